@@ -49,7 +49,7 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
   for (std::int64_t j0 = begin; j0 < end; j0 += kKeyBlock) {
     const std::int64_t nk = std::min(kKeyBlock, end - j0);
     const float *block_keys = keys + j0 * a.k_row, *block_values = values + j0 * a.v_row;
-    // Of heads that lie apart nothing is fetched ahead: what follows a row is another head's.
+    // If rows are not dense, nothing is prefetched: a row is followed by another head's.
     const bool dense = a.k_row == a.head_size && a.v_row == a.v_head_size;
     k.tiles.floats.dots(q, a.q_row, rows, block_keys, a.k_row, nk, a.head_size, scores, kKeyBlock,
                         dense ? block_values : nullptr);
@@ -104,7 +104,7 @@ void rotate_f32(const float* x, std::int64_t size, std::int64_t dim, const float
 
 namespace {
 
-// One query of each head: the heads that share keys become the queries of one head, so that keys are read once for all of them.
+// One query of each head: the heads that share keys become the queries of one head, so keys are read once for all of them.
 AttentionArgs heads_as_queries(const AttentionArgs& a) {
   const std::int64_t group = a.heads / a.kv_heads;
   AttentionArgs g = a;
@@ -114,7 +114,7 @@ AttentionArgs heads_as_queries(const AttentionArgs& a) {
   g.mask_row = a.mask_head, g.mask_head = group * a.mask_head;
   g.sink_row = a.sink_head, g.sink_head = group * a.sink_head;
   if (!a.causal && a.window <= 0) return g;
-  // All see what the one query saw.
+  // All see what the single query saw.
   const VisibleKeys seen = visible_keys(a, 0, a.keys);
   g.causal = false, g.window = 0;
   g.keys = seen.last - seen.first;
@@ -142,7 +142,7 @@ void attention_f32(const AttentionArgs& a) {
     return;
   }
   const std::int64_t nr = gemm_kernels().nr;
-  // Few heads for the threads there are: more blocks of queries, down to two panels each.
+  // Too few heads for the threads: smaller blocks of queries, down to two panels each.
   const std::int64_t groups = a.batch * a.kv_heads;
   const std::int64_t threads = current_pool().threads();
   std::int64_t most = panel_queries(group, a.head_size, a.v_head_size);

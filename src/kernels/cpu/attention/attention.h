@@ -11,9 +11,8 @@ struct KeyRun {
   const float* data;
   std::int64_t stride, count;
 };
-// Keys and values that lie elsewhere than in k and v: the rows of a key head from `first` on, up to `most` of them, as far as
-// they lie behind each other. Those of other types than float are widened into `spare`, which has room for `most` rows. Called
-// from several threads.
+// Keys and values stored outside k and v: returns the rows of a key head from `first` on, at most `most` of them, as far as they
+// are contiguous. Rows not in float are widened into `spare`, which has room for `most` rows. Called from several threads.
 struct KeySource {
   const void* self = nullptr;
   KeyRun (*run)(const void* self, bool values, std::int64_t kv_head, std::int64_t first, std::int64_t most,
@@ -50,16 +49,16 @@ struct AttentionArgs {
   std::int64_t window = 0;
   // Valid keys per batch entry (may be null: all).
   const std::int32_t* key_lengths = nullptr;
-  // Per head (may be null): a score that takes part in the sum under the softmax, but has no value.
+  // Per head (may be null): a score that counts in the softmax's sum but has no value.
   const float* sink = nullptr;
   std::int64_t sink_head = 1, sink_row = 0;
-  // One query: heads that share keys are computed together, so that keys are read once for them, even if threads are left idle.
+  // With one query: compute heads that share keys together, so that keys are read once for them, even if threads stay idle.
   bool share_keys = false;
-  KeySource source;  // attend_panels() alone heeds it
+  KeySource source;  // only attend_panels() uses it
 };
 
-// x[size] with its first `dim` elements turned by the angles whose cosines and sines are given (dim / 2 each), into y, which may
-// be x. Pairs are (i, i + dim / 2), or neighbours where interleaved. Source: RoFormer, arXiv:2104.09864.
+// x[size] with its first `dim` elements rotated by the angles whose cosines and sines are given (dim / 2 each), into y, which may
+// be x. Pairs are (i, i + dim / 2), or neighbours if interleaved. Source: RoFormer, arXiv:2104.09864.
 void rotate_f32(const float* x, std::int64_t size, std::int64_t dim, const float* cos, const float* sin, bool interleaved,
                 float* y);
 

@@ -1,6 +1,6 @@
 // Scores are computed transposed: S' [keys, queries], with keys as the rows of register tiles and a vector panel of queries as
-// their columns. So softmax runs down the columns, without sums across lanes, and its result is the right operand of V' P' as it
-// stands: nothing between the two products is packed or moved.
+// their columns. So softmax runs down the columns, without sums across lanes, and its result is the right operand of V' P' as is:
+// nothing between the two products is packed or moved.
 
 #include "kernels/cpu/attention/attention_panels.h"
 
@@ -21,8 +21,9 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t kMaxPanel = 64;   // columns of the widest panel
 constexpr std::int64_t kSpareRows = 32;  // at least as many as a register tile has
 constexpr std::int64_t kKeyBlock = 384;  // scores of 16 queries take 24 KB
-// The state of all queries of a block stays in a second-level cache of 1 MB; where that is smaller, it is still read and written
-// once for 384 keys only. With blocks of 384 queries, packing took 9 % of 1500 queries and keys of 64, with all of them 3 %.
+// The state of all queries of a block stays in a second-level cache of 1 MB; if the cache is smaller, it is still read and
+// written only once per 384 keys. With blocks of 384 queries, packing took 9 % of the time for 1500 queries and keys of size 64;
+// with all queries in one block, 3 %.
 constexpr std::int64_t kStateBytes = 800 * 1024;
 constexpr std::int64_t kFewestPanelQueries = 384;
 
@@ -43,10 +44,10 @@ struct Panel {
   float* sums;         // [v][nr]
   float* max;          // [nr]
   float* total;        // [nr]
-  std::int64_t width;  // columns that are computed: a last panel's few queries take half of them
+  std::int64_t width;  // columns to compute: half the panel if it has few queries (the last one)
 };
 
-// Rows [first, first + most) of keys or values, or the first ones of them.
+// Rows [first, first + most) of keys or values, or only the first of these.
 KeyRun run_of(const AttentionArgs& a, bool values, std::int64_t batch, std::int64_t kv, std::int64_t first, std::int64_t most,
               float* spare) {
   if (a.source.run != nullptr) return a.source.run(a.source.self, values, kv, first, most, spare);
@@ -54,7 +55,7 @@ KeyRun run_of(const AttentionArgs& a, bool values, std::int64_t batch, std::int6
   return {a.k + batch * a.k_batch + kv * a.k_head + first * a.k_row, a.k_row, most};
 }
 
-// Keys of a register tile; those of several runs are brought together in `spare`.
+// Keys of a register tile; keys from several runs are gathered in `spare`.
 KeyRun tile_keys(const Block& b, std::int64_t batch, std::int64_t kv, std::int64_t first, std::int64_t count, float* spare) {
   const std::int64_t size = b.a.head_size;
   KeyRun run = run_of(b.a, false, batch, kv, first, count, spare);
@@ -74,7 +75,7 @@ void pack_block(const Block& b, std::int64_t batch, std::int64_t kv, float* keys
   for (std::int64_t t = 0; t < tiles.parts; ++t) {
     const std::int64_t first = tiles.begin(t), count = tiles.size(t);
     const KeyRun k = tile_keys(b, batch, kv, b.j0 + first, count, spare);
-    // Rows of a head lie on pages of their own, where the hardware does not fetch ahead.
+    // Each row of a head is on a page of its own, and the hardware does not prefetch across pages.
     const std::int64_t ahead = std::min<std::int64_t>(b.nk - first, 3 * b.gemm.mr);
     for (std::int64_t j = 2 * b.gemm.mr; b.a.source.run == nullptr && j < ahead; ++j) {
       for (std::int64_t i = 0; i < size; i += 16) __builtin_prefetch(k.data + j * k.stride + i);
@@ -137,7 +138,7 @@ void mask_scores(const Block& b, std::int64_t batch, std::int64_t head, std::int
     if (a.mask_row == 0) {
       b.rows.add_rows(scores, mask, nk, nr);
     } else {
-      // Transposed as a panel of the right operand is; columns beyond `count` are zero.
+      // Transposed, like a panel of the right operand; columns beyond `count` are zero.
       b.gemm.pack_b_panels(reinterpret_cast<const char*>(mask), 1, a.mask_row, nk, count, 1.0F, spare);
       elementwise_kernels().binary(Binary::add, scores, spare, scores, nk * nr);
     }
@@ -160,7 +161,7 @@ void store(const Block& b, const Panel& p, std::int64_t batch, std::int64_t head
   b.rows.store_columns(p.sums, b.gemm.nr, factors, out, a.out_row, a.v_head_size, count);
 }
 
-// The largest square of a row's norm; not finite where an element is not, or a square leaves float's range.
+// The largest squared norm of a row; not finite if an element is not, or if a square exceeds float's range.
 float largest_square(const float* rows, std::int64_t stride, std::int64_t n, std::int64_t size) {
   float largest = 0.0F, all = 0.0F;
   for (std::int64_t i = 0; i < n; ++i) {

@@ -64,8 +64,8 @@ void scale(const float* x, float factor, float* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += lanes_f32()) store_floats(hn::Mul(load_floats(x + i, n - i), f), y + i, n - i);
 }
 
-// exp(x - base) of x <= base: the integer part comes from kExponentSum, and is -127 for what is below -87.7, so that the result
-// is 0 without a comparison. NaN stays NaN.
+// exp(x - base) of x <= base: the integer part comes from kExponentSum, and is -127 for values below -87.7, so the result is 0
+// without a comparison. NaN stays NaN.
 HWY_INLINE VF exp_of_difference(VF x, VF base) {
   const DF d;
   const VF magic = hn::Set(d, kExponentSum);
@@ -77,13 +77,13 @@ HWY_INLINE VF exp_of_difference(VF x, VF base) {
   return hn::Mul(p, exponent_of(t));
 }
 
-// One vector of columns. A column that has seen nothing yet has the maximum -inf: its exponents are taken from 0 instead, and
-// come out as 0. NaN and +inf spread by themselves: inf - inf is NaN.
+// One vector of columns. A column with no visible key yet has the maximum -inf: its exponentials are taken relative to 0 instead,
+// and are 0. NaN and +inf propagate by themselves: inf - inf is NaN.
 void panel_softmax_lanes(float* s, std::int64_t n, std::int64_t width, float* max, float* sum, float* sums, std::int64_t m) {
   const DF d;
   const VF never = hn::Set(d, -std::numeric_limits<float>::infinity());
   const VF before = hn::LoadU(d, max);
-  // A NaN may be passed over here: the sums meet it.
+  // The maximum may skip a NaN here; the sums do not.
   VF m0 = before, m1 = before;
   std::int64_t i = 0;
   for (; i + 2 <= n; i += 2) {
@@ -137,7 +137,7 @@ void store_columns(const float* x, std::int64_t width, const float* factors, flo
   }
 }
 
-// A row at a time, of all tiles: they are a few write streams, and a row of a matrix of heads is a few lines of its own page.
+// Row by row, into all tiles: tiles are a few write streams, and a row of a matrix of heads is a few cache lines on its own page.
 void column_tiles(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t first, std::int64_t count, std::int64_t size,
                   std::int64_t most, float* out) {
   const DF d;
@@ -151,7 +151,7 @@ void column_tiles(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t
     for (std::int64_t t = 0; t < tiles.parts; ++t) {
       const std::int64_t begin = tiles.begin(t), width = tiles.size(t);
       float* to = out + begin * n + i * width;
-      // Whole vectors, of which the tile's next row overwrites what is too much; the last rows have none.
+      // Whole vectors may run into the tile's next row, which is written later; near the tile's end, exact copies.
       const std::int64_t room = (n - i) * width;
       for (std::int64_t c = 0; c < width; c += lanes) {
         const float* from = row + begin + c;

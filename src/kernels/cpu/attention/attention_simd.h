@@ -6,8 +6,8 @@
 namespace sdx::cpu {
 
 struct AttentionKernels {
-  // One row of scores becomes exp(score - max) with the running max and sum updated; returns the factor exp(old max - new max)
-  // by which what was gathered so far must be scaled.
+  // Replaces one row of scores by exp(score - max) and updates the running max and sum; returns the factor exp(old max - new max)
+  // by which earlier sums must be scaled.
   float (*online_softmax)(float* scores, std::int64_t n, float* max, float* sum);
   void (*scale)(const float* x, float factor, float* y, std::int64_t n);
   // The same down the first `count` columns, whole vectors, of scores [n, width]; sums [m, width] are scaled by each column's
@@ -19,8 +19,8 @@ struct AttentionKernels {
   // y[j, i] = x[i, j] factors[j] for i < n, j < count; x has rows of `width`, y of `ldy` elements.
   void (*store_columns)(const float* x, std::int64_t width, const float* factors, float* y, std::int64_t ldy, std::int64_t n,
                         std::int64_t count);
-  // x[n, size] with rows ldx apart -> tiles of `most` columns at most, cut evenly, each [n][width of the tile]. `x` holds the
-  // rows [first, first + count) alone: rows are given in order.
+  // x[n, size] with rows ldx apart -> tiles of `most` columns at most, cut evenly, each [n][width of the tile]. `x` holds only
+  // rows [first, first + count); calls pass rows in order.
   void (*column_tiles)(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t first, std::int64_t count,
                        std::int64_t size, std::int64_t most, float* out);
   // rotate_f32 of the pairs (i, i + half).

@@ -101,7 +101,7 @@ TEST(KernelsAttention, MatchesTheDefinition) {
   }
 }
 
-// Few queries and many take different ways.
+// Few queries and many take different code paths.
 void masked_rows(std::int64_t n) {
   for_each_isa([n] {
     const std::int64_t size = 4;
@@ -147,7 +147,7 @@ TEST(KernelsAttention, WhoSeesAKeyWithoutANumberGetsNoNumber) {
   });
 }
 
-// Scores far below the largest one have no weight at all, those down to e^-87 of it have theirs.
+// Scores far below the largest have weight 0; weights down to e^-87 of the largest are kept.
 TEST(KernelsAttention, DistantScores) {
   for_each_isa([] {
     const std::int64_t n = 40;
@@ -167,7 +167,7 @@ TEST(KernelsAttention, DistantScores) {
   });
 }
 
-// Places behind shorter sequences are left out of the products; what they hold still counts where it must.
+// Positions past the end of shorter sequences are skipped, unless their contents affect the result.
 TEST(KernelsAttention, MaskedPlacesBehindSequences) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for_each_isa([&] {
@@ -178,7 +178,7 @@ TEST(KernelsAttention, MaskedPlacesBehindSequences) {
         std::vector<float> q = random_floats(all, 1, -2, 2), k = random_floats(all, 2, -2, 2), v = random_floats(all, 3),
                            out(q.size()), mask(static_cast<std::size_t>(batch * n), 0.5F);
         for (std::int64_t b = 0; b < batch; ++b) std::fill(mask.begin() + b * n + lengths[b], mask.begin() + (b + 1) * n, hidden);
-        // Behind the second sequence, in the second head's values.
+        // Past the end of the second sequence, in the second head's values.
         if (odd != 0.0F) v[static_cast<std::size_t>((3 * n + 50) * size)] = odd;
         AttentionArgs a;
         a.batch = batch, a.heads = a.kv_heads = heads, a.queries = a.keys = n, a.head_size = a.v_head_size = size;

@@ -27,7 +27,7 @@ constexpr int kQueries = 2;
 #endif
 constexpr std::int64_t kVectors = 4;
 
-// Elements of rows, widened: whole vectors; `one` for what is left.
+// Loads of row elements, widened: whole vectors; `one` for the rest.
 struct Floats {
   using T = float;
   static HWY_INLINE VF load(const T* p) { return hn::LoadU(DF(), p); }
@@ -36,7 +36,7 @@ struct Floats {
 struct Halves {
   using T = std::uint16_t;
   static HWY_INLINE VF load(const T* p) {
-    // F16C where there is AVX2 (base/system/cpu_features.h).
+    // AVX2 implies F16C (base/system/cpu_features.h).
 #if SDX_512_BITS
     return VF{_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 #elif HWY_TARGET == HWY_AVX2 && !defined(HWY_DISABLE_F16C)
@@ -73,7 +73,7 @@ HWY_INLINE void fetch(const char* at, std::int64_t bytes) {
   for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
 }
 
-// The sums of a, b, c and d, the first n of them.
+// The sums of a, b, c and e; stores the first n of them.
 #if HWY_TARGET == HWY_SCALAR
 HWY_INLINE void store_sums(VF a, VF b, VF c, VF e, float* y, std::int64_t n) {
   const float sums[4] = {hn::GetLane(a), hn::GetLane(b), hn::GetLane(c), hn::GetLane(e)};
@@ -106,7 +106,7 @@ HWY_INLINE void store_sums(VF a, VF b, VF c, VF e, float* y, std::int64_t n) {
 }
 #endif
 
-// Whole vectors of four rows, the last ones of which may be the same: n of their products are wanted.
+// The whole vectors of four rows; stores n of the products. The last rows may be the same.
 template <class E, int Q>
 HWY_INLINE void dots_of_four(const float* q, std::int64_t ld_q, const typename E::T* r0, std::int64_t s1, std::int64_t s2,
                              std::int64_t s3, std::int64_t size, float* scores, std::int64_t ld_scores, std::int64_t n) {
@@ -154,7 +154,7 @@ void dots_of(const float* q, std::int64_t ld_q, const typename E::T* rows, std::
                      scores + j, ld_scores, n - j);
 }
 
-// What whole vectors leave of a product. Apart from them, since a call in the loop would spill its sums.
+// The rest of a product, after its whole vectors. A separate function, since a call inside the loop would spill the sums.
 template <class E>
 float rest(const float* q, const typename E::T* row, std::int64_t begin, std::int64_t end) {
   float sum = 0.0F;

@@ -5,8 +5,8 @@
 
 namespace sdx::cpu {
 
-// Of rows of one type of elements. `ahead`: rows of the same kind that will be read next (or null), which are fetched meanwhile:
-// where rows lie in blocks, the hardware learns of each one too late.
+// Products with rows of one element type. `ahead`: the rows of that type to read next (or null), prefetched meanwhile: if rows
+// are in blocks, the hardware prefetches each block too late.
 struct RowProducts {
   // scores[i * ld_scores + j] = q[i, :] . rows[j, :] for i < queries, j < n; q has rows `ld_q`, keys rows `ld_rows` elements
   // apart.
@@ -21,7 +21,7 @@ struct AttentionTileKernels {
   RowProducts floats, halves, bfloats, bytes;
   // y = x * scale
   void (*widen_bytes)(const std::int8_t* x, float scale, float* y, std::int64_t n);
-  // y[i] = x[i] / scale, rounded to the nearest even; returns the scale, the largest magnitude / 127, or NaN (and y = 0) where x
+  // y[i] = x[i] / scale, rounded to the nearest even; returns the scale, the largest magnitude / 127, or NaN (and y = 0) if x
   // holds a NaN or an infinity.
   float (*quantize)(const float* x, std::int8_t* y, std::int64_t n);
 };

@@ -1,5 +1,5 @@
 // Texts with few new tokens are read row by row, straight from their blocks; those with many go through the panels of
-// attention_panels.cc, which bring rows together as they pack them.
+// attention_panels.cc, which gather rows as they pack them.
 
 #include "kernels/cpu/attention/paged.h"
 
@@ -24,8 +24,8 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t kTile = 128;    // positions between two steps of the online softmax
-constexpr std::int64_t kAhead = 8192;  // bytes, in whole runs: less comes too late from memory, more leaves the first-level cache
-constexpr std::int64_t kPart = 512;    // positions that one task reads at most
+constexpr std::int64_t kAhead = 8192;  // bytes, in whole runs: fewer come too late from memory, more leave the first-level cache
+constexpr std::int64_t kPart = 512;    // the most positions that one task reads
 
 struct Kernels {
   const AttentionKernels& rows;
@@ -36,11 +36,11 @@ struct Kernels {
 
 Kernels all_kernels() { return {attention_kernels(), attention_tile_kernels(), elementwise_kernels(), convert_kernels()}; }
 
-// Queries of the heads that share a key head, of `tokens` tokens of a text from number `first` on, and the positions that they
-// see together, or a part of them.
+// The queries of `tokens` tokens of a text, from token `first` on, in the heads that share a key head; and the positions that any
+// of them sees, or a part of these.
 struct Task {
   std::int64_t text = 0, kv = 0, first = 0, tokens = 0, begin = 0, end = 0;
-  std::int64_t partial = -1;  // where in the scratch its part of the result goes; -1: the result is whole
+  std::int64_t partial = -1;  // offset of its partial result in the scratch; -1: the result is complete
   bool panels = false;
 };
 
@@ -65,7 +65,7 @@ std::int64_t row_of(const PagedArgs& a, std::int64_t text, std::int64_t kv, std:
   return (block * a.kv_heads + kv) * a.block_size + position % a.block_size;
 }
 
-// Calls fn(position, row, n) for each run of positions in [begin, end) whose rows of head `kv` lie behind each other.
+// Calls fn(position, row, n) for each run of positions in [begin, end) whose rows of head `kv` are contiguous.
 template <class F>
 void for_each_run(const PagedArgs& a, std::int64_t text, std::int64_t kv, std::int64_t begin, std::int64_t end, const F& fn) {
   for (std::int64_t at = begin; at < end;) {
@@ -87,7 +87,7 @@ const RowProducts& products(const Kernels& k, DataType type) {
 // One task row by row.
 class RowsTask {
  public:
-  // `next`: what the thread does then, or null.
+  // `next`: the thread's next task, or null.
   RowsTask(const Kernels& kernels, const PagedArgs& args, const Task& task, const Task* next)
       : k_(kernels), a_(args), t_(task), next_(next), group_(args.heads / args.kv_heads), queries_(task.tokens * group_) {
     const std::int64_t size = a_.head_size;
@@ -157,8 +157,7 @@ class RowsTask {
     if (next < end) return {r.values, next};
     return r.values ? Run{false, end} : Run{true, tile};
   }
-  // The rows that are read some runs after this one: they come meanwhile. Behind the task's last run those that the thread reads
-  // next.
+  // The rows to prefetch: those read some runs after this one. After the task's last run, those that the thread reads next.
   const char* ahead(Run r) const {
     const Task* t = &t_;
     for (std::int64_t i = 0; i < ahead_; ++i) {
@@ -170,7 +169,7 @@ class RowsTask {
     return row_at(r.values ? a_.values : a_.keys, row_of(a_, t->text, t->kv, r.at), a_.head_size);
   }
 
-  // The scores of query i become weights; what it does not see gets none.
+  // Turns the scores of query i into weights; positions that it does not see get 0.
   void weigh(std::int64_t i, std::int64_t begin, std::int64_t n) {
     float* s = scores_ + i * kTile;
     if (a_.softcap > 0.0F) {
@@ -188,7 +187,7 @@ class RowsTask {
     if (factor != 1.0F) k_.rows.scale(sums, factor, sums, a_.head_size);
   }
 
-  // Only of what is seen: a scale elsewhere may be no number.
+  // Only for visible positions: scales elsewhere may be NaN.
   void scale_weights(float* p, std::int64_t at, std::int64_t row, std::int64_t n) const {
     for (std::int64_t i = 0; i < queries_; ++i) {
       const auto [from, to] = seen(i, at, n);
@@ -225,13 +224,13 @@ struct TextRows {
   std::int64_t text;
 };
 
-// Of float32 where they lie.
+// As float32; float32 rows are used in place.
 KeyRun widened_run(const TextRows& t, const PagedRows& rows, std::int64_t kv, std::int64_t first, std::int64_t most,
                    float* spare) {
   const std::int64_t size = t.a.head_size, row = row_of(t.a, t.text, kv, first);
   const std::int64_t n = std::min(most, t.a.block_size - first % t.a.block_size);
   const char* from = row_at(rows, row, size);
-  // 16 KB of heads of 64 ahead: blocks lie anywhere, and the hardware learns of each one too late.
+  // 16 KB ahead for heads of 64: blocks are anywhere in memory, and the hardware prefetches each one too late.
   const std::int64_t later = first + 64;
   if (later < t.a.past[t.text] + length(t.a, t.text)) {
     const char* there = row_at(rows, row_of(t.a, t.text, kv, later), size);
@@ -268,7 +267,7 @@ void run_panels(const Kernels& k, const PagedArgs& a, const Task& t) {
   attend_panels(p, 0, t.kv, t.first, t.tokens, p.keys);
 }
 
-// Nanoseconds, roughly: what a core of the fast ones reads at 40 GB/s or multiplies at 110 GFLOP/s, with panels at 190.
+// Nanoseconds, roughly: a fast core reads 40 GB/s or computes 110 GFLOP/s, 190 with panels.
 double cost_of(const PagedArgs& a, const Task& t) {
   const auto positions = static_cast<double>(t.end - t.begin);
   const std::int64_t rows = t.tokens * (a.heads / a.kv_heads);
@@ -277,10 +276,10 @@ double cost_of(const PagedArgs& a, const Task& t) {
   return std::max(flops / 110.0, positions * static_cast<double>(2 * row_bytes(a.keys, a.head_size)) / 40.0);
 }
 
-// Tasks and their costs, and what the parts of long texts leave.
+// Tasks and their costs, and the size of the partial results of long texts.
 struct Work {
   std::vector<Task> tasks;
-  std::vector<double> cost;  // of all tasks up to each one
+  std::vector<double> cost;  // of all tasks up to and including this one
   std::int64_t partials = 0;
 
   void add(const PagedArgs& a, const Task& t) {
@@ -325,7 +324,7 @@ Work work_of(const PagedArgs& a) {
   const std::int64_t few = few_queries();
   std::int64_t many = 0;
   for (std::int64_t s = 0; s < a.texts; ++s) many += length(a, s) > few ? length(a, s) : 0;
-  // Keys are packed once for a block of queries: few blocks, but enough for the threads.
+  // Keys are packed once per block of queries: few blocks, but enough for the threads.
   const std::int64_t nr = gemm_kernels().nr, threads = current_pool().threads();
   std::int64_t most = panel_queries(a.heads / a.kv_heads, a.head_size, a.head_size);
   if (threads > 1) most = std::min(most, std::max(2 * nr, up_div(many * a.kv_heads, 4 * threads)));
@@ -340,7 +339,7 @@ Work work_of(const PagedArgs& a) {
   return work;
 }
 
-// One query of the tasks [first, last), which are the parts of one text and head.
+// Merges one query of tasks [first, last), the parts of one text and head.
 void merge(const Kernels& k, const PagedArgs& a, const Work& work, std::int64_t first, std::int64_t last, std::int64_t query,
            const float* partials) {
   const Task& t = work.tasks[to_size(first)];
@@ -398,7 +397,7 @@ void paged_attention_f32(const PagedArgs& a) {
   const Work work = work_of(a);
   if (work.tasks.empty()) return;
   float* partials = work.partials > 0 ? thread_scratch(4, to_size(work.partials)) : nullptr;
-  // Shares of equal cost, of at least 2 microseconds.
+  // Shares of equal cost, at least 2 microseconds each.
   const double all = work.cost.back();
   const auto count = static_cast<std::int64_t>(work.tasks.size());
   const std::int64_t shares = std::clamp<std::int64_t>(static_cast<std::int64_t>(all / 2000.0), 1,

@@ -6,7 +6,7 @@
 namespace sdx::cpu {
 
 // Spatial axes are depth, height, width; axes a tensor lacks have extent, kernel, stride and dilation 1 and no padding.
-// Output positions that reach beyond the input read zeros, so padding at the end is implied by `out`.
+// Windows that extend past the input read zeros there, so padding at the end is implied by `out`.
 struct ConvShape {
   std::int64_t batch = 1;
   std::int64_t in_channels = 1;
@@ -18,20 +18,20 @@ struct ConvShape {
   std::int64_t dilation[3] = {1, 1, 1};
   std::int64_t pad[3] = {0, 0, 0};  // at the beginning; may be negative (cropping)
   std::int64_t out[3] = {1, 1, 1};
-  // Channel i of what is convolved is x's channel i % shuffle * (in_channels / shuffle) + i / shuffle: ShuffleNet's shuffle of so
-  // many groups, which divide in_channels. For BlockedConv::listed alone.
+  // Input channel i of the convolution is x's channel i % shuffle * (in_channels / shuffle) + i / shuffle: ShuffleNet's shuffle
+  // of `shuffle` groups, which divide in_channels. Only for BlockedConv::listed.
   std::int64_t shuffle = 1;
-  // So many groups are one of `groups`, with weights of 0 between them, and shall not notice each other's infinities and NaN. For
-  // BlockedConv::direct, winograd and strided.
+  // Each of `groups` consists of this many groups, with weights of 0 between them, whose infinities and NaN must not affect each
+  // other. For BlockedConv::direct, winograd and strided.
   std::int64_t joined = 1;
 };
 
-// How many input positions along an axis lie between the first and the last that outputs read, padding included, both counted.
+// Number of input positions along an axis from the first to the last that outputs read, both included, padding too.
 inline std::int64_t reach(const ConvShape& s, int axis) {
   return (s.out[axis] - 1) * s.stride[axis] + (s.kernel[axis] - 1) * s.dilation[axis] + 1;
 }
 
-// Of three extents.
+// Product of three extents.
 inline std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 
 }  // namespace sdx::cpu

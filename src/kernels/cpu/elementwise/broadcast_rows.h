@@ -48,7 +48,7 @@ RowPlan<N> plan_rows(int rank, const std::int64_t* dims, const std::array<const 
 }
 
 // row(const std::int64_t (&at)[N], std::int64_t out, std::int64_t n): operand k's elements are at[k] + i * inner_step[k] for i <
-// n, the output's out + i. `grain`: elements that a thread should have at least.
+// n, the output's out + i. `grain`: minimum elements per thread.
 template <int N, class F>
 void parallel_rows(const RowPlan<N>& p, std::int64_t grain, F&& row) {
   if (p.inner == 0) return;

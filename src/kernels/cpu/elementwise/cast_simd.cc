@@ -1,5 +1,5 @@
-// Plain loops, compiled once per instruction set: the compilers' vector code for them is bounded by memory. What they lack before
-// AVX-512, conversion of 64-bit integers, goes through 32 bits where a block's numbers fit.
+// Plain loops, compiled once per instruction set: the compilers' vector code for them is memory-bound. Before AVX-512 there are
+// no conversions of 64-bit integers: these go through 32 bits if a block's numbers fit.
 
 #include "kernels/cpu/elementwise/cast_simd.h"
 
@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// Numbers that int32 holds once truncated. For float the lower bound is itself the first that does.
+// Whether int32 holds the truncated number. In float, the lower bound itself is the lowest that fits.
 HWY_INLINE bool fits_i32(float v) { return v >= -2147483648.0F && v < 2147483648.0F; }
 HWY_INLINE bool fits_i32(double v) { return v > -2147483649.0 && v < 2147483648.0; }
 HWY_INLINE bool fits_i32(std::int64_t v) { return v == static_cast<std::int32_t>(v); }

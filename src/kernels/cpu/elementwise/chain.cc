@@ -16,27 +16,27 @@
 namespace sdx::cpu {
 namespace {
 
-// Results on the way stay within a part of the first-level cache that leaves room for operands and results (a chain of eight
-// functions of a million doubles takes 1.0 ms so, and 1.6 with four times as much), as far as tiles are not shorter than the
-// calls of the steps (some 5 ns each) allow.
+// Intermediate results stay within a part of the first-level cache that leaves room for operands and results (a chain of eight
+// functions of a million doubles then takes 1.0 ms, and 1.6 with four times as much), unless tiles get too short for the calls of
+// the steps (some 5 ns each).
 constexpr std::int64_t kTileBytes = 6 << 10, kLeastTile = 256, kMostTile = 4096;
-// Periodic inputs up to this many elements are written out once for each thread, and then read at their phase.
+// Periodic inputs up to this many elements are written out once per thread, then read at their phase.
 constexpr std::int64_t kMostPeriod = 2048;
 
 // Rows up to this many elements are folded whole.
 constexpr std::int64_t kMostRow = 8192;
 
-// Whether a function takes another way for vectors that hold certain elements, so that tiles must begin where vectors do.
+// Whether a function takes a different path for vectors that hold certain elements, so that tiles must begin where vectors do.
 bool minds_vectors(const ChainStep& s) {
   using Kind = ChainStep::Kind;
   return s.kind == Kind::math || (s.kind == Kind::unary && s.spec.op == Unary::exp);
 }
 
-constexpr std::int64_t kVector = 64;  // elements: a multiple of any vector's
+constexpr std::int64_t kVector = 64;  // elements: a multiple of any vector's size
 
 bool any_minds_vectors(std::span<const ChainStep> steps) { return std::any_of(steps.begin(), steps.end(), minds_vectors); }
 
-// Rows after which a vector begins.
+// Number of rows after which a vector begins.
 std::int64_t rows_at_once(std::span<const ChainStep> steps, std::int64_t row) {
   return any_minds_vectors(steps) ? kVector / std::gcd(row, kVector) : 1;
 }
@@ -57,7 +57,7 @@ void fill_with(const char* from, char* to, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = value;
 }
 
-// `step` of 0: the one element n times; else n elements as they are.
+// `step` 0: the one element n times; else n elements as they are.
 void spread(int bytes, const char* from, std::int64_t step, char* to, std::int64_t n) {
   if (step != 0) {
     std::memcpy(to, from, static_cast<std::size_t>(n * bytes));
@@ -71,7 +71,7 @@ void spread(int bytes, const char* from, std::int64_t step, char* to, std::int64
   }
 }
 
-// Rows shorter than a call is worth.
+// For rows too short to be worth a call.
 template <class T>
 void gather_short(const T* from, const std::int64_t* steps, const std::int64_t* dims, std::size_t rank, std::int64_t first, T* to,
                   std::int64_t n) {
@@ -142,7 +142,7 @@ ChainPlan::ChainPlan(const Chain& chain, std::span<const Shape> inputs, const Sh
   settle_tile();
 }
 
-// A result that stays gets a room until its last reader has run.
+// A result that is no output keeps a room until its last reader has run.
 void ChainPlan::settle_rooms() {
   const std::size_t inputs = inputs_.size(), steps = chain_.steps.size();
   std::vector<std::uint32_t> last(steps, 0);
@@ -157,7 +157,7 @@ void ChainPlan::settle_rooms() {
   output_of_step_.assign(steps, -1);
   room_of_step_.assign(steps, -1);
   for (std::size_t k = 0; k < chain_.outputs.size(); ++k) output_of_step_[chain_.outputs[k]] = static_cast<std::int32_t>(k);
-  for (const Chain::Fold& f : chain_.folds) last[f.step] = static_cast<std::uint32_t>(steps);  // read when all is done
+  for (const Chain::Fold& f : chain_.folds) last[f.step] = static_cast<std::uint32_t>(steps);  // read after all steps
   std::vector<std::int32_t> free;
   for (std::uint32_t i = 0; i < steps; ++i) {
     const ChainStep& s = chain_.steps[i];
@@ -192,7 +192,7 @@ void ChainPlan::settle_tile() {
   }
   grain_ = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, weight) / tile_);
   room_bytes_ = static_cast<std::size_t>(tile_ * widest);
-  // The rooms of steps, of outputs that lie in an input's memory, and of operands that are written out.
+  // The rooms of steps, of outputs that share an input's memory, and of operands that are written out.
   scratch_bytes_ = room_bytes_ * (static_cast<std::size_t>(rooms_) + chain_.outputs.size() + 3);
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     Input& in = inputs_[i];
@@ -204,7 +204,7 @@ void ChainPlan::settle_tile() {
   }
 }
 
-// What one thread computes a range of tiles with.
+// What one thread needs to compute a range of tiles.
 class ChainPlan::Worker {
  public:
   Worker(const ChainPlan& plan, const void* const* inputs, void* const* outputs)
@@ -228,7 +228,7 @@ class ChainPlan::Worker {
     }
   }
 
-  // Tile number `number`; `parts`: where what is folded of parts of rows goes.
+  // Tile number `number`; `parts`: receives the folds of parts of rows.
   void tile(std::int64_t number, float* parts) {
     std::int64_t first = number * p_.tile_, n = std::min(p_.tile_, p_.count_ - first);
     if (p_.parts_ != 0) {

@@ -43,13 +43,13 @@ struct Chain {
 
   std::vector<std::uint8_t> input_bytes;  // of an element
   std::vector<ChainStep> steps;
-  std::vector<std::uint32_t> outputs;  // steps whose results leave
-  std::vector<Fold> folds;             // further results, behind those
+  std::vector<std::uint32_t> outputs;  // steps whose results are outputs
+  std::vector<Fold> folds;             // further outputs, after those
   std::int64_t row = 1;                // elements of a row: the results' shape without its first dimensions
 };
 
-// Whether a chain of these steps can be computed row by row, the only way in which it can have folds: rows must not be so long
-// that several do not fit into the cache, nor so odd that vectors would hold other elements than in the single functions.
+// Whether a chain of these steps can be computed row by row, as folds require: several rows must fit into the cache, and vectors
+// must hold the same elements as in the single functions.
 bool can_fold(std::span<const ChainStep> steps, std::int64_t count, std::int64_t row);
 
 // A chain for given shapes. Immutable.
@@ -58,18 +58,18 @@ class ChainPlan {
   // `inputs` broadcast to `out`, the shape of every result but the folds'; ranks up to 8.
   ChainPlan(const Chain& chain, std::span<const Shape> inputs, const Shape& out);
 
-  // Thread-safe, split over current_pool(). Pointers are aligned to their elements. An output may be the memory of an input that
-  // has the shape of the results and elements equally wide.
+  // Thread-safe, split over current_pool(). Pointers are aligned to their elements. An output may share the memory of an input
+  // with the shape of the results and elements of the same width.
   void run(const void* const* inputs, void* const* outputs) const;
 
  private:
-  // How an input is read: as it is, its only element, one that repeats after `period` elements, or through `dims`.
+  // How an input is read: as it is; its single element; repeating every `period` elements; or through `dims`.
   enum class Form : std::uint8_t { full, single, periodic, general };
   struct Input {
     Form form = Form::full;
     std::int64_t period = 0;
     std::vector<std::int64_t> dims, steps;  // merged; general
-    std::uint32_t room = 0;                 // periodic and general: bytes before its room within the scratch
+    std::uint32_t room = 0;                 // periodic and general: offset of its room in the scratch, in bytes
   };
   struct Operand {
     const char* data;
@@ -83,13 +83,13 @@ class ChainPlan {
 
   const Chain& chain_;
   std::vector<Input> inputs_;
-  std::vector<std::int32_t> room_of_step_;    // number of the room that holds a step's result; -1: it goes where it leaves
-  std::vector<std::int32_t> output_of_step_;  // -1: it stays
+  std::vector<std::int32_t> room_of_step_;    // which room holds a step's result; -1: its output does
+  std::vector<std::int32_t> output_of_step_;  // -1: none
   std::vector<std::uint32_t> last_read_;      // by input: the last step that reads it
-  std::int32_t rooms_ = 0;                    // besides one for each output, one for each operand
+  std::int32_t rooms_ = 0;                    // not counting one for each output and one for each operand
   std::int64_t count_ = 0, grain_ = 0;
   std::int64_t tile_ = 0;   // elements: of whole rows, or of a part of a row
-  std::int64_t parts_ = 0;  // tiles of a row; 0: rows do not matter, or a tile has whole rows
+  std::int64_t parts_ = 0;  // tiles per row; 0: rows do not matter, or tiles have whole rows
   std::size_t room_bytes_ = 0, scratch_bytes_ = 0;
 };
 

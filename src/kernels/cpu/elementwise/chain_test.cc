@@ -107,7 +107,7 @@ TEST(Chain, Broadcasts) {
   compare({2, 3, 1024}, {2, 1, 1024});
 }
 
-// p - rate * g over p, which is read again after it was written.
+// p - rate * g written over p, which is read again afterwards.
 TEST(Chain, ResultsMayLieInAnInput) {
   for (const std::int64_t n : {5, 4096, 70'001}) {
     std::vector<float> p = numbers(n, 3);
@@ -129,7 +129,7 @@ TEST(Chain, ResultsMayLieInAnInput) {
   }
 }
 
-// Rows of any length, short and long, of functions that mind where vectors begin.
+// Rows of any length, short and long, with functions that depend on where vectors begin.
 TEST(Chain, FoldsRows) {
   for (const auto& [rows, row] : {std::pair<std::int64_t, std::int64_t>{1, 2},
                                   {7, 3},
@@ -142,12 +142,12 @@ TEST(Chain, FoldsRows) {
     for (const Reduce op : {Reduce::sum, Reduce::mean, Reduce::max, Reduce::min, Reduce::sum_square, Reduce::sum_abs}) {
       SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(row) + ", " + std::to_string(static_cast<int>(op)));
       std::vector<float> x = numbers(rows * row, 5);
-      for (std::size_t i = 100; i < x.size(); i += 1009) x[i] = -95;  // exp of it takes another way
+      for (std::size_t i = 100; i < x.size(); i += 1009) x[i] = -95;  // exp takes a different path
       Chain chain;
       chain.input_bytes = {4, 4};
       chain.steps = {unary(Unary::exp, 0), binary(Binary::sub, 2, 1)};
       if (!can_fold(chain.steps, rows * row, row)) {
-        EXPECT_EQ(row, 8191);  // odd, and too long for as many of them as fill vectors
+        EXPECT_EQ(row, 8191);  // odd, and too long for enough rows to fill vectors
         continue;
       }
       chain.folds = {{op, 1}};

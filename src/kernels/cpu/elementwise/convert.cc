@@ -15,7 +15,7 @@ constexpr std::int64_t kGrain = 32768;
 const char* at16(const void* p, std::int64_t i) { return static_cast<const char*>(p) + 2 * i; }
 char* at16(void* p, std::int64_t i) { return static_cast<char*>(p) + 2 * i; }
 
-constexpr std::int64_t kBlock = 1024;  // floats between float16 and another type: in the first-level cache
+constexpr std::int64_t kBlock = 1024;  // floats between float16 and another type: stay in the first-level cache
 
 bool is_half(DataType t) { return t == DataType::float16; }
 

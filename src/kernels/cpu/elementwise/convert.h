@@ -13,13 +13,13 @@ void f32_to_half(const float* x, void* y, std::int64_t n);
 void bfloat_to_f32(const void* x, float* y, std::int64_t n);
 void f32_to_bfloat(const float* x, void* y, std::int64_t n);
 
-// Whether cast_elements() knows the pair: any two of float32, float64, int32, int64, int8, uint8 and bool, and float16 with each
-// of them but from float64, which would have to be rounded once.
+// Whether cast_elements() supports the pair: any two of float32, float64, int32, int64, int8, uint8 and bool, and float16 with
+// each of them except from float64, which would be rounded twice.
 bool can_cast(DataType from, DataType to);
 
-// As ops/math/convert.h does: floats are truncated, and those that int32 (for the types of 8 and 32 bits) or int64 cannot hold
-// give the lowest number of that type; integers lose their high bits; bool is whether a number differs from 0. x and y are
-// aligned to their elements, float16 need not be; no overlap.
+// As in ops/math/convert.h: floats are truncated; those that int32 (for the types of 8 and 32 bits) or int64 cannot hold become
+// the lowest number of that type; integers lose their high bits; bool is whether a number is not 0. x and y are aligned to their
+// elements, except float16; no overlap.
 void cast_elements(DataType from, DataType to, const void* x, void* y, std::int64_t n);
 
 }  // namespace sdx::cpu

@@ -27,7 +27,7 @@ HWY_INLINE const std::uint16_t* at16(const void* p, std::int64_t i) {
 #endif
 HWY_INLINE void write16(void* p, std::int64_t i, std::uint16_t v) { std::memcpy(static_cast<char*>(p) + 2 * i, &v, sizeof(v)); }
 
-// F16C where there is AVX2 (base/system/cpu_features.h); elsewhere in integers, as is float_to_half.
+// AVX2 implies F16C (base/system/cpu_features.h); elsewhere in integers, like float_to_half.
 #if HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
 #define SDX_F16C 1
 #else

@@ -72,7 +72,7 @@ TEST(KernelsConvert, RoundingMatchesTheScalarConversions) {
   });
 }
 
-// Numbers at the borders of the integer types, halves, and such as no integer type holds.
+// Numbers at the limits of the integer types, halves, and numbers that no integer type holds.
 std::vector<double> numbers() {
   std::vector<double> v = {0.0, -0.0,  0.5, -0.5, 0.99,  -0.99, 1.5, -1.5,     127.5,
                            128, 255.9, 256, -129, 65504, 65520, 1e6, 16777217, 33554435};
@@ -89,7 +89,7 @@ std::vector<double> numbers() {
   return v;
 }
 
-// The lowest number of the type that holds it, where it does not fit (see convert.h).
+// If the number does not fit, the lowest number of the type that should hold it (see convert.h).
 template <class T, class F>
 T cast_plainly(F v) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -109,7 +109,7 @@ F number_of(double v) {
   return std::is_floating_point_v<F> ? static_cast<F>(v) : static_cast<F>(cast_plainly<std::int64_t>(v));
 }
 
-// Blocks of small numbers alone, and with borders among them.
+// Blocks of only small numbers, and with limits among them.
 template <class F, class T>
 void check_cast() {
   const std::vector<double> special = numbers();
@@ -176,7 +176,7 @@ TEST(KernelsConvert, CastsMatchPlainConversions) {
     check_casts_from<std::int8_t>();
     check_casts_from<std::uint8_t>();
     check_casts_from<bool>();
-    EXPECT_FALSE(can_cast(DataType::float64, DataType::float16));  // rounded twice
+    EXPECT_FALSE(can_cast(DataType::float64, DataType::float16));  // would be rounded twice
     EXPECT_FALSE(can_cast(DataType::float32, DataType::uint64));
   });
 }

@@ -9,7 +9,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Elements a thread should have at least: about 10 microseconds of work, a few times the cost of a fork and join.
+// Minimum elements per thread: about 10 microseconds of work, a few times the cost of a fork and join.
 std::int64_t grain_of(Unary op) {
   switch (op) {
     case Unary::sigmoid:

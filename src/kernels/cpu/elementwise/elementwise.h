@@ -1,7 +1,7 @@
 #pragma once
 // Elementwise float kernels.
 //
-// Common contract: pointers need no alignment beyond that of float; the output may be the very same array as an input (in
+// Common contract: pointers need no alignment beyond that of float; the output may be the same array as an input (in
 // place) but must not overlap it otherwise; calls are thread-safe and split their work over current_pool(). NaN inputs give
 // NaN outputs unless said otherwise. No allocation.
 
@@ -11,7 +11,7 @@ namespace sdx::cpu {
 
 // Functions of one variable. `a` and `b` are the operator's attributes.
 // Accuracy against the exact result: exp, log, tanh, sigmoid, erf, silu (a = 1), softplus within 4 ulp; gelu within 4 ulp
-// or 3e-7, gelu_tanh 4 ulp or 1e-6. sigmoid and silu return 0 where the result would be below 1e-38.
+// or 3e-7, gelu_tanh 4 ulp or 1e-6. sigmoid and silu return 0 if the result would be below 1e-38.
 enum class Unary : std::uint8_t {
   none,
   relu,
@@ -73,7 +73,7 @@ void binary_broadcast_f32(Binary op, const float* a, const float* b, float* y, i
                           const std::int64_t* a_strides, const std::int64_t* b_strides);
 
 // y[r, i] = act(x[r, i] + (bias ? bias[r % channels] : 0) + (residual ? residual[r, i] : 0)) for rows of `inner` elements: the
-// epilogue of kernels that have none of their own. In place allowed.
+// epilogue of kernels without one. In place allowed.
 void bias_act_rows_f32(const float* x, const float* bias, std::int64_t channels, const float* residual, const UnarySpec& act,
                        float* y, std::int64_t rows, std::int64_t inner);
 

@@ -50,7 +50,7 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
   } else if constexpr (kOp == Unary::selu) {
     return hn::Mul(b, hn::IfThenElse(hn::Lt(x, zero), hn::Mul(a, expm1_nonpositive_f32(x)), x));
   } else if constexpr (kOp == Unary::celu) {
-    // x / a is negative for one sign of x only where a > 0; for a < 0 min(0, ...) still needs the true exponential.
+    // x / a is negative for one sign of x only if a > 0; for a < 0 min(0, ...) still needs the true exponential.
     const VF e = hn::Mul(a, hn::Sub(exp_f32(hn::Div(x, a)), one));
     const VF near = hn::Mul(a, expm1_nonpositive_f32(hn::Div(x, a)));
     const VF m = hn::IfThenElse(hn::Le(hn::Div(x, a), zero), near, e);
@@ -97,10 +97,10 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
   }
 }
 
-// x sigmoid(x) of neighbouring vectors x[0 .. kN). What bounds the speed are two pipes of four, and they are spared: bounds are
-// integer operations (floats of one sign order like integers; a NaN becomes a number there, but x stays one), the remainder is
-// counted in powers of 2 and comes from one multiply-add (the constant's error adds 1.3e-8 |x| of the result), and the chains of
-// two vectors overlap: 6 cycles for 8 lanes on Zen 4 in place of 7 to 10. The polynomial is that of one_plus_exp_neg_f32.
+// x sigmoid(x) of adjacent vectors x[0 .. kN). Two of the four pipes bound the speed, and are spared: bounds are integer
+// operations (floats of one sign order like integers; a NaN becomes a number there, but x stays NaN), the remainder is counted in
+// powers of 2 and comes from one multiply-add (the constant's error adds 1.3e-8 |x| of the result), and the chains of two vectors
+// overlap: 6 cycles for 8 lanes on Zen 4 instead of 7 to 10. The polynomial is that of one_plus_exp_neg_f32.
 template <int kN>
 HWY_INLINE void silu_vectors(const float* x, float* y) {
   const DF d;
@@ -244,7 +244,7 @@ HWY_NOINLINE void binary_loop(const float* a, const float* b, float* y, std::int
   }
 }
 
-// a^e for e = 1/2 and -1/2, which is no root of -0 and -inf.
+// a^e for e = 1/2 and -1/2; for -0 and -inf this is not the square root.
 void root_loop(const float* a, bool inverse, float* y, std::int64_t n) {
   const DF d;
   const VF inf = hn::Inf(d), one = hn::Set(d, 1.0F);
@@ -255,7 +255,7 @@ void root_loop(const float* a, bool inverse, float* y, std::int64_t n) {
   }
 }
 
-// A power of 1 ulp needs more than float's precision; the common constant exponents have forms of their own.
+// A power of 1 ulp needs more than float's precision; the common constant exponents have special forms.
 template <Form kForm>
 void pow_loop(const float* a, const float* b, float* y, std::int64_t n) {
   if constexpr (kForm == Form::right_scalar) {

@@ -9,7 +9,7 @@ namespace sdx::cpu {
 
 struct ElementwiseKernels {
   void (*unary)(const UnarySpec& spec, const float* x, float* y, std::int64_t n);
-  // The same in place over `rows` rows of n, ld apart: what the function needs is set up once for all of them.
+  // The same in place over `rows` rows of n, ld apart: the function's constants are set up once for all of them.
   void (*unary_rows)(const UnarySpec& spec, float* y, std::int64_t ld, std::int64_t rows, std::int64_t n);
   void (*binary)(Binary op, const float* a, const float* b, float* y, std::int64_t n);
   void (*scalar_right)(Binary op, const float* a, float b, float* y, std::int64_t n);

@@ -19,7 +19,7 @@ struct Case {
   std::function<double(double)> exact;
   float lo, hi;
   double max_ulps;
-  double max_abs = 0.0;  // an absolute error that is accepted as well (cancellation, or arguments rounded inside)
+  double max_abs = 0.0;  // an absolute error that is also accepted (cancellation, or arguments rounded inside)
 };
 
 double sig(double x) { return 1.0 / (1.0 + std::exp(-x)); }
@@ -204,7 +204,7 @@ TEST(KernelsElementwise, BinaryFormsMatch) {
   });
 }
 
-// Powers within 1 ulp over all of float32, and exactly what the library gives where they are not ordinary.
+// Powers within 1 ulp over all of float32, and exactly the library's result if that is not normal.
 TEST(KernelsElementwise, Powers) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for_each_isa([&] {

@@ -5,7 +5,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Elements a thread should have at least: about 10 microseconds of work.
+// Minimum elements per thread: about 10 microseconds of work.
 constexpr std::int64_t kGrain = 8192;
 
 }  // namespace

@@ -9,13 +9,13 @@
 namespace sdx::cpu {
 
 // Accuracy against the exact result: exp and erf within 2 ulp, sin and cos 2.5, atan, asin and acos 3, tanh 6. sin and cos take
-// any argument: in vectors below 8192 (131072 with FMA), beyond as the C library does. asin and acos give NaN beyond 1.
+// any argument: in vectors below 8192 (131072 with FMA), else by the C library. asin and acos give NaN beyond 1.
 enum class Math : std::uint8_t { exp, tanh, erf, sin, cos, atan, asin, acos };
 
 // y[i] = f(x[i]) for i < n.
 void math_f32(Math op, const float* x, float* y, std::int64_t n);
 
-// What is left of a after whole multiples of b: `fmod` exactly, with the sign of a; `modulo` with that of b (ONNX Mod-28).
+// The remainder of a / b: `fmod` is exact, with the sign of a; `modulo` has the sign of b (ONNX Mod-28).
 enum class Remainder : std::uint8_t { fmod, modulo };
 void remainder_f32(Remainder op, const RowPlan<2>& plan, const float* a, const float* b, float* y);
 

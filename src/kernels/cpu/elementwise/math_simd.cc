@@ -19,8 +19,8 @@ namespace {
 
 using DI = hn::RebindToSigned<DF>;
 
-// The arguments that reduction by pi/2 takes: with FMA each of its three steps rounds once, so the multiple may have 17 bits;
-// without it the products must be exact, which 11 bits of the constants and 13 of the multiple are.
+// Bound of the arguments for reduction by pi/2: with FMA each of its three steps rounds once, so the multiple may have 17 bits;
+// without it the products must be exact: 11 bits of the constants times 13 of the multiple.
 #if HWY_NATIVE_FMA
 constexpr float kReducible = 131072.0F;
 #else
@@ -58,7 +58,7 @@ HWY_INLINE VF sine(VF x) {
   VF c = hn::MulAdd(hn::Set(d, 2.443315711809948E-5F), z, hn::Set(d, -1.388731625493765E-3F));
   c = hn::MulAdd(c, z, hn::Set(d, 4.166664568298827E-2F));
   c = hn::MulAdd(hn::MulAdd(c, z, hn::Set(d, -0.5F)), z, hn::Set(d, 1.0F));
-  // An odd quadrant takes the cosine, the second bit turns the sign; sin has that of x as well.
+  // An odd quadrant takes the cosine; its second bit flips the sign. sin also takes the sign of x.
   const auto odd = hn::ShiftLeft<31>(quadrant);
   const auto flip = hn::ShiftLeft<30>(hn::And(quadrant, hn::Set(di, 2)));
   VF y = hn::IfThenElse(hn::MaskFromVec(hn::BitCast(d, hn::BroadcastSignBit(odd))), c, s);
@@ -124,8 +124,8 @@ HWY_INLINE VF arccosine(VF x) {
   return hn::IfThenElse(f.above, far, near);
 }
 
-// exp where neither the result nor its scale leaves the normal numbers: at most 1.2 ulp. The polynomial is that of exp_of_rest,
-// the integer part comes from a sum with 1.5 * 2^23, whose low bits are added to the exponent.
+// exp if both the result and its scale are normal numbers: at most 1.2 ulp. The polynomial is that of exp_of_rest, the integer
+// part comes from a sum with 1.5 * 2^23, whose low bits are added to the exponent.
 constexpr float kExpNormal = 87.0F;
 HWY_INLINE VF exp_normal(VF x) {
   const DF d;
@@ -145,8 +145,8 @@ HWY_INLINE VF exp_normal(VF x) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, t))));
 }
 
-// x P(x^2) / Q(x^2), a minimax fit over [0, 9.1] made for this file (relative error 2.3e-8): at most 6 ulp, 0.9 on average, which
-// evaluating leaves. From 9.8 on the quotient is beyond 1 and cut.
+// x P(x^2) / Q(x^2), a minimax fit over [0, 9.1] made for this file (relative error 2.3e-8): at most 6 ulp, 0.9 on average, from
+// the evaluation. From 9.8 on the quotient exceeds 1 and is clipped.
 HWY_INLINE VF hyperbolic_tangent(VF x) {
   const DF d;
   const VF one = hn::Set(d, 1.0F);
@@ -208,7 +208,8 @@ HWY_INLINE VF apply(VF x) {
   }
 }
 
-// A vector that holds an argument beyond the reduction, infinity or NaN goes through the C library, for exp through exp_f32.
+// A vector with an infinity, a NaN or an argument too large for the reduction goes through the C library, or for exp through
+// exp_f32.
 template <Math kOp>
 HWY_INLINE void store_applied(VF x, float* y) {
   const DF d;
@@ -254,7 +255,7 @@ void unary(Math op, const float* x, float* y, std::int64_t ld, std::int64_t rows
   }
 }
 
-// ONNX Mod-28: with `fmod` the sign of the dividend, else that of the divisor.
+// ONNX Mod-28: with `fmod` the sign of the dividend, else of the divisor.
 float remainder_of(float a, float b, bool fmod) {
   const float r = std::fmod(a, b);
   if (fmod) return r;
@@ -262,19 +263,19 @@ float remainder_of(float a, float b, bool fmod) {
   return (r < 0) != (b < 0) ? r + b : r;
 }
 
-// Exact where the quotient is below 2^22: its rounding leaves it at most 1 too large, the fused product and difference is a
-// multiple of b's last place below |b|, and so is what adding b back gives. False where that is not so; without FMA it never is.
+// Exact if the quotient is below 2^22: rounding makes it at most 1 too large; the fused product and difference is a multiple of
+// b's last place below |b|, and so is the sum with b. Otherwise returns false; without FMA, always.
 HWY_INLINE bool remainders(VF a, VF b, bool fmod, float* y) {
 #if HWY_NATIVE_FMA
   const DF d;
   const VF q = hn::Trunc(hn::Div(a, b));
   if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Lt(hn::Abs(q), hn::Set(d, 4194304.0F))))) return false;
   VF r = hn::NegMulAdd(q, b, a);
-  // On the other side of 0 than the dividend: the quotient was 1 too large.
+  // If the remainder's sign is not the dividend's, the quotient was 1 too large.
   const VF back = hn::CopySign(hn::Abs(b), a);
   const auto beyond = hn::Lt(hn::Mul(hn::CopySign(hn::Set(d, 1.0F), a), r), hn::Zero(d));
   r = hn::IfThenElse(beyond, hn::Add(r, back), r);
-  r = hn::IfThenElse(hn::Lt(hn::Abs(a), hn::Abs(b)), a, r);  // an infinite divisor among them
+  r = hn::IfThenElse(hn::Lt(hn::Abs(a), hn::Abs(b)), a, r);  // also for an infinite divisor
   r = hn::CopySign(r, a);
   if (!fmod) {
     const auto zero = hn::Eq(r, hn::Zero(d));

@@ -59,8 +59,8 @@ HWY_INLINE VD exp2_in_double(VD z) {
   return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<52>(hn::BitCast(di, t))));
 }
 
-// Half a vector of a^b to y, in double: within 1 ulp. What is not a normal positive base with a normal result is left to the
-// library, element by element.
+// Writes half a vector of a^b to y, in double: within 1 ulp. Elements whose base is not positive and normal, or whose result is
+// not normal, are left to the library, one by one.
 HWY_INLINE void pow_half(VFHalf a, VFHalf b, float* y, std::int64_t count) {
   const DD d;
   const DFHalf df;

@@ -6,7 +6,7 @@
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;  // elements; below, a thread is not worth waking
+constexpr std::int64_t kGrain = 1 << 14;  // elements; fewer are not worth waking a thread
 
 }  // namespace
 

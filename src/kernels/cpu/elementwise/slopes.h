@@ -12,7 +12,7 @@ enum class Slope : std::uint8_t { leaky_relu, sigmoid, tanh, gelu, gelu_tanh, qu
 
 void slope_f32(Slope op, float alpha, const float* dy, const float* saved, float* dx, std::int64_t n);
 
-// dx = dy * factor where the mask is not 0, else 0.
+// dx = dy * factor if the mask is not 0, else 0.
 void masked_f32(const float* dy, const std::uint8_t* mask, float factor, float* dx, std::int64_t n);
 
 }  // namespace sdx::cpu

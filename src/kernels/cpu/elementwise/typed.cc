@@ -18,7 +18,7 @@ std::optional<Elem> elem_of(DataType type) {
 
 namespace {
 
-// About 10 microseconds of work, a few times the cost of a fork and join.
+// Minimum elements per thread: about 10 microseconds of work, a few times the cost of a fork and join.
 constexpr std::int64_t kGrain = 32768;
 
 std::int64_t bytes_of(Elem elem) {

@@ -1,8 +1,8 @@
 #pragma once
 // Elementwise kernels whose elements are not all float32: comparisons, logic, selection and integer arithmetic.
 //
-// Pointers are aligned to their elements. The output may be the very same array as an operand of equally wide elements that steps
-// through it evenly (in place) but must not overlap one otherwise. Thread-safe, split over current_pool(). No allocation.
+// Pointers are aligned to their elements. The output may be the same array as an operand with elements of the same width and even
+// steps (in place) but must not overlap one otherwise. Thread-safe, split over current_pool(). No allocation.
 
 #include <cstdint>
 #include <optional>
@@ -13,17 +13,17 @@
 
 namespace sdx::cpu {
 
-// u8 are bytes: bool and uint8. A bool is true where its byte is not 0.
+// u8 are bytes: bool and uint8. A bool is true if its byte is not 0.
 enum class Elem : std::uint8_t { u8, i32, i64, f32, f64 };
-// Nothing: these kernels do not take it.
+// Empty for types that these kernels do not support.
 std::optional<Elem> elem_of(DataType type);
 
 // Comparisons (f32, f64, i32, i64; equal also bytes) give bytes 0 and 1; comparisons with NaN are false.
-// Logic (u8, as bools) gives 0 and 1. Arithmetic (i32, i64, f64; div only f64) wraps around in integers; min and max give NaN
-// where an operand is one.
+// Logic (u8, as bools) gives 0 and 1. Arithmetic (i32, i64, f64; div only f64) wraps around in integers; min and max give NaN if
+// an operand is NaN.
 enum class Pair : std::uint8_t { equal, less, less_equal, all, any, either, add, sub, mul, min, max, div };
 
-// The function for rows of a pair of operands, which step by 0 or 1 elements; null where there is none.
+// The function for rows of a pair of operands, which step by 0 or 1 elements; null if there is none.
 using PairRow = void (*)(const void* a, std::int64_t a_step, const void* b, std::int64_t b_step, void* y, std::int64_t n);
 PairRow pair_row(Pair op, Elem elem);
 

@@ -1,5 +1,5 @@
 // Plain loops, compiled once per instruction set: with types of several widths the compilers' own vector code is as fast as
-// memory allows (2 to 20 bytes per element), and it is a tenth of what four widths of explicit packing would be.
+// memory allows (2 to 20 bytes per element), and a tenth as long as explicit packing for four widths.
 
 #include "kernels/cpu/elementwise/typed_simd.h"
 
@@ -23,7 +23,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// Signed integers wrap around: computed without a sign, where that is defined.
+// Signed integers wrap around: computed as unsigned, for which this is defined.
 template <class T, class F>
 HWY_INLINE T wrapped(T a, T b, F f) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -56,7 +56,7 @@ HWY_INLINE auto combine(T a, T b) {
     return wrapped(a, b, [](auto x, auto y) { return x * y; });
   } else if constexpr (kOp == Pair::div) {
     return a / b;
-  } else if constexpr (std::is_floating_point_v<T>) {  // the first operand where it is NaN, the second where that is
+  } else if constexpr (std::is_floating_point_v<T>) {  // the NaN, if an operand is one; the first if both are
     return (kOp == Pair::min ? a < b : b < a) || a != a ? a : b;
   } else if constexpr (kOp == Pair::min) {
     return a < b ? a : b;
@@ -189,7 +189,7 @@ MapRow map(Map op, Elem elem) {
   return nullptr;
 }
 
-// Both sides are read before the choice, or the compiler would have to mask its reads.
+// Reads both sides before the choice, or the compiler would have to mask its reads.
 template <class T, bool kLeft, bool kRight>
 HWY_NOINLINE void select_loop(const std::uint8_t* condition, const T* a, const T* b, T* y, std::int64_t n) {
   const T left = *a, right = *b;

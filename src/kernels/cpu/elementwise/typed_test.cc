@@ -21,7 +21,7 @@ constexpr Elem elem_of() {
   }
 }
 
-// Few values, so that equal ones occur; the ends of the type and what is not a number among them.
+// Few values, so that equal ones occur; among them the limits of the type and NaN.
 template <class T>
 std::vector<T> values(std::int64_t n, unsigned seed) {
   using Limits = std::numeric_limits<T>;

@@ -14,7 +14,7 @@
 
 namespace sdx::cpu {
 
-// What happens to A * B on its way to memory: C = act(alpha A B + bias_scale bias + residual_scale residual).
+// What is applied to A * B before it is stored: C = act(alpha A B + bias_scale bias + residual_scale residual).
 struct Epilogue {
   const float* bias = nullptr;  // n values, or m values when bias_per_row
   bool bias_per_row = false;
@@ -51,7 +51,7 @@ struct GemmArgs {
   std::int64_t ldc = 0;
   float alpha = 1.0F;
   Epilogue epilogue;
-  // Where products of a few rows by one packed_b follow each other: 1 and -1 by turns take its columns up and down, so that each
+  // For consecutive products of a few rows with one packed_b: 1 and -1 in turn go up and down its columns, so that each product
   // begins with what the one before left in the second-level cache. Sums are the same.
   int sweep = 0;
 };
@@ -60,7 +60,7 @@ struct GemmArgs {
 void gemm_f32(const GemmArgs& args);
 
 // `batch` products of one shape; product i uses a + a_offsets[i] (packed or not), b + b_offsets[i], c + c_offsets[i], counted
-// in elements (null: all zero). The epilogue's bias is shared; a residual moves as C does.
+// in elements (null: all zero). The epilogue's bias is shared; a residual advances like C.
 void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t* a_offsets, const std::int64_t* b_offsets,
                     const std::int64_t* c_offsets);
 

@@ -1,11 +1,11 @@
 #pragma once
-// Products whose weights are coded, as those of floats.
+// Views products with coded weights as products of floats.
 
 #include "kernels/cpu/gemm/gemm.h"
 
 namespace sdx::cpu {
 
-// All but the weights: sizes, activations, bias, activation function and output have the same names in each.
+// Everything but the weights: sizes, activations, bias, activation function and output have the same names in all of them.
 template <class CodedArgs>
 GemmArgs gemm_args_of(const CodedArgs& a) {
   GemmArgs g;

@@ -1,5 +1,5 @@
 #pragma once
-// Products of bfloat16 matrices by the instruction that multiplies pairs of them and adds the products to a float: vdpbf16ps of
+// Products of bfloat16 matrices with the instruction that multiplies pairs of them and adds the products to a float: vdpbf16ps of
 // AVX512-BF16, bfdot of Armv8.6. Products of two bfloat16 are exact in float, so only sums round: to nearest even, on Arm to odd
 // (an inexact one gets 1 as its last bit). Numbers below 1.18e-38 count as zero, factors as well as sums (Intel SDM, VDPBF16PS;
 // Arm ARM, BFDOT).
@@ -11,19 +11,18 @@
 
 namespace sdx::cpu {
 
-// Whether cpu_isa() has the instruction, and the machine. Where it is not so, nothing else here may be called.
+// Whether both cpu_isa() and the machine have the instruction. If not, nothing else here may be called.
 bool has_bf16_dots();
 
-// As half_pack: op(W)[k, n] with rows `ld` apart (W is [n, k] where `trans`), any alignment, in panels for bf16_gemm.
+// Like half_pack: op(W)[k, n] with rows `ld` apart (W is [n, k] if `trans`), any alignment, in panels for bf16_gemm.
 std::size_t bf16_packed_bytes(std::int64_t k, std::int64_t n);
 void bf16_pack(const void* w, std::int64_t ld, bool trans, std::int64_t k, std::int64_t n, void* packed);
-// The same of floats, rounded as bf16_gemm rounds `a`; 2-byte alignment of `packed` is enough (4 where `trans`). Split over
+// The same for floats, rounded as bf16_gemm rounds `a`; 2-byte alignment of `packed` is enough (4 if `trans`). Split over
 // current_pool().
 void bf16_pack_rounded(const float* w, std::int64_t ld, bool trans, std::int64_t k, std::int64_t n, void* packed);
 
-// As half_gemm, with weights from bf16_pack, and each element of `a` rounded to bfloat16 first: values that are bfloat16 already
-// stay what they are. args.type must be bfloat16. Sums run in float, in blocks of 512 along K. Thread-safe, split over
-// current_pool().
+// Like half_gemm, with weights from bf16_pack, and each element of `a` rounded to bfloat16 first, which keeps bfloat16 values
+// unchanged. args.type must be bfloat16. Sums run in float, in blocks of 512 along K. Thread-safe, split over current_pool().
 void bf16_gemm(const HalfGemmArgs& args);
 
 }  // namespace sdx::cpu

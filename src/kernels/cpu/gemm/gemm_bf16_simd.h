@@ -19,13 +19,13 @@ struct Bf16Kernels {
   int mr;
   int nr;
   void (*tile)(const Bf16Tile& t, std::int64_t m);  // m: 1 .. mr
-  // x to the nearest bfloat16, and a zero behind an odd number of them.
+  // Rounds x to the nearest bfloat16, and adds a zero after an odd number of them.
   void (*round)(const float* x, std::int64_t n, std::uint16_t* y);
   // y[j][0] and y[j][1] are x0[j] and x1[j], rounded likewise; x1 may be null, which stands for zeros.
   void (*interleave)(const float* x0, const float* x1, std::int64_t n, std::uint16_t* y);
 };
 
-// Null where the compiler has no such instructions. Whether the machine has them is for the caller to know.
+// Null if the compiler has no such instructions. The caller must know whether the machine has them.
 const Bf16Kernels* bf16_kernels();
 
 }  // namespace sdx::cpu

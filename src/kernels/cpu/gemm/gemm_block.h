@@ -1,6 +1,6 @@
 #pragma once
-// Blocks of a product in float on one thread, and how a product is cut into them: what gemm_f32 is made of, and products whose
-// right operand comes from elsewhere than memory (patches of images, weights of fewer bits).
+// Blocks of a product in float on one thread, and how a product is cut into them: for gemm_f32, and for products whose right
+// operand does not come from memory (patches of images, weights of fewer bits).
 
 #include <cstdint>
 
@@ -25,7 +25,7 @@ inline constexpr std::int64_t kGemmMBlock = 252;  // rows packed on the fly at a
 
 inline Cuts k_cuts(std::int64_t k) { return Cuts(k, kGemmKBlock); }
 
-// Where a block of the right operand comes from when it is not packed ahead: writes rows [k0, k0 + kc) of columns
+// The source of a block of the right operand that is not packed ahead: writes rows [k0, k0 + kc) of columns
 // [n0, n0 + nb) as panels (as pack_b_panels does). Called concurrently.
 struct BPacker {
   const void* context = nullptr;
@@ -37,16 +37,17 @@ struct BPacker {
 void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker* packer, std::int64_t m0, std::int64_t m1,
                 std::int64_t n0, std::int64_t n1);
 
-// Rows [row, row + rows) and columns [column, column + columns) of C from their products, whose rows lie `ld` apart: alpha and
-// the epilogue.
+// Rows [row, row + rows) and columns [column, column + columns) of C from their products, whose rows are `ld` apart: applies
+// alpha and the epilogue.
 void gemm_finish(const GemmKernels& kernels, const GemmArgs& args, std::int64_t row, std::int64_t rows, std::int64_t column,
                  std::int64_t columns, const float* product, std::int64_t ld);
 
-// A product of all rows with what `packer` makes, cut by columns over the current pool: each thread unpacks its part once.
+// A product of all rows with the right operand from `packer`, split by columns over the current pool: each thread unpacks its
+// part once.
 void gemm_unpacking(const GemmArgs& args, const BPacker& packer);
 
 // Cuts [m, n] into tasks for the current pool: `rows` and `columns` are the counts of cuts. `packed`: the right operand is in
-// panels already, and a cut of the rows costs no more than reading it again.
+// panels already, so cutting the rows only costs reading it again.
 struct TaskGrid {
   std::int64_t rows = 1;
   std::int64_t columns = 1;

@@ -1,6 +1,6 @@
 #pragma once
 // Products of float activations with weights that stay in 16 bits (float16 or bfloat16) and are widened in registers: half the
-// memory of packed floats, and half the bytes per token where few rows are multiplied and weights come from memory.
+// memory of packed floats, and half the bytes per token if few rows are multiplied and weights come from memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace sdx::cpu {
 
 enum class HalfType { float16, bfloat16 };
 
-// op(W)[k, n] of bit patterns with rows `ld` apart (W is [n, k] where `trans`), any alignment, in panels for half_gemm. Valid
-// only under the instruction set it was made for.
+// op(W)[k, n] of bit patterns with rows `ld` apart (W is [n, k] if `trans`), any alignment, in panels for half_gemm. Valid only
+// under the instruction set it was made for.
 std::size_t half_packed_bytes(std::int64_t k, std::int64_t n);
 void half_pack(const void* w, std::int64_t ld, bool trans, std::int64_t k, std::int64_t n, void* packed);
 
@@ -36,7 +36,7 @@ struct HalfGemmArgs {
 };
 void half_gemm(const HalfGemmArgs& args);
 
-// All but the weights.
+// Everything but the weights.
 GemmArgs float_args(const HalfGemmArgs& args);
 
 }  // namespace sdx::cpu

@@ -7,12 +7,12 @@
 
 namespace sdx::cpu {
 
-// A register tile: C[m, n] from an A tile stored [k][m], or as rows `lda` apart where that is not 0, and a B panel stored
-// [k][ldb], of which nr columns are readable.
+// A register tile: C[m, n] from an A tile stored [k][m], or as rows `lda` apart if that is not 0, and a B panel stored [k][ldb],
+// of which nr columns are readable.
 struct GemmTile {
   const float* a = nullptr;
   std::int64_t lda = 0;
-  std::int64_t a_step = 0;  // of a tile that lies [k][a_step] in a larger matrix; 0: m
+  std::int64_t a_step = 0;  // of a tile stored [k][a_step] in a larger matrix; 0: m
   const float* b = nullptr;
   std::int64_t ldb = 0;
   std::int64_t k = 0;
@@ -30,8 +30,8 @@ struct GemmTile {
   std::int64_t ld_residual = 0;
   float residual_scale = 1.0F;
   UnarySpec act;
-  // What comes from memory next, fetched line by line while this tile is multiplied: so many bytes for two steps of K, 256 at
-  // most. Only tiles of 4 rows and more do.
+  // What comes from memory next, prefetched line by line while this tile is multiplied: this many bytes per two steps of K, at
+  // most 256. Only tiles of 4 rows and more do this.
   const char* ahead = nullptr;
   std::int64_t ahead_step = 0;
 };

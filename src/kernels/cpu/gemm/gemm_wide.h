@@ -7,7 +7,7 @@
 
 namespace sdx::cpu {
 
-// c[m, n] = op(a)[m, k] op(b)[k, n]; op(a) is a, or its transpose where `trans_a`: then a is [k, m]; so for b. Leading dimensions
+// c[m, n] = op(a)[m, k] op(b)[k, n]; op(a) is a, or if `trans_a` its transpose (a is then [k, m]); likewise b. Leading dimensions
 // count elements. All three have one type: float64, or an integer of 8 to 64 bits. Outputs must not overlap inputs. Thread-safe;
 // split over current_pool().
 struct WideGemmArgs {

@@ -15,8 +15,8 @@ constexpr std::int64_t kDirectRows = 16;
 constexpr std::int64_t kColumns = 16;  // rows of weights whose products are finished together
 constexpr std::int64_t kLargestBlock = 256;
 
-// Of m rows of A, from row i on, and the weights of up to kColumns columns. Several rows of A stay in the first cache, in parts
-// where they are long.
+// Products of m rows of A, from row i on, with the weights of up to kColumns columns. Several rows of A stay in the first-level
+// cache, in parts if they are long.
 void products_of(const GgmlKernels& kernels, const GgmlArgs& a, std::int64_t i, std::int64_t m, const char* rows,
                  std::int64_t columns, float* products) {
   constexpr std::int64_t kPart = 768;  // whole blocks
@@ -65,7 +65,7 @@ void few_rows(const GgmlArgs& a) {
   });
 }
 
-// Whole blocks that cover [k0, k0 + kc) of nr columns at a time, then the order of panels.
+// Expands whole blocks that cover [k0, k0 + kc), nr columns at a time, then puts them in the order of panels.
 void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
   const auto& a = *static_cast<const GgmlArgs*>(context);
   const GgmlKernels& kernels = ggml_kernels();

@@ -1,7 +1,7 @@
 #pragma once
-// Products with weights in ggml's blocks (tensor/ggml.h), straight from the bytes of the file: nothing is packed, so nothing
-// takes time at the start or memory beside the mapped file, and a process shares it with others. Weights become float32 in
-// registers; multiplying and adding a block's scale and minimum is one rounding here, two in ggml_dequantize().
+// Products with weights in ggml's blocks (tensor/ggml.h), straight from the file's bytes: nothing is packed, so the start takes
+// no time, and no memory beyond the mapped file, which processes share. Weights become float32 in registers; multiplying and
+// adding a block's scale and minimum is one rounding here, two in ggml_dequantize().
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@
 namespace sdx::cpu {
 
 // c[m, n] = act(a[m, k] * W^T + bias[n]), W: n rows of k elements, a multiple of the format's block; bias may be null. `weights`
-// needs no alignment. Up to eight rows of `a` are multiplied as rows of blocks are read once for four of them; more rows expand
+// needs no alignment. Up to 16 rows of `a` are multiplied by the blocks directly, eight at a time or fewer; more rows expand
 // blocks of weights into scratch for gemm_f32's kernel. Thread-safe, split over current_pool(). The output must not overlap.
 struct GgmlArgs {
   const GgmlFormat* format = nullptr;

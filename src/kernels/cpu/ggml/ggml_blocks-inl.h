@@ -1,5 +1,5 @@
-// Classes of blocks: each(bytes, add) calls add(turn, offset, w) with vectors of weights, in which `turn` counts the calls and
-// `offset` is the first weight's place in the block. Included once per instruction set.
+// Classes of blocks: each(bytes, add) calls add(turn, offset, w) with vectors of weights; `turn` counts the calls, `offset` is
+// the first weight's position in the block. Included once per instruction set.
 #if defined(SDX_KERNELS_CPU_GGML_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SDX_KERNELS_CPU_GGML_BLOCKS_INL_H_
 #undef SDX_KERNELS_CPU_GGML_BLOCKS_INL_H_
@@ -52,7 +52,7 @@ HWY_INLINE float half_at(const Byte* p) {
 #endif
 }
 
-// Two halves in a row, each in all lanes.
+// Two consecutive halves, each in all lanes.
 HWY_INLINE void two_halves(const Byte* p, VF& first, VF& second) {
   const DF d;
 #if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
@@ -124,8 +124,8 @@ struct PlainBf16 {
   }
 };
 
-// Weights q * scale + low for codes of 4 bits. With 16 lanes they come from a table of all 16 in a register, which the code
-// picks from as it lies in its word: neither masked nor converted.
+// Weights q * scale + low for codes of 4 bits. With 16 lanes they come from a table of all 16 in a register, indexed by the code
+// in place in its word: no masking, no conversion.
 struct Nibbles {
 #if SDX_512_BITS
   VF table;
@@ -206,7 +206,7 @@ struct BlocksQ8 {
   }
 };
 
-// Groups of 16 weights go by twos, so that neighbours have sums of their own.
+// Groups of 16 weights are processed in pairs, so that neighbours have separate sums.
 struct BlocksQ2K {
   static constexpr bool kPlain = false;
   static constexpr int kElements = 256, kBytes = 84;

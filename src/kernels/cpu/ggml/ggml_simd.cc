@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// For the sums of two rows of weights with eight rows of x.
+// Enough for the sums of two rows of weights with eight rows of x.
 constexpr bool kManyRegisters = HWY_TARGET != HWY_SCALAR && (!HWY_ARCH_X86 || kLanes == 16);
 
 #if HWY_TARGET == HWY_SCALAR
@@ -23,7 +23,7 @@ HWY_INLINE void sums_of_four(VF a, VF b, VF c, VF e, float* out) {
   for (int i = 0; i < 4; ++i) out[i] = hn::GetLane(all[i]);
 }
 #else
-// In each 128 bits, {a0 + a2, b0 + b2, a1 + a3, b1 + b3}: twice over four vectors, in the order 0 2, 1 3, it sums up each of
+// In each 128 bits, {a0 + a2, b0 + b2, a1 + a3, b1 + b3}: applied twice to four vectors, in the order 0 2, 1 3, it sums each of
 // them.
 HWY_INLINE VF added(VF a, VF b) {
   const DF d;
@@ -41,8 +41,8 @@ HWY_INLINE void sums_of_four(VF a, VF b, VF c, VF e, float* out) {
 }
 #endif
 
-// Sums of M rows of x. A multiply-add waits four cycles for the one before it in its sum, and two begin in each: fewer than eight
-// rows have several sums each, between which steps take turns.
+// Sums of M rows of x. A multiply-add waits four cycles for the one before it in its sum, and two start per cycle: fewer than
+// eight rows have several sums each, used in turn.
 template <int M>
 struct RowSums {
   static constexpr int kTurns = M == 1 ? 4 : M <= 4 ? 2 : 1;
@@ -53,7 +53,7 @@ struct RowSums {
   HWY_INLINE RowSums(const float* x_in, std::int64_t ldx_in)
       : s0(hn::Zero(DF())), s1(s0), s2(s0), s3(s0), s4(s0), s5(s0), s6(s0), s7(s0), x(x_in), ldx(ldx_in) {}
 
-  // Row `row` of the x, in sum number `sum`: constants once loops are unrolled.
+  // Adds to sum number `sum`, which is constant once loops are unrolled.
   HWY_INLINE void add_to(int sum, VF w, const float* p) {
     const VF v = hn::LoadU(DF(), p);
     switch (sum) {
@@ -104,7 +104,7 @@ struct RowSums {
   }
 };
 
-// Four kilobytes ahead: the stream is read once, and the hardware's own prefetch stops at page borders.
+// Prefetches 4 KB ahead: the stream is read once, and the hardware prefetcher stops at page boundaries.
 HWY_INLINE void fetch_ahead(const Byte* at) {
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + 4096));
 }
@@ -113,7 +113,7 @@ template <class Blocks, int M>
 void dots_of(const Byte* row, std::int64_t k, const float* x, std::int64_t ldx, float* out) {
   RowSums<M> sums(x, ldx);
   std::int64_t at = 0;
-  // Blocks of 32 go by twos, so that neighbours have sums of their own.
+  // Blocks of 32 are processed in pairs, so that neighbours have separate sums.
   constexpr int kTwo = Blocks::kElements == 32 && !Blocks::kPlain && M == 1 ? 2 : 1;
   for (; at + kTwo * Blocks::kElements <= k; at += kTwo * Blocks::kElements, row += kTwo * Blocks::kBytes) {
     for (int line = 0; line < kTwo * Blocks::kBytes; line += 64) fetch_ahead(row + line);
@@ -133,11 +133,11 @@ void dots_of(const Byte* row, std::int64_t k, const float* x, std::int64_t ldx, 
   }
 }
 
-// A row of x times a vector of either row of weights.
+// A row of x times a vector of each of two rows of weights.
 HWY_INLINE void add_row(VF& a, VF& b, VF w, VF u, const float* p) {
   VF v = hn::LoadU(DF(), p);
 #if SDX_512_BITS
-  __asm__("" : "+v"(v.raw));  // or GCC loads it once for each product, and loads are what there are too many of
+  __asm__("" : "+v"(v.raw));  // or GCC loads it once per product, and loads are the bottleneck
 #endif
   a = hn::MulAdd(w, v, a);
   b = hn::MulAdd(u, v, b);
@@ -155,8 +155,8 @@ HWY_INLINE void add_rows(RowSums<8>& a, RowSums<8>& b, VF w, VF u, std::int64_t 
   add_row(a.s7, b.s7, w, u, p + 7 * a.ldx);
 }
 
-// Two rows of weights at once. Each vector of x is loaded once for both: with eight rows of x the loads, and not the products,
-// are what one row of weights waits for.
+// Two rows of weights at once. Each vector of x is loaded once for both: with eight rows of x, one row of weights would wait for
+// loads, not for products.
 template <class Blocks>
 void dots_of_two(const Byte* row, std::int64_t row_bytes, std::int64_t k, const float* x, std::int64_t ldx, float* out) {
   RowSums<8> first(x, ldx), second(x, ldx);

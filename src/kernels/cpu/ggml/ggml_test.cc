@@ -53,8 +53,8 @@ void compare(const GgmlFormat& f, std::int64_t m, std::int64_t n, std::int64_t k
         sum += product;
         size += std::abs(product);
       }
-      // Roundings of weights and sums of float32, relative to the sum of the products' amounts. A weight that is the difference
-      // of scale and minimum is rounded relative to these: up to 16 times itself in these blocks.
+      // Roundings of weights and sums of float32, relative to the sum of the products' magnitudes. A weight that is the
+      // difference of scale and minimum is rounded relative to these: up to 16 times itself in these blocks.
       ASSERT_NEAR(static_cast<double>(c[i * n + j]), sum, 1e-5 * size + 1e-5) << i << "," << j;
     }
   }

@@ -12,7 +12,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Results whose windows do not reach over the ends along an axis: [begin, end).
+// Results [begin, end) along an axis: those whose windows do not extend past its ends.
 struct Inner {
   std::int64_t begin, end;
 };
@@ -103,7 +103,7 @@ void max_pool_places_f32(const ConvShape& s, const float* x, float* y, std::int6
 
 std::int64_t add_at_places_f32(std::int64_t planes, std::int64_t in_plane, std::int64_t out_plane, const float* dy,
                                const std::int64_t* places, float* dx) {
-  std::atomic<bool> foreign = false;  // whether a place lies in another plane than its window
+  std::atomic<bool> foreign = false;  // whether a place is in another plane than its window
   parallel_for(planes, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, in_plane)),
                [&](std::int64_t begin, std::int64_t end) {
                  bool some = false;

@@ -38,7 +38,7 @@ void row(const PlacesRow& r) {
 using DI = hn::RebindToSigned<DF>;
 using VI = hn::Vec<DI>;
 
-// `n` elements a stride of 1 or 2 apart; reads none but those between the first and the last.
+// `n` elements, a stride of 1 or 2 apart; reads nothing before the first or after the last.
 template <int kStride>
 HWY_INLINE VF load_apart(const float* p, std::int64_t n) {
   if constexpr (kStride == 1) {

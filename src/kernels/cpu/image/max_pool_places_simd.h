@@ -5,11 +5,11 @@
 
 namespace sdx::cpu {
 
-// One row of results whose windows lie within the plane, of finite values.
+// One row of results: windows within the plane, all values finite.
 struct PlacesRow {
   const float* plane = nullptr;
-  std::int64_t at = 0;                    // element of the plane that the first window begins with
-  const std::int64_t* rows = nullptr;     // of the window: offsets of its rows behind its beginning
+  std::int64_t at = 0;                    // element of the plane at which the first window begins
+  const std::int64_t* rows = nullptr;     // of the window: offsets of its rows from its beginning
   std::int64_t count = 0;                 // of rows
   std::int64_t kernel = 1, dilation = 1;  // of columns
   std::int64_t stride = 1;                // 1 or 2

@@ -69,7 +69,7 @@ TEST(MaxPoolPlaces, MatchesAPlainLoop) {
       shape_of(1, 2, {1, 1, 1, 1, 0, 1}, {9, 3, 3, 1, 0, 3}, {70, 3, 3, 1, 0, 23}),
       shape_of(1, 2, {1, 1, 1, 1, 0, 1}, {9, 2, 1, 2, 1, 9}, {67, 3, 2, 2, 2, 34}),
       shape_of(1, 2, {6, 2, 2, 1, 0, 3}, {6, 2, 2, 1, 0, 3}, {40, 2, 2, 1, 0, 20}),
-      shape_of(1, 1, {1, 1, 1, 1, 0, 1}, {2, 2, 1, 1, 2, 5}, {3, 2, 1, 1, 2, 6}),  // windows of padding alone
+      shape_of(1, 1, {1, 1, 1, 1, 0, 1}, {2, 2, 1, 1, 2, 5}, {3, 2, 1, 1, 2, 6}),  // windows of padding only
       shape_of(1, 1, {1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}),
   };
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
@@ -79,7 +79,7 @@ TEST(MaxPoolPlaces, MatchesAPlainLoop) {
     for_each_isa([&] {
       for (const ConvShape& s : shapes) {
         std::vector<float> values = random_floats(s.batch * s.in_channels * volume(s.in), 1);
-        for (float& v : values) v = std::round(v * 8);  // many alike
+        for (float& v : values) v = std::round(v * 8);  // many equal values
         check(s, values);
         values[values.size() / 2] = nan;
         values.front() = -inf;

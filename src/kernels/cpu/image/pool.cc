@@ -14,8 +14,8 @@
 namespace sdx::cpu {
 namespace {
 
-// Both poolings go by output rows in two steps: combine the window's input rows element by element (contiguous), then combine
-// kernel-width neighbours of the result, read through its phases by stride (contiguous again).
+// Both poolings compute each output row in two steps: combine the window's input rows element by element (contiguous), then
+// combine kernel-width neighbours of the result, read through its phases by stride (contiguous again).
 struct Plan {
   std::int64_t width;  // padded row: everything that windows touch, a multiple of the stride
   std::int64_t phase_width;
@@ -29,7 +29,7 @@ Plan plan_of(const ConvShape& s, std::int64_t lanes) {
   return p;
 }
 
-// How many of the window's steps from `first` fall into [lo, hi).
+// Number of the window's steps, from `first` on, that fall into [lo, hi).
 std::int64_t count_inside(std::int64_t first, std::int64_t kernel, std::int64_t dilation, std::int64_t lo, std::int64_t hi) {
   std::int64_t n = 0;
   for (std::int64_t k = 0; k < kernel; ++k) {
@@ -56,7 +56,7 @@ void split(const ConvKernels& k, const float* row, const ConvShape& s, const Pla
 
 constexpr std::int64_t kRowsAtOnce = 32;
 
-// Combines rows (max or sum) into out[0, n); `rows` as collected from `next`, which returns null when there are no more.
+// Combines the rows (max or sum) that `next` returns into out[0, n), until it returns null. Returns the number of rows.
 template <class Next>
 std::int64_t combine(const ImageKernels& k, bool max, Next&& next, const float* ones, float* out, std::int64_t n) {
   const float* rows[kRowsAtOnce + 1];
@@ -83,7 +83,7 @@ std::int64_t combine(const ImageKernels& k, bool max, Next&& next, const float* 
   return total;
 }
 
-// Room that one channel's pooling row by row takes.
+// Scratch, in floats, for pooling one channel row by row.
 std::int64_t channel_floats(const ConvShape& s) {
   const std::int64_t lanes = image_kernels().lanes;
   return 2 * (s.in[2] + lanes) + plan_of(s, lanes).width + lanes + 2 * (s.out[2] + s.in[2] + lanes);
@@ -97,7 +97,7 @@ void join(bool max, float v, float& into) {
   }
 }
 
-// The input rows in the window of output row (oz, oy), one with each call; null when there are no more.
+// The input rows in the window of output row (oz, oy), one per call; null when there are no more.
 class InputRows {
  public:
   InputRows(const ConvShape& s, const float* plane, std::int64_t oz, std::int64_t oy) : s_(s), plane_(plane), oz_(oz), oy_(oy) {}
@@ -119,7 +119,7 @@ class InputRows {
   std::int64_t oz_, oy_, kz_ = 0, ky_ = 0;
 };
 
-// Combines elements [whole, n) of the rows, one by one; how many rows there are.
+// Combines elements [whole, n) of the rows, one by one; returns the number of rows.
 std::int64_t combine_ends(InputRows next, bool max, float fill, std::int64_t whole, std::int64_t n, float* combined) {
   std::int64_t rows = 0;
   std::fill(combined + whole, combined + n, fill);
@@ -137,7 +137,7 @@ void combine_columns(const ConvShape& s, const Plan& p, const float* phases, boo
     const std::int64_t o = kx * s.dilation[2];
     return phases + o % s.stride[2] * p.phase_width + o / s.stride[2];
   };
-  // Kernels wider than 32 need several passes over `out`, whose rows have no slack.
+  // Kernels wider than 32 would need several passes over `out`, whose rows have no slack.
   if (s.kernel[2] <= kRowsAtOnce) {
     const float* list[kRowsAtOnce];
     for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) list[kx] = column(kx);
@@ -159,15 +159,15 @@ void pool_channel(const ConvShape& s, const float* plane, float* y, bool max, Sc
   const Plan p = plan_of(s, k.lanes);
   const float fill = max ? -std::numeric_limits<float>::infinity() : 0.0F;
   const std::int64_t padded_in = s.in[2] + k.lanes;
-  // The combined rows, its phases, ones and the scales of a row of outputs. Rows of the input are copied when reading whole
+  // The combined rows, their phases, ones, and the scales of a row of outputs. Rows of the input are copied if reading whole
   // vectors could run past the tensor's end.
   float* combined = scratch;
   float* phases = combined + 2 * padded_in;
   float* ones = phases + p.width + k.lanes;
   float* scales = ones + s.out[2] + padded_in;
   std::fill_n(ones, s.out[2] + padded_in, 1.0F);
-  std::int64_t area = -1;  // that `scales` are for
-  // Whole vectors of the input's row; the last, partial one element by element.
+  std::int64_t area = -1;  // for which `scales` were computed
+  // Whole vectors of the input's row; the partial last one element by element.
   const std::int64_t whole = s.in[2] / k.lanes * k.lanes;
   for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
     for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
@@ -183,11 +183,11 @@ void pool_channel(const ConvShape& s, const float* plane, float* y, bool max, Sc
   }
 }
 
-// The same by many rows at a time, for usual windows.
+// The same for many rows at a time, for usual windows.
 struct WindowRows {
   std::vector<std::int64_t> first, offsets;  // of input rows, for each row of results
   std::vector<std::vector<float>> scales;
-  std::vector<const float*> scale_of;  // each row of results
+  std::vector<const float*> scale_of;  // per row of results
 };
 
 constexpr std::int64_t kManyTaps = 64;
@@ -272,7 +272,7 @@ void pool(const ConvShape& s, const float* x, float* y, bool max, Scale&& scale_
   });
 }
 
-// Whether one window covers the image and nothing else.
+// Whether one window covers exactly the image.
 bool takes_all(const ConvShape& s, const std::int64_t (&pad_end)[3]) {
   for (int i = 0; i < 3; ++i) {
     if (s.out[i] != 1 || s.kernel[i] != s.in[i] || s.pad[i] != 0 || pad_end[i] != 0) return false;
@@ -281,7 +281,7 @@ bool takes_all(const ConvShape& s, const std::int64_t (&pad_end)[3]) {
   return true;
 }
 
-// Such a window lies in memory as it is: 2048 channels of 7x7 in 15 microseconds where rows take 200.
+// Such a window is contiguous: 2048 channels of 7x7 take 15 microseconds, against 200 row by row.
 void average_all(const ConvShape& s, const float* x, float* y) {
   constexpr std::int64_t kParts = 16;  // sums side by side, in a compiler's vectors
   const std::int64_t n = volume(s.in);

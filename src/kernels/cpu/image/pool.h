@@ -12,8 +12,8 @@ namespace sdx::cpu {
 // once for max pooling (else the result there is -inf). NaN in a window gives NaN.
 void max_pool_f32(const ConvShape& shape, const float* x, float* y);
 
-// count_pad: divide by the window's elements that lie within the padded input, whose end paddings are pad_end (ONNX
-// count_include_pad = 1); else by those that lie within the input itself (0 / 0 = NaN where there is none).
+// count_pad: divide by the number of the window's elements within the padded input, whose end paddings are pad_end (ONNX
+// count_include_pad = 1); else by those within the input itself (0 / 0 = NaN if there are none).
 void average_pool_f32(const ConvShape& shape, const std::int64_t (&pad_end)[3], bool count_pad, const float* x, float* y);
 
 }  // namespace sdx::cpu

@@ -18,7 +18,7 @@ bool finite(const float* x, std::int64_t n) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   const VF zero = hn::Zero(d);
-  VF a0 = zero, a1 = zero, a2 = zero, a3 = zero;  // NaN once a value times 0 was
+  VF a0 = zero, a1 = zero, a2 = zero, a3 = zero;  // NaN once a value times 0 was NaN
   std::int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
     a0 = hn::MulAdd(hn::LoadU(d, x + i), zero, a0);
@@ -41,7 +41,7 @@ HWY_INLINE VF joined(VF a, VF b) {
   }
 }
 
-// kCount: how many rows, where the compiler is to know; 0: as many as said.
+// kCount: number of rows if known at compile time, else 0: then `count`.
 template <bool kMax, int kCount>
 HWY_INLINE void join_rows(const float* x, const std::int64_t* offsets, std::int64_t count, float* out, std::int64_t n) {
   const DF d;
@@ -75,7 +75,7 @@ HWY_INLINE void join(const PoolRows& p, std::int64_t row, float* out) {
   }
 }
 
-// A vector of results from row `v`, of which it is column i * stride on.
+// A vector of results i, of which `v` points to column i * stride of the combined row.
 template <bool kMax, int kKernel, int kStride>
 HWY_INLINE VF across(const float* v, std::int64_t kernel, std::int64_t dilation) {
   const DF d;

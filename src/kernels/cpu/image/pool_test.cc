@@ -91,7 +91,7 @@ void check(const Case& c, const std::vector<float>& values, Kind kind) {
           } else if (kind == Kind::max || std::isinf(want)) {
             ASSERT_EQ(y[i], want) << "element " << i;
           } else {
-            ASSERT_NEAR(y[i], want, 1e-6) << "element " << i;  // some ulp of sums of up to 49 values below 1
+            ASSERT_NEAR(y[i], want, 1e-6) << "element " << i;  // a few ulp of sums of up to 49 values below 1
           }
         }
       }
@@ -126,7 +126,7 @@ TEST(KernelsPool, MatchTheDefinition) {
   });
 }
 
-// In one channel of several: windows that hold them and windows that do not.
+// In one channel of several: some windows hold them, others do not.
 TEST(KernelsPool, NotANumberAndInfinities) {
   for_each_isa([] {
     for (const float special : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),

@@ -44,7 +44,7 @@ void resize_linear_f32(const float* x, float* y, std::int64_t planes, std::int64
   const ImageKernels& k = image_kernels();
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / (out_h * out_w));
   parallel_for(planes, grain, [&](std::int64_t begin, std::int64_t end) {
-    // Rows are stretched once each and kept while neighbouring outputs use them: two buffers hold the current pair.
+    // Each row is stretched once and kept while neighbouring outputs use it: two buffers hold the current pair.
     float* buffer[2] = {thread_scratch(2, static_cast<std::size_t>(2 * out_w)), nullptr};
     buffer[1] = buffer[0] + out_w;
     for (std::int64_t p = begin; p < end; ++p) {

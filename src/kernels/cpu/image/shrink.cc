@@ -10,7 +10,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Which pixels of a side a new one covers, and how much each counts. All have as many weights; those too many are 0.
+// Which pixels of a side each new pixel covers, and their weights. All have `count` weights; surplus ones are 0.
 struct Cover {
   std::vector<std::int64_t> first;
   std::vector<float> weights;  // [new side][count]
@@ -43,7 +43,7 @@ Four load4(const float* p) {
   return v;
 }
 
-// A pixel's channels side by side in one vector, which may reach beyond the row's end by up to three floats.
+// A pixel's channels side by side in one vector, which may extend past the row's end by up to three floats.
 template <int kChannels>
 void across(const Cover& columns, const float* row, std::uint8_t* to) {
   for (std::size_t x = 0; x < columns.first.size(); ++x, to += kChannels) {

@@ -1,5 +1,5 @@
 #pragma once
-// Pictures of bytes made smaller, and split into planes of floats. On the calling thread alone. Thread-safe.
+// Shrinks pictures of bytes, and splits them into planes of floats. Runs on the calling thread only. Thread-safe.
 
 #include <array>
 #include <cstdint>
@@ -13,7 +13,7 @@ struct ShrinkShape {
   std::int64_t channels = 3;  // 1, 3 or 4
 };
 
-// Each new pixel is the mean of the area that it covers, rounded to nearest.
+// Each new pixel is the mean of the area it covers, rounded to nearest.
 void shrink_u8(const ShrinkShape& shape, const std::uint8_t* from, std::uint8_t* to);
 
 // planes[c][i] = (pixels[3 * i + c] - mean[c]) * scale, i < count

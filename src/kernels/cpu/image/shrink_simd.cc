@@ -27,7 +27,7 @@ void add_rows(const std::uint8_t* rows, std::ptrdiff_t stride, const float* weig
   const D8 d8;
   const std::int64_t lanes = lanes_f32();
   std::int64_t i = 0;
-  // Sums of four vectors of columns stay in registers while the rows go by.
+  // Sums of four vectors of columns stay in registers while rows are read.
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
     VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
     const std::uint8_t* p = rows + i;

@@ -1,5 +1,5 @@
 #pragma once
-// Per-target inner loops of shrinking pictures and of making planes of them; internal to this folder.
+// Per-target inner loops of shrinking pictures and splitting them into planes; internal to this folder.
 
 #include <cstddef>
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxRank = 32;
 
-// A dense side with extents `dims` against a strided side; neighbours that step evenly are merged, outermost first.
+// A dense side with extents `dims` against a strided side; adjacent axes that step evenly are merged; outermost first.
 struct Walk {
   int rank = 0;
   std::int64_t dims[kMaxRank];
@@ -136,7 +136,7 @@ void transpose_block(const char* x, std::int64_t ldx, char* y, std::int64_t ldy,
   }
 }
 
-// False where the elements are not aligned to their size.
+// False if the elements are not aligned to their size.
 template <class T>
 bool transpose_aligned(TransposeFn<T> fn, const char* x, std::int64_t ldx, char* y, std::int64_t ldy, std::int64_t rows,
                        std::int64_t columns) {
@@ -164,7 +164,7 @@ void transpose_2d(const char* x, std::int64_t ldx, char* y, std::int64_t ldy, st
   }
 }
 
-// One of both sides of a copy is dense; on the other the elements of a row lie `stride` apart.
+// One side of a copy is dense; on the other, the elements of a row are `stride` apart.
 struct StridedCopy {
   Walk walk;
   std::int64_t size;           // of an element
@@ -186,7 +186,7 @@ void copy_strided(const void* x, void* y, std::size_t element_size, int rank, co
   const auto* src = static_cast<const char*>(x);
   auto* dst = static_cast<char*>(y);
   const GatherFn gather = gather_of(element_size);
-  // One long row is cut, or it would stay on one thread.
+  // A single long row is cut, or it would stay on one thread.
   if (c.walk.rank == 1) {
     parallel_for(c.inner, 65536 / c.size, [&](std::int64_t b, std::int64_t e) {
       if (c.stride == 1) {
@@ -238,7 +238,7 @@ void transpose(const void* x, void* y, std::size_t element_size, int rank, const
   }
   const Walk w = merge(rank, out_dims, out_strides);
   if (w.strides[w.rank - 1] == 1 || w.rank == 1) return copy_strided(x, y, element_size, rank, out_dims, out_strides);
-  // x's contiguous axis is some outer axis of y: those two axes are transposed in blocks, the others looped over.
+  // x's contiguous axis is an outer axis of y: these two are transposed in blocks, with loops over the others.
   int contiguous = w.rank - 2;
   while (contiguous >= 0 && w.strides[contiguous] != 1) --contiguous;
   if (contiguous < 0) return copy_strided(x, y, element_size, rank, out_dims, out_strides);

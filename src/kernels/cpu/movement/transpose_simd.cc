@@ -31,8 +31,8 @@ inline constexpr int kLanes = static_cast<int>(16 / sizeof(T));  // of 128 bits:
 
 constexpr int log2_of(int n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
 
-// A square in each 128 bits of kLanes vectors. Interleaving rows i and i + kLanes / 2 turns the address of an element (as many
-// bits of row as of column) left by one bit: once for each bit exchanges row and column.
+// A square in each 128 bits of kLanes vectors. Interleaving rows i and i + kLanes / 2 rotates the address of an element (equally
+// many row and column bits) left by one bit: doing so once per row bit swaps row and column.
 template <class D, class V = hn::Vec<D>, class T = hn::TFromD<D>>
 HWY_INLINE void exchange(D d, V (&v)[kLanes<T>]) {
   constexpr int kSide = kLanes<T>;
@@ -72,7 +72,7 @@ HWY_INLINE void transpose_two_squares(const T* x, std::int64_t ldx, T* y, std::i
 }
 #endif
 
-// 2 to 4 dense rows of y that were planes of x. How many columns that did.
+// 2 to 4 planes of x become interleaved rows of y. Returns the number of columns done.
 template <class T>
 std::int64_t from_planes(const T* x, std::int64_t ldx, T* y, std::int64_t rows, std::int64_t columns) {
   const hn::FixedTag<T, kLanes<T>> d;
@@ -91,7 +91,7 @@ std::int64_t from_planes(const T* x, std::int64_t ldx, T* y, std::int64_t rows, 
   return j;
 }
 
-// The other way. How many rows that did.
+// The reverse. Returns the number of rows done.
 template <class T>
 std::int64_t to_planes(const T* x, T* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns) {
   const hn::FixedTag<T, kLanes<T>> d;
@@ -114,8 +114,8 @@ std::int64_t to_planes(const T* x, T* y, std::int64_t ldy, std::int64_t rows, st
   return i;
 }
 
-// Squares of one cache line a side: each line of x and of y is used up while it is in the first-level cache. Larger ones evict
-// each other where a row's length is a power of two (all rows fall into the same few sets).
+// Squares of one cache line a side: each line of x and of y is used completely while in the first-level cache. Lines of larger
+// squares evict each other if a row's length is a power of two (all rows fall into the same few sets).
 template <class T>
 HWY_INLINE void transpose_tile(const T* x, std::int64_t ldx, T* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns) {
   constexpr int kSide = kLanes<T>;
@@ -133,8 +133,8 @@ HWY_INLINE void transpose_tile(const T* x, std::int64_t ldx, T* y, std::int64_t 
   transpose_plain(x + i * ldx, ldx, y + i, ldy, rows - i, columns);
 }
 
-// The same where rows of x or of y lie so far apart that the tile's lines share one or two sets of the first-level cache, which
-// hold fewer of them: each line is read, and each written, at once.
+// The same if rows of x or y are so far apart that the tile's lines share one or two sets of the first-level cache, which hold
+// fewer lines: each line is read, and each written, in one go.
 template <class T>
 HWY_NOINLINE void transpose_far_tile(const T* x, std::int64_t ldx, T* y, std::int64_t ldy) {
   constexpr std::int64_t kTile = static_cast<std::int64_t>(64 / sizeof(T));

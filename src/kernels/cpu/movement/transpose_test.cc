@@ -25,7 +25,7 @@ void check(std::int64_t rows, std::int64_t columns) {
   }
 }
 
-// Rows whose length is a power of two go another way than the others.
+// Rows whose length is a power of two take a different code path.
 TEST(KernelsTranspose, EveryElementFindsItsPlace) {
   test::for_each_isa([] {
     for (const std::int64_t rows : {1, 3, 16, 33, 256, 512, 700}) {

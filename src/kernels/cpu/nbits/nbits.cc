@@ -52,7 +52,7 @@ float zero_of(const NBitsSource& s, const NBitsLayout& l, std::int64_t column, s
   return static_cast<float>(b % 2 == 0 ? pair & 15 : pair >> 4);
 }
 
-// Floats that are all integers are kept as such, and what is the middle everywhere not at all.
+// Floats that are all integers are stored as integers; if all are the middle, none are stored.
 NBitsZeros zeros_of(const NBitsSource& s, const NBitsLayout& l) {
   if (s.zero_points == nullptr && s.zero_points_f32 == nullptr) return NBitsZeros::none;
   const float middle = static_cast<float>(1 << (s.bits - 1)), most = 2 * middle - 1;
@@ -88,7 +88,7 @@ void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::i
   }
 }
 
-// Divides by the powers of two with which the inner kernel finds a word's codes; exact above 2^-102.
+// Divides by the powers of two by which codes are scaled in their words, as the inner kernel expects; exact above 2^-102.
 void place_codes(int bits, float* x, std::int64_t n) {
   const std::int64_t codes = 32 / bits;
   for (std::int64_t t = 1; t + 1 < codes; ++t) {
@@ -125,7 +125,7 @@ void few_rows(const NBitsArgs& a, const Weights& w) {
   });
 }
 
-// Panels times rows of digits by tiles, at least one of rows. Weights are unpacked once for all rows.
+// Panels times rows of digits with tiles; there are rows for at least one tile. Weights are unpacked once for all rows.
 void by_tiles(const NBitsArgs& a, const Weights& w, const NBitsRowFormat& f, const std::byte* rows) {
   const NBitsTileKernels& kernels = *nbits_tile_kernels();
   const GemmKernels& gemm = gemm_kernels();
@@ -140,7 +140,7 @@ void by_tiles(const NBitsArgs& a, const Weights& w, const NBitsRowFormat& f, con
       const std::uint32_t* panel = w.panels + p * l.panel_units();
       kernels.expand(l, f, panel, tiles);
       for (std::int64_t i = 0; i < a.m; i += kNBitsTileRows) {
-        // The last tile begins earlier: some of its rows are there already.
+        // The last tile begins earlier: some of its rows are known already.
         const std::int64_t first = std::min(i, a.m - kNBitsTileRows), known = i - first;
         kernels.panel(l, f, panel, tiles, rows + first * f.row_bytes, out);
         gemm_finish(gemm, g, i, kNBitsTileRows - known, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr),
@@ -150,7 +150,7 @@ void by_tiles(const NBitsArgs& a, const Weights& w, const NBitsRowFormat& f, con
   });
 }
 
-// Panels of packed weights times rows of digits. False, with nothing written, where the activations cannot be cut into digits.
+// Panels of packed weights times rows of digits. False, with nothing written, if the activations cannot be cut into digits.
 bool in_digits(const NBitsArgs& a, const Weights& w) {
   const NBitsDigitKernels* kernels = nbits_digit_kernels();
   if (kernels == nullptr) return false;
@@ -208,7 +208,7 @@ void pack_scales(const NBitsSource& s, const NBitsLayout& l, std::int64_t panel,
 
 using FourWords = std::uint32_t __attribute__((vector_size(16)));
 
-// Four words of four columns, word by word: twice as fast as one by one.
+// Transposes four words of four columns: twice as fast as word by word.
 void transpose_four(const char* source, std::int64_t column_bytes, std::uint32_t* out, std::int64_t nr) {
   FourWords column[4];
   for (int i = 0; i < 4; ++i) std::memcpy(&column[i], source + i * column_bytes, 16);
@@ -221,8 +221,8 @@ void transpose_four(const char* source, std::int64_t column_bytes, std::uint32_t
   for (int w = 0; w < 4; ++w) std::memcpy(out + w * nr, &word[w], 16);
 }
 
-// Codes of a block of a panel. The low code of a byte is the earlier one, as in the source, so little-endian words can be taken
-// as they are.
+// Codes of a block of a panel. The low code of a byte is the earlier one, as in the source, so little-endian words are copied as
+// they are.
 void pack_codes(const NBitsSource& s, const NBitsLayout& l, std::int64_t panel, std::int64_t b, std::uint32_t* out) {
   const std::int64_t first = panel * l.nr, column_bytes = l.blocks * l.words * 4;
   const char* source = static_cast<const char*>(s.b) + first * column_bytes + b * l.words * 4;

@@ -2,7 +2,7 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-// GCC 12's own headers start from registers that are deliberately left undefined (GCC bug 105593).
+// GCC 12's own headers start from registers deliberately left undefined (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kColumns = 16;       // of a tile
 constexpr std::int64_t kRecordDigits = 12;  // bytes of a record before its digits (nbits_digits.h)
-constexpr int kSums = 4;                    // tiles of sums in turn
+constexpr int kSums = 4;                    // tiles of sums, used in turn
 
 // Zero points of 16 columns, each in all four bytes of its lane.
 __m512i zero_bytes(const NBitsLayout& l, const std::uint32_t* block, std::int64_t half) {
@@ -53,7 +53,7 @@ using Floats = float __attribute__((vector_size(64)));
 __m512 raw(Floats v) { return reinterpret_cast<__m512>(v); }
 Floats of(__m512 v) { return reinterpret_cast<Floats>(v); }
 
-// The tiles' numbers are part of the instructions' text.
+// Tile numbers must be literals in the instructions.
 #define SDX_MULTIPLY(SUM, ROWS, COLUMNS) \
   _tile_zero(SUM);                       \
   _tile_loadd(ROWS, digits, row_bytes);  \
@@ -71,8 +71,8 @@ void multiply(int turn, const std::byte* digits, std::int64_t row_bytes, const s
 }
 #undef SDX_MULTIPLY
 
-// Products of one half of a panel, of parts in order: sums are scaled three parts after their product, which meanwhile finds its
-// way through memory.
+// Products of one half of a panel, part by part: sums are scaled three parts after their product and pass through memory
+// meanwhile.
 struct Products {
   static constexpr std::int64_t kAhead = kSums - 1;
   const std::byte* digits;
@@ -96,7 +96,7 @@ struct Products {
     digits += record_bytes;
     tile += tile_step;
   }
-  // Those of the oldest part that is not done with.
+  // The sums of the oldest part not yet used.
   const std::int32_t* next() {
     begin();
     return sums[begun % kSums];
@@ -114,7 +114,7 @@ __m512 scale_of(const std::byte* record, int row, std::int64_t row_bytes) {
 #define SDX_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 #define SDX_DECLARE(I) Floats r##I{};
 
-// What sums are worth, in the order of nbits_digits-inl.h: blocks of one part.
+// Scales and adds the sums, in the order of nbits_digits-inl.h: blocks of one part.
 void blocks_of_one(Products& p, const NBitsLayout& l, const NBitsRowFormat& f, const std::uint32_t* panel,
                    const std::byte* record, float* out) {
   SDX_ROWS(SDX_DECLARE)
@@ -130,7 +130,7 @@ void blocks_of_one(Products& p, const NBitsLayout& l, const NBitsRowFormat& f, c
 #undef SDX_STORE
 }
 
-// Of several: there are registers for a block's sums only.
+// Blocks of several parts: registers hold one block's sums only.
 void blocks_of_many(Products& p, const NBitsLayout& l, const NBitsRowFormat& f, const std::uint32_t* panel,
                     const std::byte* record, float* out) {
   for (std::int64_t b = 0; b < l.blocks; ++b, panel += l.block_units()) {

@@ -1,9 +1,9 @@
 #pragma once
 // Products of codes of 4 bits and one digit (nbits_digits.h) by AMX's tdpbssd; internal to this folder.
 //
-// A part of 16 rows meets 16 columns in one instruction: 32 activations of each are 8,192 products in 16 cycles. What bounds the
-// speed are the sums, which leave the tiles by way of memory and are scaled in 24 cycles. They are the same integers as those of
-// NBitsDigitKernels, scaled in the same order: results are the same bits.
+// One instruction multiplies a part of 16 rows by 16 columns: with 32 activations each, 8,192 products in 16 cycles. The sums
+// bound the speed: they leave the tiles through memory and are scaled in 24 cycles. They are the same integers as those of
+// NBitsDigitKernels, scaled in the same order: results are identical bit for bit.
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@ namespace sdx::cpu {
 constexpr std::int64_t kNBitsTileRows = 16;
 
 struct NBitsTileKernels {
-  // Bytes of a panel's codes less their zero points, as tiles: [part][half of the columns][quads][16][4].
+  // A panel's codes minus their zero points, as bytes in tiles: [part][half of the columns][quads][16][4].
   void (*expand)(const NBitsLayout& layout, const NBitsRowFormat& format, const std::uint32_t* panel, std::int8_t* tiles);
   // out[i * nr + j] for kNBitsTileRows rows of one digit, within a TileScope of nbits_tile_config().
   void (*panel)(const NBitsLayout& layout, const NBitsRowFormat& format, const std::uint32_t* panel, const std::int8_t* tiles,
@@ -31,13 +31,13 @@ inline TileConfig nbits_tile_config(const NBitsRowFormat& f) {
   return config;
 }
 
-// Codes of 4 bits whose zero points are integers or the middle, met by one digit.
+// Codes of 4 bits without zero points or with integer ones, multiplied by one digit.
 inline bool nbits_fits_tiles(const NBitsLayout& l, const NBitsRowFormat& f) {
   return l.bits == 4 && f.digits == 1 && l.nr == 32 && l.zeros != NBitsZeros::floats;
 }
 inline std::int64_t nbits_tile_bytes(const NBitsLayout& l) { return l.blocks * l.block * l.nr; }
 
-// Null where the build has none; whether the machine has the instructions is not asked.
+// Null if not compiled; does not check whether the machine has the instructions.
 const NBitsTileKernels* nbits_tile_kernels();
 
 }  // namespace sdx::cpu

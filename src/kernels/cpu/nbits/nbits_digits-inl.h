@@ -8,7 +8,7 @@ struct NBitsPart {
   typename O::Int sum[M][D][V];
 };
 
-// Four kilobytes ahead: the stream is read once, and the hardware's own prefetch stops at page borders.
+// Prefetches 4 KB ahead: the stream is read once, and the hardware prefetcher stops at page boundaries.
 SDX_NBITS_INLINE void nbits_prefetch(const std::uint32_t* at) {
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + 4096));
 }
@@ -63,7 +63,7 @@ SDX_NBITS_INLINE void nbits_part(const std::uint32_t* words, std::int64_t nr, st
     }
   }
   const std::byte* digits = record + 8 + 4 * D;
-  // Not unrolled: GCC then sums in another order, for which it needs more registers than there are.
+  // Not unrolled: GCC would then sum in another order, which needs more registers than there are.
 #pragma GCC unroll 1
   for (std::int64_t w = 0; w < count; ++w) {
     nbits_word<O, kBits, D, M, V>(words + w * nr, digits + w * 8 * D, row_bytes, p);
@@ -149,7 +149,7 @@ void nbits_columns(const NBitsLayout& l, const NBitsRowFormat& f, const std::uin
 
 template <class O, int kBits, int D, int M>
 void nbits_rows(const NBitsLayout& l, const NBitsRowFormat& f, const std::uint32_t* panel, const std::byte* rows, float* out) {
-  // As many sums as leave room in the registers for codes, digits and constants.
+  // As many sums as leave registers for codes, digits and constants.
   constexpr int V = D * M * 2 <= O::kMostSums ? 2 : 1;
   for (std::int64_t first = 0; first < 2 * O::kLanes; first += V * O::kLanes) {
     switch (l.zeros) {

@@ -25,11 +25,11 @@ using D8 = hn::FixedTag<float, 8>;
 using I8 = hn::FixedTag<std::int32_t, 8>;
 using VI8 = hn::Vec<I8>;
 
-// The largest fixed-point number, of as many digits.
+// The largest fixed-point number, by number of digits.
 constexpr float kMost4[3] = {127.0F, 127.0F * 256.0F, 127.0F * 32768.0F};
 constexpr float kMost8[2] = {32767.0F, 2047.0F * 4096.0F};
 
-// The lowest digit of `bits` bits, signed; v becomes what is left above it.
+// The lowest digit of `bits` bits, signed; v becomes the rest above it.
 template <int kBits>
 HWY_INLINE VI8 lowest_digit(VI8& v) {
   const I8 di;
@@ -43,11 +43,11 @@ template <int kBits, int D>
 HWY_INLINE void cut(VI8 v, VI8* digits) {
   if constexpr (D == 3) digits[0] = lowest_digit<7>(v), digits[1] = lowest_digit<8>(v);
   if constexpr (D == 2) digits[0] = lowest_digit < kBits == 4 ? 8 : 12 > (v);
-  // The highest of three weighs 2^15, which as an int16 is negative (end4).
+  // The highest of three digits has weight 2^15, which is negative as an int16 (end4).
   digits[D - 1] = D == 3 ? hn::Neg(v) : v;
 }
 
-// The digits of eight activations, every second one from `parity` on, into their words.
+// Puts the digits of eight activations, every second one from `parity` on, into their words.
 template <int kBits, int D>
 HWY_INLINE void put(const VI8* digits, int parity, std::byte* words) {
   constexpr std::int64_t kStep = 8 * D;
@@ -163,8 +163,8 @@ using RawInts = __m512i;
 using RawFloats = __m512;
 #endif
 
-// Sums of codes of 4 bits are int16: a part has 16 products for each, |sum (code - zero) digit| <= 16 * 15 * 128 < 2^15, and what
-// wraps on the way wraps back. One product of pairs is at most 2 * 15 * 128, which does not saturate.
+// Sums of codes of 4 bits are int16: a part has 16 products for each, |sum (code - zero) digit| <= 16 * 15 * 128 < 2^15, and
+// intermediate overflow wraps back. One product of pairs is at most 2 * 15 * 128, which does not saturate.
 struct Ops {
   using Int = RawInts;
   using Float = RawFloats;
@@ -194,7 +194,7 @@ struct Ops {
   static HWY_INLINE Int dot4(Int sum, Int codes, Int digits) {
     return SDX_OP(add_epi16)(sum, SDX_OP(maddubs_epi16)(codes, digits));
   }
-  // Pairs are added and digits weighed by one product with constants; |sum| < 32 * 15 * 2^22 fits.
+  // One product with constants adds pairs and weights the digits; |sum| < 32 * 15 * 2^22 fits.
   template <int D>
   static HWY_INLINE Int end4(const Int* s, std::int64_t step) {
     if constexpr (D == 3) {

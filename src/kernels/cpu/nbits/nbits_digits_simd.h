@@ -9,19 +9,19 @@
 
 namespace sdx::cpu {
 
-// out[i * nr + j] for a row of digits each, m in [1, 4].
+// out[i * nr + j] for m rows of digits, m in [1, 4].
 using NBitsPanel = void (*)(const NBitsLayout& layout, const NBitsRowFormat& format, const std::uint32_t* panel,
                             const std::byte* rows, std::int64_t m, float* out);
 
 struct NBitsDigitKernels {
-  // x[n] into records from part number `first` on; n up to the end of the row, which is padded with zeros to `count` parts. False
-  // where a part cannot be scaled: not finite, or so small that its scale would not be normal.
+  // Writes x[n] as records from part number `first` on; n reaches at most to the end of the row, which is padded with zeros to
+  // `count` parts. False if a part cannot be scaled: not finite, or so small that its scale would not be normal.
   bool (*digitise)(const NBitsLayout& layout, const NBitsRowFormat& format, const float* x, std::int64_t n, std::int64_t first,
                    std::int64_t count, std::byte* row);
   NBitsPanel panel;
 };
 
-// Null where the instruction set has no product of bytes that pays.
+// Null if the instruction set has no byte product that pays off.
 const NBitsDigitKernels* nbits_digit_kernels();
 
 }  // namespace sdx::cpu

@@ -25,8 +25,8 @@ HWY_INLINE VF code(VU word) {
   return hn::ConvertTo(d, hn::BitCast(DI(), masked));
 }
 
-// Code t of each word where it lies: code << (kBits t), exact as a float; the last one, which would be negative, is shifted down.
-// The row holds x / 2^(kBits t) for all but the last (place_codes), which saves shifting every word for each code.
+// Code t of each word, in place: code << (kBits t), exact as a float; the last one, which would be negative, is shifted down. The
+// row holds x / 2^(kBits t) for all but the last (place_codes), which saves shifting every word for each code.
 template <int kBits>
 HWY_INLINE VF placed_code(VU word, int t) {
   const DF d;
@@ -45,7 +45,7 @@ HWY_INLINE VF zero_points(const NBitsLayout& l, const std::uint32_t* block, std:
   return hn::ConvertTo(d, hn::PromoteTo(DI(), hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(at) + column)));
 }
 
-// Codes are multiplied as they are; scale and zero point come in once per block: s (sum x q - z sum x).
+// Codes are multiplied as they are; scale and zero point are applied once per block: s (sum x q - z sum x).
 template <int kBits, int M>
 void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const float* x, std::int64_t ldx, const float* sums,
                float* out) {
@@ -64,7 +64,7 @@ void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const floa
     const float* row = x + b * layout.block;
     VF a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0, c0 = a0, c1 = a0, d0 = a0, d1 = a0;
     for (std::int64_t w = 0; w < layout.words; ++w) {
-      // Four kilobytes ahead: the stream is read once, and the hardware's own prefetch stops at page borders.
+      // Prefetches 4 KB ahead: the stream is read once, and the hardware prefetcher stops at page boundaries.
       __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(words) + 4096));
       const VU w0 = hn::LoadU(du, words);
       const VU w1 = hn::LoadU(du, words + lanes);
@@ -75,7 +75,7 @@ void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const floa
         const VF q1 = placed_code<kBits>(w1, t);
         const float* at = row + w * kCodes + t;
         const VF x0 = hn::Set(d, at[0]);
-        // One row alone has two chains of dependent multiply-adds, which would take 4 cycles a step: its steps go round the
+        // A single row has two chains of dependent multiply-adds, which would take 4 cycles a step: its steps rotate over the
         // accumulators that other rows would use.
         if (M > 1 || t % 4 == 0) {
           a0 = hn::MulAdd(x0, q0, a0);
@@ -222,7 +222,7 @@ HWY_INLINE void transpose_columns(const char* first, std::int64_t step, std::int
   if (words > 3) _mm512_storeu_si512(out + 3 * nr, _mm512_unpackhi_epi64(ab2, cd2));
 }
 
-// Four lines of the next panel for each four of this one.
+// Prefetches four lines of the next panel for every four of this one.
 HWY_INLINE void fetch_lines(const char* at) {
   HWY_UNROLL(4)
   for (int line = 0; line < 4; ++line)

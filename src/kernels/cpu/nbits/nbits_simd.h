@@ -26,11 +26,12 @@ struct NBitsLayout {
 
 struct NBitsKernels {
   int nr;
-  // A panel from the codes and scales of its nr columns as MatMulNBits stores them, for words that are a multiple of 4 and no
-  // zero points. Null: words are moved one by one, or four by four.
+  // Packs a panel from the codes and scales of its nr columns as MatMulNBits stores them, if words are a multiple of 4 and there
+  // are no zero points. If null, words are moved one by one, or four by four.
   void (*pack)(const NBitsLayout& layout, const char* codes, const char* scales, std::uint32_t* panel);
-  // out[i * nr + j] for m <= 4 rows: x is [m][ldx], zero-padded to blocks * block, in each word's codes but the last divided by
-  // 2^(bits * place), so that codes need not be shifted down; sums[i * blocks + b] is the sum of x's block before that.
+  // out[i * nr + j] for m <= 4 rows: x is [m][ldx], zero-padded to blocks * block; for all but the last code of a word it is
+  // divided by 2^(bits * place), so that codes need not be shifted down; sums[i * blocks + b] is the sum of x's block before
+  // that.
   void (*gemv)(const NBitsLayout& layout, const std::uint32_t* panel, const float* x, std::int64_t ldx, const float* sums,
                std::int64_t m, float* out);
   // Rows [k0, k0 + kc) of a panel as floats [kc][nr].

@@ -72,7 +72,7 @@ void multiply(const Case& c, const Weights& w, const float* a, const float* bias
 }
 
 // Relative to the sum of |activation| |weight| in float32; otherwise to the largest activation times the sum of |weight|: half a
-// step of 1 / 32512, and of 1 / 127 (codes of 8 bits are met by 16 bits).
+// step of 1 / 32512, and of 1 / 127 (codes of 8 bits are multiplied by 16 bits).
 double tolerance(NBitsAccuracy accuracy) {
   if (accuracy == NBitsAccuracy::float32) return 2e-6;
   return accuracy == NBitsAccuracy::float16 ? 2e-5 : 4.1e-3;
@@ -113,7 +113,7 @@ TEST(KernelsNBits, MatchesDequantisedProduct) {
   });
 }
 
-// Every code and activation at its extreme, all of one sign: the sums that are nearest to overflow.
+// Every code and activation at its extreme, all of one sign: the sums nearest to overflow.
 TEST(KernelsNBits, ExtremesDoNotOverflow) {
   for_each_isa([] {
     const Case c{2, 16, 256, 64};
@@ -144,7 +144,8 @@ TEST(KernelsNBits, ExtremesDoNotOverflow) {
   });
 }
 
-// What has no fixed-point form takes the way of floats: not numbers and infinities spread as in any product, tiny numbers count.
+// Activations without a fixed-point form are multiplied as floats: NaN and infinities propagate as in any product, tiny numbers
+// count.
 TEST(KernelsNBits, UnusualActivations) {
   for_each_isa([] {
     const Case c{2, 20, 64, 32};
@@ -169,7 +170,7 @@ TEST(KernelsNBits, UnusualActivations) {
   });
 }
 
-// Tiles add the same integers and scale them in the same order as other instructions do.
+// Tiles add the same integers and scale them in the same order as other instructions.
 TEST(KernelsNBits, TilesGiveTheSameBits) {
   if (!use_amx()) GTEST_SKIP() << "no AMX";
   for (const Case& c : {Case{16, 32, 32, 32}, Case{17, 40, 100, 16}, Case{33, 70, 130, 32}, Case{47, 50, 500, 128},

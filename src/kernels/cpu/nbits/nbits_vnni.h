@@ -5,7 +5,7 @@
 
 namespace sdx::cpu {
 
-// With dot products of bytes on 512-bit or 256-bit vectors; null where the compiler has no such target.
+// With dot products of bytes on 512-bit or 256-bit vectors; null if the compiler has no such target.
 NBitsPanel nbits_vnni_panel_512();
 NBitsPanel nbits_vnni_panel_256();
 

@@ -9,12 +9,12 @@
 namespace sdx::cpu {
 namespace {
 
-// Elements a task: 16 KB and more of each array. Cuts lie at multiples of it, where vectors begin.
+// Elements per task: 16 KB and more of each array. Tasks begin at multiples of it, as vectors do.
 constexpr std::int64_t kBlock = 4096;
 
 std::int64_t blocks_of(std::int64_t n) { return (n + kBlock - 1) / kBlock; }
 
-// fn(slice, first element, last) over all blocks of all slices, which are `count`, `size(i)` elements each.
+// fn(slice, first element, last) over all blocks of `count` slices; slice i has `size(i)` elements.
 template <class Size, class F>
 void over_blocks(std::size_t count, Size&& size, F&& fn) {
   std::int64_t total = 0;

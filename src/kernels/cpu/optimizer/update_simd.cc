@@ -117,7 +117,7 @@ void accumulate(const float* from, float* to, std::int64_t n) {
 double sum_of_squares(const float* x, std::int64_t n) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  constexpr std::int64_t kBlock = 512;  // floats that are added up as floats
+  constexpr std::int64_t kBlock = 512;  // elements summed in float
   double total = 0;
   for (std::int64_t at = 0; at < n; at += kBlock) {
     const std::int64_t end = at + kBlock < n ? at + kBlock : n;

@@ -23,7 +23,7 @@ void dequantize_s8(const std::int8_t* x, float* y, std::int64_t n, float scale, 
 // The smallest and largest of n >= 1 values (DynamicQuantizeLinear); NaN is ignored unless all are.
 void min_max_f32(const float* x, std::int64_t n, float* min, float* max);
 
-// What becomes of a sum: with v = sum + bias,
+// What is stored for a sum: with v = sum + bias,
 //   i32: v
 //   f32: v * scale + bias_f32
 //   u8, s8: clamp(round_half_even(v * scale) + zero_point, low, high)
@@ -50,8 +50,8 @@ void pack_qb(const void* b, bool is_signed, std::int64_t ldb, bool trans, std::i
 std::size_t packed_qa_bytes(std::int64_t m, std::int64_t k);
 void pack_qa(const void* a, bool is_signed, std::int64_t lda, std::int64_t m, std::int64_t k, const std::int32_t* zero_points,
              std::int64_t zero_point_count, void* packed);
-// The same of floats as codes of 16 bits: saturate(round_half_even(a * factor)); NaN gives some code. The caller sees to it that
-// no sum of products exceeds 32 bits.
+// The same for floats as 16-bit codes: saturate(round_half_even(a * factor)); NaN gives some code. The caller ensures that no sum
+// of products exceeds 32 bits.
 void pack_qa_f32(const float* a, std::int64_t lda, std::int64_t m, std::int64_t k, float factor, void* packed);
 
 struct QGemmArgs {
@@ -63,7 +63,7 @@ struct QGemmArgs {
   std::int64_t lda = 0;
   std::int32_t a_zero = 0;
   const std::int32_t* a_zeros = nullptr;  // m values instead of a_zero
-  const void* packed_a = nullptr;         // by pack_qa, with its zero points inside
+  const void* packed_a = nullptr;         // by pack_qa, including its zero points
   const void* b = nullptr;                // raw, or null when packed_b is set
   bool b_signed = true;                   // of raw and of packed B
   std::int64_t ldb = 0;

@@ -14,17 +14,17 @@ namespace sdx::cpu {
 struct QAdd {
   bool is_signed = false;
   std::int32_t a_zero = 0, b_zero = 0, y_zero = 0;
-  float a_scale = 1.0F, b_scale = 1.0F;  // over the scale of the result
+  float a_scale = 1.0F, b_scale = 1.0F;  // divided by the scale of the result
 };
 void qadd(const QAdd& add, const void* a, const void* b, void* y, std::int64_t n);
 
 // y = table[x], the byte as an unsigned index.
 void map_bytes(const std::uint8_t* table, const void* x, void* y, std::int64_t n);
-// The same of rows of `count` bytes that stand together in x and `y_step` bytes apart in y; without a table they are copied.
+// The same for rows of `count` bytes, contiguous in x and `y_step` bytes apart in y; without a table they are copied.
 void map_byte_rows(const std::uint8_t* table, const void* x, void* y, std::int64_t y_step, std::int64_t rows, std::int64_t count);
 
-// x: [batch, in..., channels] (in_channels of the shape), y: [batch, out..., channels]. A window of nothing but padding gives the
-// lowest value.
+// x: [batch, in..., channels] (in_channels of the shape), y: [batch, out..., channels]. A window of only padding gives the lowest
+// value.
 void max_pool_bytes(const ConvShape& shape, const void* x, bool is_signed, void* y);
 
 // sums[batch][channels] over the pixels of each image.

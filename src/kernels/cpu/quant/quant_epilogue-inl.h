@@ -1,5 +1,4 @@
-// What products of bytes share: multiply-add of int16 pairs, and the way of a sum through an epilogue. Included once per
-// instruction set.
+// Code shared by products of bytes: multiply-add of int16 pairs, and the epilogue of sums. Included once per instruction set.
 #if defined(SDX_KERNELS_CPU_QUANT_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SDX_KERNELS_CPU_QUANT_EPILOGUE_INL_H_
 #undef SDX_KERNELS_CPU_QUANT_EPILOGUE_INL_H_
@@ -46,7 +45,7 @@ HWY_INLINE std::int32_t read_pair(const std::int16_t* p) {
 
 #endif
 
-// The first `left` (at most a vector) values; the rest are 0 or whatever lies in a buffer of ours.
+// The first `left` (at most a vector) values; the rest are 0.
 HWY_INLINE VI load_ints(const std::int32_t* p, std::int64_t left) {
   const DI d;
   if (left >= lanes_f32()) return hn::LoadU(d, p);
@@ -55,7 +54,7 @@ HWY_INLINE VI load_ints(const std::int32_t* p, std::int64_t left) {
   return hn::Load(d, buffer);
 }
 
-// One row's way through an epilogue. Arrays indexed by columns start at `column`.
+// The epilogue of one row. Arrays indexed by columns start at `column`.
 struct Narrow {
   const QEpilogue* e;
   std::int64_t column;
@@ -84,7 +83,7 @@ HWY_INLINE VI to_byte(const Narrow& n, VF v) { return hn::Add(hn::NearestInt(hn:
 
 #if HWY_TARGET == HWY_SCALAR
 
-// To the nearest, halves to even, by adding and subtracting 1.5 * 2^23: for values below 2^22 in amount.
+// To the nearest, halves to even, by adding and subtracting 1.5 * 2^23: for magnitudes below 2^22.
 inline float whole_of(float v) { return v + 12582912.0F - 12582912.0F; }
 
 inline std::uint8_t byte_of(const QEpilogue& e, float v) {
@@ -96,7 +95,7 @@ inline std::uint8_t byte_of(const QEpilogue& e, float v) {
 
 #endif
 
-// Values j to j + min(left, lanes) of the row to y, which is the row's beginning.
+// Stores values j to j + min(left, lanes) of the row to y, the beginning of the row.
 HWY_INLINE void put(const Narrow& n, VI v, std::int64_t j, std::int64_t left, void* y) {
   const QEpilogue& e = *n.e;
   const DI d;

@@ -13,14 +13,14 @@ namespace sdx::cpu::HWY_NAMESPACE {
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2  // better targets have lower numbers
 
-// What 16 columns need on their way to bytes, in registers for all rows.
+// What 16 columns need to become bytes, in registers for all rows.
 struct Columns {
   __m256i bias0, bias1;
   __m256 scale0, scale1, low, high;
   __m256i zero;
   bool is_signed;
   // Nothing to clamp beyond what packing saturates: the range is the type's, and scales below 1 keep the product of an int32 in
-  // int32. Through int16 it is exact: +-32767 lies outside the bytes' range with any zero point.
+  // int32. Through int16 it is exact: +-32767 is outside the bytes' range with any zero point.
   bool plain;
 };
 
@@ -65,7 +65,7 @@ HWY_INLINE __m256i narrow_words(__m256i w0, __m256i w1) {
 
 HWY_INLINE void store_half(std::uint8_t* y, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(y), v); }
 
-// What words_of() gave for two rows.
+// Stores what words_of() returned for two rows.
 template <bool kSigned>
 HWY_INLINE void store_two(__m256i w0, __m256i w1, std::uint8_t* y0, std::uint8_t* y1) {
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);

@@ -7,7 +7,7 @@
 
 namespace sdx::cpu {
 
-// sums[m][32] of a tile under AVX512-VNNI, m in [1, 12]; null where the compiler has no such target.
+// sums[m][32] of a tile under AVX512-VNNI, m in [1, 12]; null if the compiler has no such target.
 using QProduct = void (*)(const QTile& t, std::int32_t* sums);
 QProduct quant_vnni_product(std::int64_t m);
 

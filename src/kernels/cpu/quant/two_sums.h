@@ -9,7 +9,7 @@ inline std::uint64_t two_values(std::int32_t low, std::int32_t high) {
   return static_cast<std::uint64_t>(std::int64_t{low}) + (static_cast<std::uint64_t>(std::int64_t{high}) << 32);
 }
 inline std::uint64_t times(std::uint64_t two, std::int32_t x) { return two * static_cast<std::uint64_t>(std::int64_t{x}); }
-// Or GCC multiplies 64 bits by vectors that cannot, at a third of the speed.
+// Or GCC does 64-bit multiplications with vectors, which lack them, at a third of the speed.
 inline void keep_whole(std::uint64_t& a, std::uint64_t& b) { __asm__("" : "+r"(a), "+r"(b)); }
 // `low` has to fit int32.
 inline std::uint32_t low_sum(std::uint64_t two) { return static_cast<std::uint32_t>(two); }

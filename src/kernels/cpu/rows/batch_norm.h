@@ -1,6 +1,6 @@
 #pragma once
 // Batch normalisation in training, over [batch, channels, inner] in float: dense, float alignment. Thread-safe, split over
-// current_pool() by channels. Sums of a channel's planes run in float lanes, those of its images in double.
+// current_pool() by channels. The sums of a plane run in float lanes, those over images in double.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@ struct BatchNormSizes {
   std::int64_t batch = 0, channels = 0, inner = 0;
 };
 
-// mean[c] and variance[c] (of the population) over batch and inner; 0 where there is nothing.
+// mean[c] and variance[c] (of the population) over batch and inner; 0 if there are no elements.
 void batch_moments_f32(const BatchNormSizes& sizes, const float* x, float* mean, float* variance);
 
 // With n = (x - mean) * inverse: dscale = sum of dy * n, dbias = sum of dy, and dx = scale * inverse * (dy - mean of dy - n *

@@ -67,7 +67,7 @@ void grad_sums(const float* dy, const float* x, float mean, std::int64_t n, floa
     add(a1, b1, hn::LoadU(d, dy + i + lanes), hn::LoadU(d, x + i + lanes));
   }
   for (; i + lanes <= n; i += lanes) add(a0, b0, hn::LoadU(d, dy + i), hn::LoadU(d, x + i));
-  if (i < n) add(a1, b1, load_tail(d, dy + i, n - i), load_tail(d, x + i, n - i));  // dy is 0 beyond
+  if (i < n) add(a1, b1, load_tail(d, dy + i, n - i), load_tail(d, x + i, n - i));  // dy is 0 after the tail
   sums[0] = sum_lanes(d, hn::Add(a0, a1));
   sums[1] = sum_lanes(d, hn::Add(b0, b1));
 }

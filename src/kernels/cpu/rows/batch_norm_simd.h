@@ -7,9 +7,9 @@ namespace sdx::cpu {
 
 struct BatchNormKernels {
   float (*sum)(const float* x, std::int64_t n);
-  // Of (x - mean)^2.
+  // Sum of (x - mean)^2.
   float (*spread)(const float* x, float mean, std::int64_t n);
-  // sums[0]: of dy; sums[1]: of dy * (x - mean).
+  // Sums: [0] of dy, [1] of dy * (x - mean).
   void (*grad_sums)(const float* dy, const float* x, float mean, std::int64_t n, float* sums);
   // dx = a * dy + b * (x - mean) + c.
   void (*grad)(const float* dy, const float* x, float mean, float a, float b, float c, float* dx, std::int64_t n);

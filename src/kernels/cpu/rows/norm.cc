@@ -11,7 +11,7 @@
 namespace sdx::cpu {
 namespace {
 
-// What the reference does, in double: where float's range or precision does not suffice.
+// The reference's computation, in double, for when float's range or precision does not suffice.
 void divide_in_double(const float* x, float* y, std::int64_t n, std::int64_t step, bool squares) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -67,13 +67,14 @@ Spread spread_in_double(const float* x, std::int64_t slices, std::int64_t step, 
   return s;
 }
 
-// Of `slices` runs of n elements, `step` apart. All have equally many, so means are averaged; variances gain the means' own.
+// Of `slices` runs of n elements, `step` apart. Runs are equally long, so means are averaged; the variance is the mean of the
+// runs' variances plus the variance of their means.
 Spread spread_of(const NormKernels& k, const float* x, std::int64_t slices, std::int64_t step, std::int64_t n) {
   double mean = 0, square = 0, variance = 0;
   for (std::int64_t o = 0; o < slices; ++o) {
     float m = 0.0F, v = 0.0F;
     k.moments(x + o * step, n, &m, &v);
-    // As running values, since a mean of squares less a square of means cancels.
+    // As running values: a mean of squares minus a squared mean would cancel.
     const double by = static_cast<double>(m) - mean;
     mean += by / static_cast<double>(o + 1);
     square += by * (static_cast<double>(m) - mean);

@@ -36,7 +36,7 @@ void channel_affine_f32(const float* x, const float* scale, const float* shift, 
 void group_norm_f32(const float* x, const float* scale, const float* bias, float epsilon, float* y, std::int64_t batch,
                     std::int64_t channels, std::int64_t groups, std::int64_t inner);
 
-// y = x / (root of the sum of squares, or sum of magnitudes, along the axis) over [outer, axis, inner]; 0 where that is 0.
+// y = x / (root of the sum of squares, or sum of magnitudes, along the axis) over [outer, axis, inner]; 0 if that is 0.
 void lp_norm_f32(const float* x, float* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool squares);
 
 // y = (x - mean) / (standard deviation + 1e-9) over [outer, groups, inner], statistics of each group over outer and inner. A

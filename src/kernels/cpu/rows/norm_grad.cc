@@ -8,10 +8,9 @@
 namespace sdx::cpu {
 namespace {
 
-// Each part sums the parameters' gradients over rows of its own; more than there are threads would only add to what is summed up
-// at the end.
+// Each part sums the parameters' gradients over its own rows; more parts than threads would only lengthen the final sum.
 constexpr std::int64_t kParts = 16;
-constexpr std::int64_t kElements = 8192;  // at least, of each part
+constexpr std::int64_t kElements = 8192;  // per part, at least
 
 std::int64_t parts_of(std::int64_t rows, std::int64_t n) {
   return std::clamp<std::int64_t>(rows * n / kElements, 1, std::min(kParts, std::max<std::int64_t>(1, rows)));

@@ -15,11 +15,11 @@ struct LayerNormGradArgs {
   const float* scale = nullptr;                     // [n]
   const float *mean = nullptr, *inverse = nullptr;  // [rows]
   float* dx = nullptr;                              // may be dy
-  float *dscale = nullptr, *dbias = nullptr;        // [n], either null: not wanted
+  float *dscale = nullptr, *dbias = nullptr;        // [n]; null: not wanted
 };
 
 std::size_t layer_norm_grad_bytes(std::int64_t rows, std::int64_t n);
-// `workspace`: that many bytes.
+// `workspace`: layer_norm_grad_bytes() bytes.
 void layer_norm_grad_f32(const LayerNormGradArgs& args, std::int64_t rows, std::int64_t n, void* workspace);
 
 }  // namespace sdx::cpu

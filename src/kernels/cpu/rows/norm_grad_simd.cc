@@ -23,7 +23,7 @@ void add_to(float* y, const float* x, std::int64_t n) {
   if (i < n) store_tail(hn::Add(load_tail(d, y + i, n - i), load_tail(d, x + i, n - i)), d, y + i, n - i);
 }
 
-// Two passes over the row, which stays in the first-level cache up to some thousand elements.
+// Two passes over the row, which stays in the first-level cache up to a few thousand elements.
 void norm_row(const LayerNormGradArgs& a, std::int64_t row, std::int64_t n, float* dscale, float* dbias) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
@@ -38,7 +38,7 @@ void norm_row(const LayerNormGradArgs& a, std::int64_t row, std::int64_t n, floa
     const VF normal = hn::Mul(hn::Sub(load_floats(x + i, left), mean), inverse);
     const VF scaled = hn::Mul(g, load_floats(a.scale + i, left));
     sum = hn::Add(sum, scaled);
-    along = hn::MulAdd(scaled, normal, along);  // behind the tail g is 0
+    along = hn::MulAdd(scaled, normal, along);  // g is 0 after the tail
     store_floats(hn::MulAdd(g, normal, load_floats(dscale + i, left)), dscale + i, left);
     store_floats(hn::Add(g, load_floats(dbias + i, left)), dbias + i, left);
   }

@@ -35,7 +35,7 @@ void layer_norm(const LayerNormArgs& a, std::int64_t row, std::int64_t n) {
   float* y = a.y + row * n;
   if (a.skip != nullptr) {
     const float* skip = a.skip + row * n;
-    // y serves as the buffer of the sum when no one asks for it.
+    // y is the buffer for the sum if the caller does not want the sum.
     float* sum = a.sum_out != nullptr ? a.sum_out + row * n : y;
     each(x, n, [&](std::int64_t i, VF v, std::int64_t count) HWY_ATTR {
       v = hn::Add(v, load_floats(skip + i, count));
@@ -77,7 +77,7 @@ void affine_columns(const float* x, const float* scale, const float* shift, floa
   }
 }
 
-// Squares of the window are summed anew for each channel: size is small (5), and a running sum would lose precision.
+// Squares in the window are summed anew for each channel: size is small (5), and a running sum would lose precision.
 template <int kQuarters>
 void lrn_loop(const float* x, float* y, std::int64_t channels, std::int64_t inner, std::int64_t begin, std::int64_t end,
               std::int64_t size, float alpha, float beta, float bias) {

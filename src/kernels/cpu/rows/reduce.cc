@@ -34,7 +34,7 @@ void reduce_ints(F fn, Reduce op, const T* x, T* y, std::int64_t outer, std::int
       [&](const T* from, T* to, std::int64_t b, std::int64_t e) { fn(op, from, to, axis, inner, b, e); });
 }
 
-// Rows that are fewer than threads would leave most of these idle.
+// Fewer rows than threads would leave most threads idle.
 constexpr std::int64_t kFewRows = 8, kLongRow = 16 * kReducePart;
 
 void reduce_long_rows(Reduce op, const float* x, float* y, std::int64_t outer, std::int64_t axis) {
@@ -129,8 +129,8 @@ void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t outer, std::i
 
 namespace {
 
-// Larger for what comes before: the element's order in the upper half, the position's in the lower. NaN is above everything, or
-// below where the smallest come first; -0 equals 0.
+// Larger for elements that come first: the upper half ranks the value, the lower the position. NaN is above everything, or below
+// it if the smallest come first; -0 equals 0.
 std::uint64_t rank_of(float v, std::int64_t at, bool largest) {
   std::uint32_t bits = std::bit_cast<std::uint32_t>(v + 0.0F);
   bits = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
@@ -140,8 +140,8 @@ std::uint64_t rank_of(float v, std::int64_t at, bool largest) {
 }
 std::int64_t position_of(std::uint64_t rank) { return 0xFFFFFFFFU - static_cast<std::uint32_t>(rank); }
 
-// The k largest ranks in order, in scratch: kept sorted while the row is searched for what is beyond the last of them, which few
-// elements are.
+// The k largest ranks in order, in scratch: kept sorted while the row is searched for elements beyond the last of them, which are
+// few.
 void top_few(const float* x, std::int64_t n, std::int64_t k, bool largest, std::uint64_t* kept) {
   for (std::int64_t i = 0; i < k; ++i) kept[i] = rank_of(x[i], i, largest);
   std::sort(kept, kept + k, std::greater<>());
@@ -156,12 +156,12 @@ void top_few(const float* x, std::int64_t n, std::int64_t k, bool largest, std::
   }
 }
 
-// The k largest ranks of the first `count`, in front in any order.
+// Moves the k largest of the first `count` ranks to the front, in any order.
 void keep_largest(std::uint64_t* ranks, std::int64_t k, std::int64_t count) {
   if (count > k) std::nth_element(ranks, ranks + k - 1, ranks + count, std::greater<>());
 }
 
-// As above, for more than are cheaply kept sorted: up to as many again gather behind the best k before these are chosen anew.
+// As above, for too many to keep sorted cheaply: up to k more are collected after the best k, then the best are chosen again.
 void top_some(const float* x, std::int64_t n, std::int64_t k, bool largest, std::uint64_t* kept) {
   const std::int64_t room = std::min(n, 2 * k);
   for (std::int64_t i = 0; i < room; ++i) kept[i] = rank_of(x[i], i, largest);
@@ -181,7 +181,7 @@ void top_some(const float* x, std::int64_t n, std::int64_t k, bool largest, std:
   std::sort(kept, kept + k, std::greater<>());
 }
 
-// By the ranks' upper 11 bits: all above some value of them are among the k, and of those with it the rest.
+// Uses the ranks' upper 11 bits: all ranks above some value of these are among the k, and ranks with that value are the rest.
 void top_many(const float* x, std::int64_t n, std::int64_t k, bool largest, std::uint64_t* ranks) {
   constexpr int kShift = 53;
   std::uint32_t counts[std::size_t{1} << (64 - kShift)] = {};

@@ -10,11 +10,11 @@ namespace sdx::cpu {
 enum class Reduce : std::uint8_t { sum, mean, max, min, sum_square, sum_abs, norm, product, log_sum, log_sum_exp };
 
 // Sums run in several float lanes, restarted every 4096 elements (columns: 512), so the error stays near that of pairwise
-// summation; products in double. max and min return NaN if an element is NaN. norm neither overflows nor vanishes between.
+// summation; products in double. max and min return NaN if an element is NaN. norm neither overflows nor underflows on the way.
 void reduce_f32(Reduce op, const float* x, float* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
 
-// Long rows are reduced in parts of this many elements, which are then joined: the result is the same bit for bit, whoever
-// computes the parts. For sum, mean, max, min, sum_square and sum_abs.
+// Long rows are reduced in parts of this many elements, which are then joined: the result is the same bit for bit, whichever
+// threads compute the parts. For sum, mean, max, min, sum_square and sum_abs.
 inline constexpr std::int64_t kReducePart = 4096;
 bool reduces_in_parts(Reduce op);
 // Of one part, n <= kReducePart.
@@ -22,17 +22,17 @@ float reduce_part_f32(Reduce op, const float* x, std::int64_t n);
 // Of all parts of a row of n elements, in order.
 float join_parts_f32(Reduce op, const float* parts, std::int64_t count, std::int64_t n);
 
-// Only sum, which wraps, max and min.
+// Only sum (which wraps around), max and min.
 void reduce_i32(Reduce op, const std::int32_t* x, std::int32_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
 void reduce_i64(Reduce op, const std::int64_t* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
 
-// Positions along the axis of the largest (max) or smallest elements: of equal ones the first, or the last; the first (last) NaN
-// before all. axis below 2^31.
+// Positions along the axis of the largest (max) or smallest elements: of equal ones the first, or the last; NaN, first or last
+// likewise, beats any number. axis below 2^31.
 void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool max,
                      bool last);
 
-// The k first of a row of n in order, largest or smallest before: NaN counts as larger than everything, of equal elements the
-// first comes first. 1 <= k <= n < 2^32. `scratch` holds n elements. On this thread alone.
+// The first k elements of a row of n, sorted with the largest or the smallest first: NaN counts as larger than everything; equal
+// elements keep their order. 1 <= k <= n < 2^32. `scratch` holds n elements. Runs on the calling thread only.
 void top_k_f32(const float* x, std::int64_t n, std::int64_t k, bool largest, float* values, std::int64_t* indices,
                std::uint64_t* scratch);
 

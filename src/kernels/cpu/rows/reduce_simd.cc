@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// Squares that neither overflow nor vanish: beyond, sums are formed anew in double.
+// Whether a sum of squares neither overflowed nor underflowed; otherwise it is computed again in double.
 bool safe_square_sum(float sum) { return sum > 1e-30F && sum < 1e37F; }
 
 double norm_in_double(const float* x, std::int64_t n, std::int64_t step) {
@@ -27,7 +27,7 @@ double norm_in_double(const float* x, std::int64_t n, std::int64_t step) {
   return std::sqrt(sum);
 }
 
-// In double, as partial products leave float's range sooner than the whole.
+// In double: partial products leave float's range sooner than the whole product.
 float product(const float* x, std::int64_t n) {
   const hn::ScalableTag<double> dd;
   const hn::Rebind<float, decltype(dd)> df;
@@ -86,7 +86,7 @@ HWY_INLINE VF join(VF a, VF v) {
   return hn::Add(a, v);
 }
 
-// kWide vectors of columns at a time: whole cache lines, and sums that do not wait for each other.
+// kWide vectors of columns at a time: whole cache lines, and independent sums.
 template <Reduce kOp, int kWide>
 HWY_INLINE void columns_some(const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t count) {
   const DF d;
@@ -94,7 +94,7 @@ HWY_INLINE void columns_some(const float* x, float* y, std::int64_t axis, std::i
   constexpr bool kExtreme = kOp == Reduce::max || kOp == Reduce::min;
   VF total[kWide], s[kWide];
   for (int j = 0; j < kWide; ++j) total[j] = kExtreme ? load_floats(x + j * lanes, count) : hn::Zero(d);
-  // Blocks again, so that long columns lose no more than short ones.
+  // Blocks again, so that long columns lose no more precision than short ones.
   for (std::int64_t b = kExtreme ? 1 : 0; b < axis; b += 512) {
     const std::int64_t e = b + 512 < axis ? b + 512 : axis;
     for (int j = 0; j < kWide; ++j) s[j] = kExtreme ? total[j] : hn::Zero(d);
@@ -149,7 +149,7 @@ void log_sum_exp_columns(const float* x, float* y, std::int64_t axis, std::int64
     const VF m = load_floats(y + c, count);
     VF s = hn::Zero(d);
     for (std::int64_t a = 0; a < axis; ++a) s = hn::Add(s, exp_row(hn::Sub(load_floats(x + a * inner + c, count), m)));
-    // An infinite maximum, or a NaN, is the result.
+    // An infinite or NaN maximum is the result.
     const VF finite = hn::Add(m, log_f32(s));
     store_floats(hn::IfThenElse(hn::Eq(hn::Sub(m, m), hn::Zero(d)), finite, m), y + c, count);
   }

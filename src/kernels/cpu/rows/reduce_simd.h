@@ -11,7 +11,7 @@ struct ReduceKernels {
   float (*row)(Reduce op, const float* x, std::int64_t n);
   void (*columns)(Reduce op, const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
                   std::int64_t end);
-  // Rows of fewer elements than a vector has, `lanes`.
+  // Rows shorter than a vector of `lanes` elements.
   int lanes;
   void (*short_rows)(Reduce op, const float* x, float* y, std::int64_t rows, std::int64_t n);
   // sum, max and min of [axis, inner] at columns [begin, end); inner == 1: one row.
@@ -19,7 +19,7 @@ struct ReduceKernels {
                  std::int64_t end);
   void (*ints64)(Reduce op, const std::int64_t* x, std::int64_t* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
                  std::int64_t end);
-  // Where the largest (smallest) element is; axis below 2^31.
+  // Position of the largest (smallest) element; axis below 2^31.
   std::int64_t (*arg_extreme)(const float* x, std::int64_t n, bool max, bool last);
   void (*arg_extreme_columns)(const float* x, std::int64_t* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
                               std::int64_t end, bool max, bool last);

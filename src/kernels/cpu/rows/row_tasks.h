@@ -1,5 +1,5 @@
 #pragma once
-// How tensors seen as [outer, axis, inner] are shared out to the current pool; internal to this folder.
+// How tensors seen as [outer, axis, inner] are split over the current pool; internal to this folder.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace sdx::cpu {
 
-// Items of `work` elements each so that a task has about `elements` of them.
+// Number of items, of `work` elements each, that give a task about `elements` elements.
 inline std::int64_t grain(std::int64_t work, std::int64_t elements) {
   return std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, work));
 }
@@ -21,7 +21,7 @@ void over_columns(std::int64_t outer, std::int64_t axis, std::int64_t inner, std
   const std::int64_t blocks = (inner + kColumns - 1) / kColumns;
   parallel_for(outer * blocks, grain(axis * std::min(inner, kColumns), elements), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end;) {
-      // Neighbouring blocks of one slice go in one call.
+      // Adjacent blocks of one slice share a call.
       const std::int64_t slice = i / blocks;
       const std::int64_t stop = std::min(end, (slice + 1) * blocks);
       fn(slice, (i - slice * blocks) * kColumns, std::min(inner, (stop - slice * blocks) * kColumns));

@@ -1,4 +1,4 @@
-// What softmax, norms and reductions share on vectors; included once per instruction set.
+// Vector code shared by softmax, norms and reductions; included once per instruction set.
 #if defined(SDX_KERNELS_CPU_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SDX_KERNELS_CPU_ROWS_INL_H_
 #undef SDX_KERNELS_CPU_ROWS_INL_H_
@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
-// Calls body(vector offset, vector, count) over x; the last vector may hold fewer than Lanes elements, zeros behind.
+// Calls body(vector offset, vector, count) over x; the last vector may hold fewer than Lanes elements, followed by zeros.
 template <class F>
 HWY_INLINE void each(const float* x, std::int64_t n, F&& body) {
   const DF d;
@@ -23,11 +23,11 @@ HWY_INLINE void each(const float* x, std::int64_t n, F&& body) {
   if (i < n) body(i, load_tail(d, x + i, n - i), n - i);
 }
 
-// Zeros behind the first n lanes.
+// Keeps the first n lanes, with zeros after them.
 HWY_INLINE VF first_lanes(VF v, std::int64_t n) { return hn::IfThenElseZero(hn::FirstN(DF(), static_cast<std::size_t>(n)), v); }
 
-// `lanes` rows of n < lanes elements side by side, element a of row i at out[a * lanes + i]: rows shorter than a vector are done
-// as columns. And back.
+// `lanes` rows of n < lanes elements side by side, element a of row i at out[a * lanes + i]: rows shorter than a vector are
+// computed as columns. And the reverse.
 HWY_INLINE void rows_to_columns(const float* x, std::int64_t n, float* HWY_RESTRICT out) {
   const DF d;
   const hn::RebindToSigned<DF> di;
@@ -41,8 +41,8 @@ HWY_INLINE void columns_to_rows(const float* HWY_RESTRICT x, std::int64_t n, flo
   for (std::int64_t a = 0; a < n; ++a) hn::ScatterIndex(hn::Load(d, x + a * lanes_f32()), d, out + a, at);
 }
 
-// Rows of n < lanes elements as columns: body(columns, first, count) for rows [first, first + count) side by side, behind the
-// last ones of which stand zeros. So no row's result depends on its place.
+// Rows of n < lanes elements as columns: body(columns, first, count) for rows [first, first + count) side by side, the last of
+// which are followed by zeros. So no row's result depends on its place.
 template <class F>
 HWY_INLINE void short_rows_as_columns(const float* x, std::int64_t rows, std::int64_t n, F&& body) {
   const std::int64_t lanes = lanes_f32();
@@ -78,16 +78,16 @@ HWY_INLINE float sum_of(const float* x, std::int64_t n, F&& map) {
       s3 = hn::Add(s3, map(hn::LoadU(d, x + i + 3 * lanes)));
     }
     for (; i + lanes <= e; i += lanes) s0 = hn::Add(s0, map(hn::LoadU(d, x + i)));
-    // Zeros behind the tail would be mapped too (to mean^2, for a variance).
+    // Zeros after the tail would be mapped too (to mean^2, for a variance).
     if (i < e) s1 = hn::Add(s1, first_lanes(map(load_tail(d, x + i, e - i)), e - i));
     total += sum_lanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
   }
   return total;
 }
 
-// exp(x) for x <= 0; NaN stays NaN, and values below -87.7 give 0. The integer part comes from kExponentSum (0 from -126.5 ln 2
-// on). The polynomial is a minimax fit made for this file (degree 6, relative error
-// 4e-9): with the roundings at most 1.5 ulp in 15 operations, which are most of a softmax's time.
+// exp(x) for x <= 0; NaN stays NaN, and values below -87.7 give 0. The integer part comes from kExponentSum (0 below -126.5 ln
+// 2). The polynomial is a minimax fit made for this file (degree 6, relative error
+// 4e-9): with roundings at most 1.5 ulp. Its 15 operations take most of a softmax's time.
 HWY_INLINE VF exp_row(VF x) {
   const DF d;
   const VF magic = hn::Set(d, kExponentSum);
@@ -115,7 +115,7 @@ HWY_INLINE float extreme_lanes(VF v) {
   return kMax ? hn::GetLane(hn::MaxOfLanes(d, v)) : hn::GetLane(hn::MinOfLanes(d, v));
 }
 
-// The largest (smallest) element; where there is a NaN, anything: kNan has it returned.
+// The largest (smallest) element. If there is a NaN: with kNan a NaN, else anything.
 template <bool kMax, bool kNan>
 HWY_INLINE float row_extreme(const float* x, std::int64_t n) {
   const DF d;
@@ -126,7 +126,7 @@ HWY_INLINE float row_extreme(const float* x, std::int64_t n) {
     for (std::int64_t i = 1; i < n && best == best; ++i) best = better(x[i], best) ? x[i] : best;
     return best;
   }
-  // Overlapping the last vector instead of masking it: the operation is idempotent.
+  // Overlaps the last vector instead of masking it: the operation is idempotent.
   const VF last = hn::LoadU(d, x + n - lanes);
   VF m0 = last, m1 = last, m2 = last, m3 = last;
   auto whole = hn::Eq(last, last);
@@ -138,7 +138,7 @@ HWY_INLINE float row_extreme(const float* x, std::int64_t n) {
     m1 = extreme<kMax>(m1, v1);
     m2 = extreme<kMax>(m2, v2);
     m3 = extreme<kMax>(m3, v3);
-    // A sum with a NaN is one, and so is inf - inf: that is looked at again below.
+    // A sum with a NaN is NaN, and so is inf - inf: checked again below.
     if constexpr (kNan) {
       const VF s = hn::Add(hn::Add(v0, v1), hn::Add(v2, v3));
       whole = hn::And(whole, hn::Eq(s, s));

@@ -138,7 +138,7 @@ TEST(KernelsRows, ReductionsMatch) {
   });
 }
 
-// Short rows are reduced side by side: the result of one does not depend on where it stands.
+// Short rows are reduced side by side: a row's result does not depend on its position.
 TEST(KernelsRows, ShortRowsGiveTheSameInEveryPlace) {
   for_each_isa([] {
     for (std::int64_t axis = 1; axis < 18; ++axis) {
@@ -179,7 +179,7 @@ TEST(KernelsRows, ReductionsAtTheEdgesOfTheRange) {
         for (const Row& r : rows) {
           std::vector<float> x(static_cast<std::size_t>(axis * inner), r.fill), y(static_cast<std::size_t>(inner));
           for (std::int64_t i = 0; i < inner; ++i) x[static_cast<std::size_t>((axis - 1) * inner + i)] = r.first;
-          // Zero times what overflows float, but not double.
+          // Zero times a product that overflows float, but not double.
           if (r.op == Reduce::product && axis > 10) continue;
           reduce_f32(r.op, x.data(), y.data(), 1, axis, inner);
           for (const float got : y) {
@@ -235,7 +235,7 @@ TEST(KernelsRows, ArgExtreme) {
       const std::int64_t n = s.outer * s.axis * s.inner;
       for (int variant = 0; variant < 12; ++variant) {
         const bool max = variant % 2 != 0, last = variant % 4 > 1;
-        // Many equal values; then NaNs among them; then infinities alone.
+        // Many equal values; then NaNs among them; then only infinities.
         std::vector<float> values = random_floats(n, static_cast<unsigned>(variant), -3, 3);
         for (std::size_t i = 0; i < values.size(); ++i) {
           values[i] = std::round(values[i]);

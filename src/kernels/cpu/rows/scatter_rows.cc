@@ -8,9 +8,9 @@
 namespace sdx::cpu {
 namespace {
 
-// Each task owns a range of the table and looks through all places: cheap beside its sums, and nobody waits for another.
+// Each task owns a range of the table and scans all places: cheap compared with its sums, and no task waits for another.
 constexpr std::int64_t kMostTasks = 16;
-constexpr std::int64_t kElements = 1 << 14;  // at least, of each task
+constexpr std::int64_t kElements = 1 << 14;  // per task, at least
 
 }  // namespace
 

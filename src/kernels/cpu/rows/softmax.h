@@ -2,7 +2,7 @@
 // Softmax and log-softmax in float, for tensors seen as [outer, axis, inner].
 //
 // Dense; float alignment; y may be x itself. Thread-safe, split over current_pool(); no scratch beyond the stack. As in the
-// reference, a slice with a NaN is all NaN, and a slice of -inf alone is NaN.
+// reference, a slice with a NaN is all NaN, and so is a slice of only -inf.
 
 #include <cstdint>
 

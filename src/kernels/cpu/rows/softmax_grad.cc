@@ -33,12 +33,12 @@ void sample_row(const NormGradKernels& k, const ClassLossGrad& a, std::int64_t s
     return;
   }
   k.scaled_exp(a.log_prob + sample * classes, a.shares[sample], dx, classes);
-  // The difference itself: the label's probability may be near 1.
+  // Not exp - 1: the label's probability may be near 1.
   const std::int64_t at = sample * classes + a.labels[sample];
   a.dx[at] = std::expm1(a.log_prob[at]) * a.shares[sample];
 }
 
-// Samples side by side: the classes of each lie `inner` apart.
+// Samples are adjacent: the classes of each are `inner` apart.
 void samples_of_slice(const NormGradKernels& k, const ClassLossGrad& a, std::int64_t slice, std::int64_t classes,
                       std::int64_t inner) {
   const std::int64_t at = slice * classes * inner;

@@ -7,12 +7,13 @@
 
 namespace sdx::cpu {
 
-// dx = y * (dy - sum(dy * y)); with `log`, where y is the softmax's logarithm: dx = dy - exp(y) * sum(dy).
+// dx = y * (dy - sum(dy * y)); with `log`, y is the softmax's logarithm: dx = dy - exp(y) * sum(dy).
 void softmax_grad_f32(const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t axis, std::int64_t inner,
                       bool log);
 
-// Of a loss by the scores: (exp(log_prob) - 1 at the label) * share, for `outer * inner` samples with labels in [0, axis), or
-// -1: 0. share: by sample.
+// The gradient of a loss with respect to the scores: (exp(log_prob) - 1 at the label) * share, for `outer * inner` samples with
+// labels in [0, axis), or
+// -1, which gives 0. share: per sample.
 struct ClassLossGrad {
   const float* log_prob = nullptr;
   const std::int64_t* labels = nullptr;

@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// NaN, infinities alone: plain arithmetic gives what the definition gives.
+// A maximum that is NaN or infinite: plain arithmetic gives what the definition gives.
 void softmax_special(const float* x, float* y, std::int64_t n, float max, bool log) {
   for (std::int64_t i = 0; i < n; ++i) {
     if (x[i] != x[i]) max = x[i];
@@ -66,7 +66,7 @@ void softmax(const float* x, float* y, std::int64_t n, bool log) {
   if (i < n) store_tail(hn::Mul(tail, scale), d, y + i, n - i);
 }
 
-// kWide vectors of columns at a time: whole cache lines, and sums that do not wait for each other.
+// kWide vectors of columns at a time: whole cache lines, and independent sums.
 template <int kWide>
 HWY_INLINE void softmax_some(const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t count, bool log) {
   const DF d;
@@ -105,7 +105,7 @@ void softmax_columns(const float* x, float* y, std::int64_t axis, std::int64_t i
   for (; c < end; c += lanes) softmax_some<1>(x + c, y + c, axis, inner, end - c < lanes ? end - c : lanes, log);
 }
 
-// A row of two to four vectors, which stay in registers. False where its largest element is not finite.
+// A row of two to four vectors, which stay in registers. False if its largest element is not finite.
 template <int kVectors>
 HWY_INLINE bool softmax_in_registers(const float* x, float* y, std::int64_t n) {
   const DF d;

@@ -1,5 +1,5 @@
 #pragma once
-// Instructions that Highway lacks: what HWY_PUSH_ATTRIBUTES takes around functions that use them.
+// For instructions that Highway lacks: arguments of HWY_PUSH_ATTRIBUTES around functions that use them.
 
 #include <hwy/base.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Counts in whole parts.
+// Divides counts into whole parts.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,12 +1,12 @@
 #pragma once
-// Picks the build of a kernel table for cpu_isa(). Use inside `#if HWY_ONCE`, after highway.h.
+// Picks the kernel table compiled for cpu_isa(). Use inside `#if HWY_ONCE`, after highway.h.
 // This replaces HWY_DYNAMIC_DISPATCH, whose run-time part lives in a shared library and cannot be re-targeted per test.
 
 #include "base/system/cpu_features.h"
 
 namespace sdx::cpu {
 
-// The pointers are null where a target was not compiled; the baseline always is.
+// Pointers of targets that were not compiled are null; the baseline always is compiled.
 template <class F>
 F pick(F scalar, F sse4, F avx2, F avx512, F neon) {
   F chosen = nullptr;
@@ -27,8 +27,8 @@ F pick(F scalar, F sse4, F avx2, F avx512, F neon) {
   ::sdx::cpu::pick<decltype(&HWY_STATIC_DISPATCH(FN))>(&HWY_STATIC_DISPATCH(FN), HWY_CHOOSE_SSE4(FN), HWY_CHOOSE_AVX2(FN), \
                                                        HWY_CHOOSE_AVX3(FN), HWY_CHOOSE_NEON(FN))
 
-// At the end of a file that is compiled once per instruction set, in `#if HWY_ONCE`: defines NAME(), which returns what FN() of
-// the chosen target does, mostly a table of its functions.
+// At the end of a file that is compiled once per instruction set, in `#if HWY_ONCE`: defines NAME(), which returns the result of
+// the chosen target's FN(), usually a table of functions.
 #define SDX_CPU_DISPATCH(TYPE, NAME, FN)     \
   namespace sdx::cpu {                       \
   TYPE NAME() { return SDX_CPU_PICK(FN)(); } \

@@ -38,7 +38,7 @@ std::int64_t Fma(std::int64_t rounds) {
   }
   const VF ab = hn::Add(a, b), ce = hn::Add(c, e), fg = hn::Add(f, g), hi = hn::Add(h, i), jk = hn::Add(j, k), lm = hn::Add(l, m);
   const VF sum = hn::Add(hn::Add(hn::Add(ab, ce), hn::Add(fg, hi)), hn::Add(jk, lm));
-  [[maybe_unused]] const volatile float used = sum_lanes(d, sum);  // or the compiler leaves the loop out
+  [[maybe_unused]] const volatile float used = sum_lanes(d, sum);  // or the compiler removes the loop
   return rounds * kTurns * 12 * 2 * lanes_f32();
 }
 

@@ -1,14 +1,14 @@
 #pragma once
-// What a core can do at most, for judging kernels: loops that do nothing but multiply-add, or nothing but read.
+// The most that a core can do, for judging kernels: loops that only multiply-add, or only read.
 //
-// Thread-safe; both work on the calling thread alone.
+// Thread-safe; both run on the calling thread only.
 
 #include <cstdint>
 
 namespace sdx::cpu {
 
-// `rounds` times as many fused multiply-adds in registers, of independent chains, as hide their latency. Returns the
-// floating-point operations done (two for each multiply-add).
+// `rounds` rounds of fused multiply-adds in registers, in enough independent chains to hide their latency. Returns the number of
+// floating-point operations (two per multiply-add).
 std::int64_t fma_rounds(std::int64_t rounds);
 
 // Reads `count` floats (a multiple of 4096) once, in order; float alignment. Returns their sum.

@@ -1,6 +1,6 @@
 #pragma once
-// For plain loops that the compiler is to vectorise although an output may be the very same array as an input: iterations do not
-// depend on each other, so it need not check for overlap at run time (such a check would choose the scalar loop in place).
+// For plain loops that the compiler should vectorise although an output may be the same array as an input: iterations are
+// independent, so it need not check for overlap at run time (when in place, such a check would choose the scalar loop).
 #if defined(__clang__)
 #define SDX_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -1,5 +1,5 @@
 #pragma once
-// X(0) X(1) ..: for accumulators with names of their own, since GCC 12 spills arrays of vectors.
+// X(0) X(1) ..: for accumulators with separate names, since GCC 12 spills arrays of vectors.
 
 #define SDX_REPEAT_4(X) X(0) X(1) X(2) X(3)
 #define SDX_REPEAT_6(X) SDX_REPEAT_4(X) X(4) X(5)

@@ -22,7 +22,7 @@ using VF = hn::Vec<DF>;
 inline constexpr int kMaxF32Lanes = HWY_MAX_BYTES / 4;
 
 // Rows of a register tile: 2 vectors of columns each, plus 2 vectors of B and a broadcast of A must fit the register file:
-// 16 registers -> 6 rows, 32 registers -> 14 (28 + 3 = 31). Of int16 pairs fewer, whose products lie in registers before they are
+// 16 registers -> 6 rows, 32 registers -> 14 (28 + 3 = 31). Fewer for int16 pairs, whose products take registers before they are
 // added.
 #if SDX_512_BITS
 inline constexpr int kTileRows = 14, kPairTileRows = 12;
@@ -34,8 +34,8 @@ inline constexpr int kTileRows = 6, kPairTileRows = 6;
 
 HWY_INLINE std::int64_t lanes_f32() { return static_cast<std::int64_t>(hn::Lanes(DF())); }
 
-// The first n < Lanes elements; the rest are zero. Reads nothing beyond them: from AVX2 on there are masked moves that do not
-// fault on what they leave out.
+// The first n < Lanes elements; the rest are zero. Reads nothing beyond them: masked moves, from AVX2 on, do not fault on
+// elements they leave out.
 HWY_INLINE VF load_tail(DF d, const float* p, std::int64_t n) {
 #if HWY_TARGET <= HWY_AVX2
   return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
@@ -47,7 +47,7 @@ HWY_INLINE VF load_tail(DF d, const float* p, std::int64_t n) {
 }
 HWY_INLINE void store_tail(VF v, DF d, float* p, std::int64_t n) {
 #if HWY_TARGET == HWY_AVX2
-  // In pieces: a masked store takes 12 cycles and more on AMD's cores (to Zen 4).
+  // In pieces: a masked store takes 12 cycles and more on AMD's cores (up to Zen 4).
   __m128 x = _mm256_castps256_ps128(v.raw);
   if ((n & 4) != 0) {
     _mm_storeu_ps(p, x);
@@ -85,7 +85,7 @@ HWY_INLINE void store_floats(VF v, float* p, std::int64_t left) {
 HWY_INLINE float sum_lanes(DF d, VF v) { return hn::GetLane(hn::SumOfLanes(d, v)); }
 HWY_INLINE float max_lanes(DF d, VF v) { return hn::GetLane(hn::MaxOfLanes(d, v)); }
 
-// Bounds for x that keep its NaN. x86's min and max return the second operand where either is NaN (Intel SDM, MAXPS); elsewhere
+// Bounds for x that keep its NaN. x86's min and max return the second operand if either is NaN (Intel SDM, MAXPS); elsewhere
 // comparison and select. (Highway's Ne is an ordered comparison on AVX2: not NaN is Eq(x, x).)
 HWY_INLINE VF at_least(VF lo, VF x) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
@@ -106,7 +106,7 @@ HWY_INLINE VF clip(VF x, VF lo, VF hi) { return at_most(hi, at_least(lo, x)); }
 HWY_INLINE VF max_nan(VF a, VF b) { return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Gt(a, b), a, b), a); }
 HWY_INLINE VF min_nan(VF a, VF b) { return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Lt(a, b), a, b), a); }
 
-// A vector of floats from as many numbers of 16 bits. Highway's own half conversions treat subnormals and NaN differently per
+// A vector of floats from as many float16 numbers. Highway's own half conversions treat subnormals and NaN differently per
 // target; this integer form does not.
 HWY_INLINE VF widened_half(const std::uint16_t* p) {
   const DF d;
@@ -135,7 +135,7 @@ HWY_INLINE VF pow2(hn::Vec<hn::RebindToSigned<DF>> e) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(e, hn::Set(di, 127))));
 }
 
-// A float of small amount plus this has its rounded integer part, as an exponent, in its low bits: 1.5 * 2^23 + 127.
+// The sum of a small float and this has the float's rounded integer part, as an exponent, in its low bits: 1.5 * 2^23 + 127.
 inline constexpr float kExponentSum = 12582912.0F + 127.0F;
 // 2^n from n + kExponentSum; n = -127 gives 0.
 HWY_INLINE VF exponent_of(VF sum) { return hn::BitCast(DF(), hn::ShiftLeft<23>(hn::BitCast(hn::RebindToSigned<DF>(), sum))); }
@@ -184,7 +184,7 @@ HWY_INLINE VF exp_f32(VF x) {
   return hn::IfThenElse(hn::Eq(x, x), y, x);
 }
 
-// exp(x) for x <= 0 that is no NaN, as in softmax; values below -87.3 give 0.
+// exp(x) for x <= 0 (not NaN), as in softmax; values below -87.3 give 0.
 HWY_INLINE VF exp_nonpositive_f32(VF x) {
   const DF d;
   const hn::RebindToSigned<DF> di;
@@ -251,9 +251,9 @@ HWY_INLINE VF tanh_f32(VF x) {
   return hn::IfThenElse(hn::Lt(ax, hn::Set(d, 0.625F)), small, large);
 }
 
-// 1 + exp(-x), at most 2.5 ulp. As above, but in one scaling and with the integer part from kExponentSum: infinite from x = -88.4
-// on. The polynomial is a minimax fit made for this file (degree 5,
-// relative error 1.05e-7): two steps fewer are a quarter of a SiLU's time.
+// 1 + exp(-x), at most 2.5 ulp. As above, but scaled in one step and with the integer part from kExponentSum: infinite from x =
+// -88.4 on. The polynomial is a minimax fit made for this file (degree 5,
+// relative error 1.05e-7): two steps fewer save a quarter of a SiLU's time.
 HWY_INLINE VF one_plus_exp_neg_f32(VF x) {
   const DF d;
   const VF one = hn::Set(d, 1.0F);
@@ -275,8 +275,8 @@ HWY_INLINE VF sigmoid_f32(VF x) { return hn::Div(hn::Set(DF(), 1.0F), one_plus_e
 // x sigmoid(a x)
 HWY_INLINE VF silu_f32(VF x, VF a) { return hn::Div(x, one_plus_exp_neg_f32(hn::Mul(a, x))); }
 
-// x (1 + erf(x / sqrt 2)) / 2 as max(x, 0) - |x| / 2 erfc(|x| / sqrt 2), which does not cancel on the left: at most 2.5e-7 off,
-// and half the operations of a way through erf. erfc(u / sqrt 2) = 2^(u Q(u)); Q is a minimax fit made for this file
+// x (1 + erf(x / sqrt 2)) / 2 as max(x, 0) - |x| / 2 erfc(|x| / sqrt 2), which does not cancel for x < 0: error at most 2.5e-7,
+// with half the operations of a version with erf. erfc(u / sqrt 2) = 2^(u Q(u)); Q is a minimax fit made for this file
 // (error 2.7e-8 of the result, weighted).
 HWY_INLINE VF gelu_f32(VF x) {
   const DF d;

@@ -1,6 +1,6 @@
 #pragma once
 // Included before any Highway header by every file that is compiled once per instruction set (see foreach_target.h).
-// SSSE3 machines without SSE4 are older than 2008; SVE code paths cannot be tested here and NEON serves those machines.
+// SSSE3 machines without SSE4 are older than 2008; SVE code paths cannot be tested here, and machines with SVE have NEON.
 #ifdef SDX_NO_AVX512
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #else

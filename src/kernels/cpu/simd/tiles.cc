@@ -4,7 +4,7 @@ namespace sdx::cpu {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-// Not _tile_loadconfig: GCC 12's says that it reads eight bytes, and the rest is never written.
+// Not _tile_loadconfig: GCC 12's declares that it reads eight bytes, so the rest is never written.
 TileScope::TileScope(const TileConfig& config) { __asm__ volatile("ldtilecfg %0" ::"m"(config)); }
 TileScope::~TileScope() { __asm__ volatile("tilerelease"); }
 

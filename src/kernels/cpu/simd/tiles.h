@@ -1,5 +1,5 @@
 #pragma once
-// AMX's tile registers (Intel SDM, volume 1, 18.2). Whether the machine has them and the process may use them says use_amx().
+// AMX's tile registers (Intel SDM, volume 1, 18.2). use_amx() says whether the machine has them and the process may use them.
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ struct alignas(64) TileConfig {
   }
 };
 
-// Tiles are this thread's for as long as it lives. About 300 cycles.
+// Configures the calling thread's tiles, and releases them at its end. About 300 cycles.
 class TileScope {
  public:
   explicit TileScope(const TileConfig& config);

@@ -1,4 +1,4 @@
-// What kernels of blocked channels share; included once per instruction set.
+// Code shared by kernels of blocked channels; included once per instruction set.
 #if defined(SDX_KERNELS_CPU_BLOCKED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SDX_KERNELS_CPU_BLOCKED_INL_H_
 #undef SDX_KERNELS_CPU_BLOCKED_INL_H_
@@ -21,13 +21,13 @@ inline constexpr int kBlock = 16;
 inline constexpr int kBlock = 8;
 #endif
 
-// A sum on its way to memory; residual: null, or what is added.
+// A sum ready to store; residual: null, or what to add.
 HWY_INLINE VF finished(VF v, const float* residual, VF lo, VF hi) {
   if (residual != nullptr) v = hn::Add(v, hn::LoadU(DF(), residual));
   return clip(v, lo, hi);
 }
 
-// f(V) for the number of outputs along an axis, 1 to T. kWhole: it is T, as in most tiles, whose loops are then of known length.
+// Calls f(V) with the number of outputs along an axis, 1 to T. kWhole: it is T, as in most tiles, so loops have a known length.
 template <int T, bool kWhole, class F>
 HWY_INLINE void with_outputs(std::int64_t outputs, const F& f) {
   if constexpr (kWhole) {

@@ -12,7 +12,7 @@
 namespace sdx::cpu {
 namespace {
 
-// A function of rows of `plane` pixels, cut into pieces of about 32,768 elements.
+// Calls a function for rows of `plane` pixels, in pieces of about 32,768 elements.
 template <class F>
 void for_pieces(std::int64_t images, std::int64_t rows, std::int64_t plane, std::int64_t block, F&& piece) {
   if (images <= 0 || rows <= 0 || plane <= 0) return;

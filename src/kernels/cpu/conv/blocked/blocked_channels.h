@@ -1,5 +1,5 @@
 #pragma once
-// What is done to each channel, or across them; layout and contract as in blocked_layout.h.
+// Operations on single channels or across them; layout and contract as in blocked_layout.h.
 
 #include <cstdint>
 

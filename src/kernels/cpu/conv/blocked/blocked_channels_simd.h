@@ -11,7 +11,7 @@ struct BlockedLrn {
   float* y = nullptr;
   std::int64_t channels = 0, plane = 0, pixels = 0;
   std::int64_t size = 0;
-  float alpha = 0, beta = 0, bias = 0;  // alpha: of one square
+  float alpha = 0, beta = 0, bias = 0;  // alpha: factor of one square
 };
 
 inline constexpr std::int64_t kLrnPixels = 16;  // their squares stay in the first-level cache

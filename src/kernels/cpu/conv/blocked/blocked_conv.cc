@@ -23,8 +23,8 @@
 namespace sdx::cpu {
 namespace {
 
-// Input of one block of pixels, half of a usual second-level cache: it is read once for each pair of output vectors, at 4 bytes
-// a cycle, while the pair's weights, read at 10, stay nearer.
+// Input of one block of pixels, half of a usual second-level cache: it is read once per pair of output vectors, at 4 bytes a
+// cycle, while the pair's weights, read at 10, stay closer.
 constexpr std::int64_t kInputFloats = 128 * 1024;
 
 // The packed weights of direct convolutions: for each group, pairs of output vectors, a single one last.
@@ -100,13 +100,13 @@ struct Lines {
   const float* x;
   std::int64_t line_step;
   std::int64_t lines, width, first;
-  const std::int64_t* places = nullptr;  // of one line's pixels behind x, if they are not equal steps apart
+  const std::int64_t* places = nullptr;  // offsets of one line's pixels from x, if they are not evenly spaced
 };
 
-// An activation that is no bound follows while the results lie in the first-level cache: after so many floats of each vector.
+// An activation that is no bound is applied while results are in the first-level cache: after this many floats of each vector.
 constexpr std::int64_t kActivated = 1024;
 
-// `count` pixels of the blocks of channels that end with a tile's one or two vectors, at y0 and y1.
+// Activates `count` pixels of the blocks of channels that end with a tile's one or two vectors, at y0 and y1.
 void activate(const Job& j, float* y0, float* y1, std::int64_t count) {
   const std::int64_t c = j.kernels->block;
   elementwise_kernels().unary(j.act, y0, y0, count * c);
@@ -131,7 +131,7 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
     }
     const Cuts cuts(at.width, at.places != nullptr ? k.spread_pixels : (t.wide ? k.wide_pixels : k.narrow_pixels));
     const Ahead ahead(t.w, (t.wide ? 2 : 1) * l.lanes * l.k, l.blocks + (l.tail > 0 ? 1 : 0), at.lines * cuts.parts);
-    // Fewer lanes than half a block (without vectors): its last pair activates all of it.
+    // With fewer lanes than half a block (no vectors), the block's last pair activates all of it.
     const bool soon = j.bounds.after && 2 * l.lanes >= k.block;
     float* const start = j.y + to[0] / k.block * k.block;
     const std::int64_t most = soon ? up_div(kActivated, k.block * cuts.size(0)) : cuts.parts;
@@ -158,7 +158,7 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
   }
 }
 
-// How many parts the output vectors are cut into where the pixels alone give the threads too little to share.
+// Cuts the output vectors into parts if the pixels alone are too few tasks for the threads.
 Cuts share_pairs(const Job& j, std::int64_t tasks) {
   const std::int64_t threads = current_pool().threads();
   const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * j.layout.lanes));  // pairs that fill blocks
@@ -171,7 +171,7 @@ void run_pointwise(const Job& j, const float* x, bool plain) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
   const std::int64_t pixels = s.out[1] * s.out[2];
-  // Few weights are read again for each chunk at no cost, which may then be smaller.
+  // Reading few weights again for each chunk costs nothing, so chunks may be smaller.
   const std::int64_t input = l.group_floats() <= 64 * 1024 ? 48 * 1024 : kInputFloats;
   std::int64_t most = std::min(pixels, std::max<std::int64_t>(input / l.channels, 4 * j.kernels->wide_pixels));
   if (const std::int64_t threads = current_pool().threads(); s.batch < threads && shares_pixels(pixels)) {
@@ -208,8 +208,8 @@ void run_pointwise(const Job& j, const float* x, bool plain) {
                });
 }
 
-// Copies the input rows of a band of outputs with their padding: [blocks][rows][width][in_block], zeros outside. `looks`: and
-// says whether they are tame.
+// Copies the input rows of a band of outputs with their padding: [blocks][rows][width][in_block], zeros outside. `looks`: also
+// returns whether they are tame.
 bool copy_padded(const ConvShape& s, std::int64_t in_block, std::int64_t blocks, const float* x, std::int64_t first_row,
                  std::int64_t rows, std::int64_t width, bool looks, float* out) {
   bool tame = true;
@@ -238,8 +238,8 @@ bool copy_padded(const ConvShape& s, std::int64_t in_block, std::int64_t blocks,
   return tame;
 }
 
-// The pixels that a strided pointwise convolution reads, side by side: [blocks][rows * columns][in_block]. Then a register tile
-// may reach over the ends of rows, and whole cache lines are used.
+// The pixels that a strided pointwise convolution reads, side by side: [blocks][rows * columns][in_block]. Register tiles may
+// then extend over the ends of rows, and whole cache lines are used.
 void copy_strided_pixels(const ConvShape& s, std::int64_t in_block, std::int64_t blocks, const float* x, std::int64_t y0,
                          std::int64_t rows, float* out) {
   for (std::int64_t b = 0; b < blocks; ++b) {
@@ -252,21 +252,20 @@ void copy_strided_pixels(const ConvShape& s, std::int64_t in_block, std::int64_t
   }
 }
 
-// Whether register tiles should reach over the ends of rows of so many outputs. Rows of 7 are tiles of three and four pixels,
-// which neither hide the latency of multiply-adds nor get weights as fast from the second-level cache as they use them: a seventh
-// of the time on Zen 4. (Rows of 14, in tiles of four and five, gain nothing.) Only where all tiles are wide.
+// Whether register tiles should extend over the ends of rows of `width` outputs. Rows of 7 make tiles of three and four pixels,
+// which neither hide the latency of multiply-adds nor get weights from the second-level cache as fast as they use them: a seventh
+// of the time on Zen 4. (Rows of 14, in tiles of four and five, gain nothing.) Only if all tiles are wide.
 bool spreads(const Job& j, std::int64_t lines, std::int64_t width) {
   const BlockedKernels& k = *j.kernels;
   const Cuts rows(width, k.wide_pixels);
   return lines > 1 && j.layout.vectors % 2 == 0 && rows.parts * k.spread_pixels > width && 2 * width < 9 * rows.parts;
 }
 
-// How a convolution reads what its windows see: in place, from a copy with the padding around it, or from a copy of single
-// pixels.
+// How a convolution reads its windows: in place, from a copy with the padding around it, or from a copy of single pixels.
 struct Windows {
   const ConvShape* s;
   std::int64_t in_block, blocks;  // of channels
-  std::int64_t width, reach;      // columns that a row of outputs sees, rows that one output sees
+  std::int64_t width, reach;      // columns that a row of outputs reads, rows that one output reads
   bool copies, gathers;
   std::int64_t row_floats;  // of what is read for a row of pixels
 
@@ -274,7 +273,7 @@ struct Windows {
     width = cpu::reach(*s, 2);
     reach = (s->kernel[1] - 1) * s->dilation[1] + 1;
     copies = s->pad[1] != 0 || s->pad[2] != 0 || rows(s->out[1]) > s->in[1] || width > s->in[2];
-    gathers = !copies && s->kernel[1] == 1 && s->kernel[2] == 1;  // so strided
+    gathers = !copies && s->kernel[1] == 1 && s->kernel[2] == 1;  // hence strided
     row_floats = blocks * in_block * (gathers ? s->out[2] : (copies ? width : s->in[2]));
   }
   std::int64_t rows(std::int64_t outputs) const { return (outputs - 1) * s->stride[1] + reach; }
@@ -287,7 +286,7 @@ struct Windows {
     if (gathers) return outputs * row_floats;
     return copies ? rows(outputs) * row_floats : 0;
   }
-  // Makes what `outputs` rows from y0 on read. `looks`: and says whether that is tame.
+  // Copies what `outputs` rows from y0 on read, if not in place. `looks`: also returns whether it is tame.
   bool copy(const float* plane, std::int64_t y0, std::int64_t outputs, bool looks, float* out) const {
     const auto& is_tame = *blocked_joined_kernels().tame;
     if (gathers) {
@@ -303,8 +302,8 @@ struct Windows {
   }
 };
 
-// A band of `lines` rows of outputs from y0 on, in pairs [pair0, pair1) of output vectors. plane: the group's input; copied: what
-// Windows::copy() made of it. `places` is scratch.
+// A band of `lines` rows of outputs from y0 on, in pairs [pair0, pair1) of output vectors. plane: the group's input; copied: the
+// result of Windows::copy(). `places` is scratch.
 void run_band(const Job& j, const Windows& w, const float* plane, const float* copied, std::int64_t image, std::int64_t group,
               std::int64_t y0, std::int64_t lines, std::int64_t pair0, std::int64_t pair1, std::vector<std::int64_t>& places) {
   const ConvShape& s = *j.s;
@@ -424,7 +423,7 @@ BlockedConv conv_blocked_choose(const ConvShape& of) {
   }
   const std::int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
   if (!blocked_winograd_supports(s) || in < 16 || out < 16) return BlockedConv::direct;
-  // Weights that do not stay in the caches cost at least their reading: 12 GB/s a core are 15 products for each of them.
+  // Weights that do not stay in the caches cost at least the time to read them: at 12 GB/s per core, that of 15 products each.
   const auto with_weights = [&](double weights, double cost) {
     const double bytes = weights * 4.0 * static_cast<double>(s.groups * in * out);
     return bytes > 2e6 ? std::max(cost, 15.0 * weights) : cost;
@@ -433,9 +432,9 @@ BlockedConv conv_blocked_choose(const ConvShape& of) {
   const double two = with_weights(16.0, blocked_winograd_cost(2, s)), four = with_weights(36.0, blocked_winograd_cost(4, s));
   if (std::min(two, four) > 0.9 * plain) return BlockedConv::direct;
   if (two < four) return BlockedConv::winograd2;
-  // In this form weights take four times their size. Where the tiles of the whole image share a transform, that memory is bought
-  // back for 3 to 23 % of the convolution's time, more with fewer tiles (of networks: ResNet-50 33 MB for 1 %, VGG-19 197 MB for
-  // 3 % with one thread): if it is much.
+  // In this form weights take four times their size. If the tiles of the whole image share a transform, lean weights save that
+  // memory for 3 to 23 % of the convolution's time, more with fewer tiles (whole networks: ResNet-50 33 MB for 1 %, VGG-19 197 MB
+  // for 3 % with one thread): worth it if it is much.
   constexpr double kMuch = 9e6 * 16;
   const double bytes = 36.0 * 4.0 * static_cast<double>(s.groups * in * out);
   const std::int64_t tiles = s.batch * up_div(s.out[1], 4) * up_div(s.out[2], 4);

@@ -25,9 +25,9 @@ struct Job {
   UnarySpec act;
   Bounds bounds;
   float* y;
-  Span columns;  // outputs whose windows lie inside the rows
-  bool by_rows;  // these are done some at a time
-  bool one_tap;  // each output is its input's pixel times a factor
+  Span columns;  // outputs whose windows are inside the rows
+  bool by_rows;  // several of these are computed at a time
+  bool one_tap;  // each output is one input pixel times a factor
 };
 
 // Output columns [from, to) of row oy, one window at a time.
@@ -56,7 +56,7 @@ void run_pixels(const Job& j, const float* x, const float* w, const float* bias,
   }
 }
 
-// Floats of results after which what cannot be done in registers follows, in the first-level cache.
+// After this many floats of results, what cannot be done in registers is done in the first-level cache.
 constexpr std::int64_t kNear = 2048;
 
 // Rows [y0, y1) of one block of channels of one image. `sums`: room for a row of results.
@@ -69,7 +69,7 @@ void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1
   const float* w = j.packed + plane % blocks * taps * c;
   const float* bias = j.packed + blocks * taps * c + plane % blocks * c;
   const float inf = std::numeric_limits<float>::infinity();
-  // What is bounded waits for the residual, which may lie where the results go.
+  // Bounds are applied after the residual, which may be stored where the results go.
   const float lo = j.residual != nullptr ? -inf : j.bounds.lo;
   const float hi = j.residual != nullptr ? inf : j.bounds.hi;
   const std::int64_t row_floats = s.out[2] * c;

@@ -18,8 +18,8 @@ namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
 // P <= 4 neighbouring outputs of one vector of channels. x and w: the first of `rows` rows of taps. The chains of 9 to 49
-// multiplications overlap with those of the outputs that follow; what neighbours share the compiler keeps in registers. The first
-// output's window begins kLeft taps before the row, the last one's ends kRight behind it.
+// multiplications overlap with those of the outputs that follow; the compiler keeps what neighbours share in registers. The first
+// output's window begins kLeft taps before the row, the last one's ends kRight taps after it.
 template <int K, int S, int P, int kLeft = 0, int kRight = 0>
 HWY_INLINE void depthwise_outputs(const float* x, std::int64_t row_step, const float* w, std::int64_t rows, VF bias, VF lo, VF hi,
                                   float* y) {
@@ -47,7 +47,7 @@ HWY_INLINE void depthwise_outputs(const float* x, std::int64_t row_step, const f
 
 // One vector of channels in one row of outputs.
 struct DepthwiseRow {
-  const float* x;  // the first tap of output 0, which may lie before the row
+  const float* x;  // the first tap of output 0, which may be before the row
   std::int64_t row_step;
   const float* w;
   std::int64_t rows;
@@ -77,7 +77,7 @@ void depthwise_rows(const DepthwiseBand& b) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   const std::int64_t row_step = b.in_columns * kBlock;
-  // Taps that the first and the last output lack; up to half a window is what padding usually makes them.
+  // Taps that the first and the last output lack; usual padding makes them at most half a window.
   const std::int64_t left = b.pad_column, right = (b.columns - 1) * S - b.pad_column + K - b.in_columns;
   const bool quick_left = left >= 1 && left <= K / 2 && b.inner_begin <= 4 && b.inner_end >= 4;
   for (std::int64_t v = 0; v < kBlock; v += lanes) {
@@ -93,7 +93,7 @@ void depthwise_rows(const DepthwiseBand& b) {
       const float* const row = r.rows > 0 ? b.x + (iy + top) * row_step + v : b.x;
       r.x = row - b.pad_column * kBlock;
       r.w = b.w + (r.rows > 0 ? top : 0) * K * kBlock + v;
-      // Outputs whose windows reach over an end of the rows.
+      // Outputs whose windows extend past an end of the rows.
       const auto edge = [&](std::int64_t from, std::int64_t to) HWY_ATTR {
         for (std::int64_t ox = from; ox < to; ++ox) {
           const std::int64_t ix = ox * S - b.pad_column;

@@ -8,7 +8,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Below BlockedJoinedKernels::tame()'s bound by more than what Winograd's transforms multiply.
+// Below the bound of BlockedJoinedKernels::tame() by more than the factor of Winograd's transforms.
 constexpr float kWild = 0x1p90F;
 
 // The channels of one image in groups that are joined: [blocks][plane][c], the groups one after the other.
@@ -82,7 +82,7 @@ class Apart {
 
   const ApartConv& conv_;
   const ApartRun& run_;
-  ConvShape one_;  // an image and a group
+  ConvShape one_;  // one image and one group
   std::int64_t joined_, groups_ = 1;
   const float* x_ = nullptr;
   const float* residual_ = nullptr;

@@ -1,7 +1,7 @@
 #pragma once
 // Groups that share blocks of channels (ConvShape::joined) have weights of 0 for each other's channels, and 0 times infinity is
-// not a number. So whoever reads the input of such a convolution looks whether it is tame. Outputs whose input is not are left
-// out, and computed afterwards from the input of one group at a time. Internal to this folder.
+// NaN. So the code that reads the input of such a convolution checks whether it is tame (blocked_joined_simd.h). Outputs whose
+// input is not tame are left out, and computed afterwards from the input of one group at a time. Internal to this folder.
 
 #include <cstdint>
 #include <functional>
@@ -12,13 +12,13 @@
 
 namespace sdx::cpu {
 
-// Outputs [y0, y1) x [x0, x1) of one image in groups that are joined.
+// Outputs [y0, y1) x [x0, x1) of one image, in groups that are joined.
 struct LeftOutPart {
   std::int64_t image, group;
   std::int64_t y0, y1, x0, x1;
 };
 
-// Of one run, by all its threads.
+// Collects what all threads leave out in one run.
 class LeftOut {
  public:
   void add(const LeftOutPart& part) {
@@ -32,7 +32,7 @@ class LeftOut {
   std::vector<LeftOutPart> parts_;
 };
 
-// What was left out of a convolution. `packed`: weights of `group_floats` for each group, with the bias behind them.
+// What was left out of a convolution. `packed`: weights of `group_floats` for each group, followed by the bias.
 struct ApartConv {
   const float* x;
   const float* packed;
@@ -43,7 +43,7 @@ struct ApartConv {
 
 // run(shape, x, packed, residual, y): the same convolution of one image and one group.
 using ApartRun = std::function<void(const ConvShape&, const float*, const float*, const float*, float*)>;
-// Takes memory for copies of one image's channels in a group, unlike everything else in this folder: in this rare case alone.
+// Allocates copies of one image's channels in a group, unlike the rest of this folder, but only in this rare case.
 void compute_left_out(const ConvShape& s, const LeftOut& left, const ApartConv& conv, const ApartRun& run);
 
 }  // namespace sdx::cpu

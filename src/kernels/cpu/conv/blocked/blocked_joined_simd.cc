@@ -14,12 +14,12 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// to: null, or where the elements are copied.
+// to: null, or where to copy the elements.
 template <bool kCopy>
 HWY_INLINE bool is_tame(const float* x, std::int64_t n, float* to) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  // 0, or not a number once an element's product with 2^28 was none.
+  // 0, or NaN once an element times 2^28 was not finite.
   const VF zero = hn::Zero(d), large = hn::Set(d, 0x1p28F);
   VF a = zero, b = zero;
   const auto at = [&](std::int64_t i) HWY_ATTR {

@@ -1,4 +1,4 @@
-// Groups of a convolution that share a block of channels, or a vector, do not notice each other's infinities and NaN.
+// In groups of a convolution that share a block of channels, or a vector, infinities and NaN do not affect other groups.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Problem {
-  ConvShape s;  // of the groups as they are
+  ConvShape s;  // of the separate groups
   BlockedConv algorithm;
   std::int64_t joined;
 
@@ -114,7 +114,7 @@ void expect_group(const Problem& p, std::int64_t group, const std::vector<float>
   }
 }
 
-// Spoils one group, and then one more: every group gives what it gives where it alone is as it is.
+// Spoils one group, then one more: each group's results depend only on whether it is spoiled itself.
 void check(const Problem& p, float value, const UnarySpec& act, bool residual) {
   const std::vector<float> clean = Runner(p, act, residual).run();
   const auto spoiled = [&](std::initializer_list<std::int64_t> groups) {
@@ -151,7 +151,7 @@ std::vector<Problem> problems() {
       problem(BlockedConv::listed, 1, 3, 5, 7, 1, 1, 1, 6, 7),
       problem(BlockedConv::listed, 1, 8, 2, 3, 1, 1, 1, 14, 15),
       problem(BlockedConv::listed, 1, 4, 6, 2 * c + 1, 1, 1, 1, 5, 5),
-      problem(BlockedConv::listed, 1, 2, 7, c, 1, 1, 1, 5, 5),  // no vector with a border
+      problem(BlockedConv::listed, 1, 2, 7, c, 1, 1, 1, 5, 5),  // no vector spans groups
   };
 }
 

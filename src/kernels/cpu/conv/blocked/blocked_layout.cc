@@ -6,7 +6,7 @@
 namespace sdx::cpu {
 namespace {
 
-// The last block of an image where channels do not fill it.
+// The last block of an image, if channels do not fill it.
 void block_tail(std::int64_t channels, std::int64_t plane, std::int64_t block, const float* x, float* y) {
   for (std::int64_t p = 0; p < plane; ++p) {
     for (std::int64_t c = 0; c < block; ++c) y[p * block + c] = c < channels ? x[c * plane + p] : 0.0F;

@@ -3,9 +3,10 @@
 // plain tensor is at [n, k / c, y, x, k % c]. Vectors then run along channels, and a pointwise convolution reads its input in
 // place.
 //
-// Lanes of the last block beyond C hold anything on entry to a kernel: none lets them reach another channel. The contract of all
-// headers of this folder: dense tensors with float alignment, y must not overlap x unless said otherwise; thread-safe, split over
-// current_pool(). Sums run in the same order whatever the split, so results do not depend on the number of threads.
+// Lanes of the last block beyond C may hold anything on entry to a kernel: no kernel lets them affect another channel. The
+// contract of all headers of this folder: dense tensors with float alignment, y must not overlap x unless said otherwise;
+// thread-safe, split over current_pool(). Sums run in the same order whatever the split, so results do not depend on the number
+// of threads.
 
 #include <cstdint>
 

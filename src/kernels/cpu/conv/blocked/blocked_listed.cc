@@ -1,5 +1,5 @@
-// Pointwise convolutions whose groups do not fill blocks of channels, or whose input channels are shuffled: ShuffleNet's. A
-// register tile does not care where the channels that it multiplies lie, as long as it is told.
+// Pointwise convolutions whose groups do not fill blocks of channels, or whose input channels are shuffled: ShuffleNet's.
+// Register tiles multiply channels stored anywhere, given a list of offsets.
 
 #include "kernels/cpu/conv/blocked/blocked_listed.h"
 
@@ -18,8 +18,8 @@
 namespace sdx::cpu {
 namespace {
 
-// One or two vectors of outputs and the groups [group0, group1) that they lie in. A vector with a border of groups inside
-// takes each of its lanes from the sums of its group alone.
+// One or two vectors of outputs and the groups [group0, group1) that they belong to. In a vector that spans
+// groups, each lane takes only its own group's sums.
 struct Part {
   std::int64_t vector, width, group0, group1;
   std::int64_t weights;  // where they begin: [channels of the groups][width * lanes]
@@ -53,7 +53,7 @@ struct Job {
   const BlockedKernels* k;
   const ConvShape* s;
   const Parts* parts;
-  const std::int64_t* list;  // where each channel lies, in the order of the groups
+  const std::int64_t* list;  // offset of each channel, in the order of the groups
   const float* packed;
   const float* residual;
   Bounds bounds;
@@ -109,7 +109,7 @@ void blocked_listed_pack(const ConvShape& s, const void* weights, const float* b
     float* to = packed + part.weights;
     const std::int64_t first = part.vector * parts.lanes, width = part.width * parts.lanes;
     for (std::int64_t group = part.group0; group < part.group1; ++group) {
-      // Of this part the outputs [begin, end) are this group's.
+      // In this part, outputs [begin, end) are this group's.
       const std::int64_t begin = std::max(first, group * outputs), end = std::min(first + width, (group + 1) * outputs);
       for (std::int64_t k = 0; k < each; ++k, to += width) {
         std::fill(to, to + width, 0.0F);
@@ -137,8 +137,8 @@ void conv_blocked_listed(const ConvShape& s, const float* x, const float* packed
   const Cuts chunks(plane, std::clamp<std::int64_t>(kInputFloats / s.in_channels, 1, plane));
   const std::int64_t outer = s.batch * chunks.parts;
   const std::int64_t threads = current_pool().threads();
-  // Parts of the outputs are shared out where the pixels give the threads too little; not where an activation follows that needs
-  // whole blocks of them.
+  // Threads also split the parts of the outputs if the pixels are too few tasks; not if an activation follows, which needs whole
+  // blocks of outputs.
   const auto count = static_cast<std::int64_t>(parts.all.size());
   const bool whole = threads <= 1 || outer >= 4 * threads || j.bounds.after;
   const Cuts shares(count, whole ? count : up_div(count, std::min(count, up_div(4 * threads, outer))));

@@ -24,7 +24,7 @@ struct Pool {
   std::int64_t pad_end[3];
 };
 
-// Elements of output o's window that lie within the padded input.
+// Number of elements of output o's window within the padded input.
 std::int64_t counted(const Pool& p, int axis, std::int64_t o) {
   const ConvShape& s = *p.s;
   const std::int64_t start = o * s.stride[axis] - s.pad[axis];
@@ -91,8 +91,8 @@ void mean_blocked_f32(std::int64_t images, std::int64_t rows, std::int64_t plane
       for (std::int64_t r = begin; r < end; ++r) k.mean(x + r * plane * block, factor, y + r * block, plane);
     });
   }
-  // Whoever reads a pixel on another core than the one that wrote it makes it wait when it is written next. The sums of the
-  // kernel's own pieces, added in its order.
+  // Reading a pixel on another core than the one that wrote it would delay that core's next write: threads split pixels as layers
+  // do. The pieces are the kernel's, added in its order.
   const std::int64_t pieces = up_div(plane, kMeanPixels);
   float* const sums = thread_scratch(2, static_cast<std::size_t>(pieces * all * block));
   parallel_for(pieces * all, up_div(32768, kMeanPixels * block), [&](std::int64_t begin, std::int64_t end) {

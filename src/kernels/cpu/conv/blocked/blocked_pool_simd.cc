@@ -17,24 +17,24 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// What x86's max returns where an operand is NaN depends on their order: the sum of all elements tells whether one is (or
-// infinities of both signs, at no harm), and additions have pipes of their own.
+// If an operand is NaN, the result of x86's max depends on their order: the sum of all elements tells whether one is (or
+// infinities of both signs, which does no harm), and additions have separate pipes.
 HWY_INLINE void max_and_sum(VF v, VF& best, VF& sum) {
   best = hn::Max(best, v);
   sum = hn::Add(sum, v);
 }
 
-// Windows of kRows x kColumns neighbours without a NaN; false: there may be one.
+// Windows of kRows x kColumns adjacent pixels without a NaN; false: there may be one.
 template <int kRows, int kColumns>
 bool window_max_of(const float* x, std::int64_t step, std::int64_t row_step, float* y, std::int64_t count) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  VF all = hn::Zero(d);  // NaN once a sum was
+  VF all = hn::Zero(d);  // NaN once a sum was not finite
   for (std::int64_t v = 0; v < kBlock; v += lanes) {
     const float* p = x + v;
     for (std::int64_t i = 0; i < count; ++i, p += step) {
       VF best = hn::LoadU(d, p), sum = best;
-      // In chains of a row each, which overlap.
+      // One chain per row: chains overlap.
 #pragma GCC unroll 3
       for (int c = 1; c < kColumns; ++c) max_and_sum(hn::LoadU(d, p + c * kBlock), best, sum);
 #pragma GCC unroll 3
@@ -88,7 +88,7 @@ void window_sum(const float* x, std::int64_t step, std::int64_t rows, std::int64
   }
 }
 
-// Pieces of kMeanPixels in two chains each: the error grows with the pieces' number, not the pixels'.
+// Pieces of kMeanPixels in two chains each: the error grows with the number of pieces, not of pixels.
 void mean(const float* x, float factor, float* y, std::int64_t pixels) {
   const DF d;
   const std::int64_t lanes = lanes_f32();

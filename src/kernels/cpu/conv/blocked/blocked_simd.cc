@@ -18,11 +18,11 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// With one vector of output channels twice as many pixels are more than the chains that hide an FMA's latency need.
+// With one vector of output channels, twice as many pixels would be more chains than are needed to hide an FMA's latency.
 constexpr int kWide = kTileRows;
 constexpr int kNarrow = std::min(14, 2 * kTileRows);
 
-// How far apart the pixels are, where the compiler is to know.
+// How far apart the pixels are, if known at compile time.
 enum class Step : std::uint8_t { point, block, two_blocks, two, any, spread };
 
 template <Step kStep>
@@ -63,7 +63,7 @@ constexpr int kSpread = std::min(kWide, 6);
   if constexpr (P > I) e##I = hn::IfThenElse(before, e##I, c##I);
 #define SDX_TAKE(I) \
   if constexpr (P > I) c##I = e##I;
-// The bias last, like everybody else: sums that start from a large one lose bits.
+// The bias last, as everywhere: sums that start from a large bias lose bits.
 #define SDX_OUTPUT                                                                            \
   const VF bias0 = hn::LoadU(d, t.bias);                                                      \
   [[maybe_unused]] const VF bias1 = kTwo ? hn::LoadU(d, t.bias + lanes) : bias0;              \
@@ -81,7 +81,7 @@ constexpr int kSpread = std::min(kWide, 6);
   }
 
 // Named accumulators rather than arrays: GCC 12 spills arrays of vectors. Step::point: whole blocks of a pointwise convolution,
-// whose runs are as long as the compiler knows.
+// whose runs have a length known at compile time.
 template <int P, bool kTwo, Step kStep>
 HWY_NOINLINE void product(const BlockedTile& t) {
   const DF d;
@@ -102,7 +102,7 @@ HWY_NOINLINE void product(const BlockedTile& t) {
       }
       if constexpr (kStep == Step::point) {
         const float* HWY_RESTRICT x = first + b * t.block_step;
-        // The next block lies a plane further, where no prefetcher looks.
+        // The next block is a plane further, where no prefetcher looks.
         __builtin_prefetch(x + t.block_step);
         if constexpr (P > 2) __builtin_prefetch(x + t.block_step + 2 * kBlock);
         if constexpr (P > 4) __builtin_prefetch(x + t.block_step + 4 * kBlock);
@@ -162,7 +162,7 @@ HWY_NOINLINE void listed(const BlockedTile& t) {
       const float* HWY_RESTRICT x = first + t.list[i];
       SDX_ELEMENT(w)
     }
-    // What the groups gave so far is in e.
+    // e holds the sums of the groups so far.
     if (!kTwo && t.parts > 1) {
       SDX_REPEAT_14(SDX_KEEP)
       for (std::int64_t part = 1; part < t.parts; ++part) {

@@ -1,5 +1,5 @@
 #pragma once
-// How a convolution's work is cut and what its kernels are given; internal to this folder.
+// How a convolution's work is split, and its kernels' arguments; internal to this folder.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace sdx::cpu {
 
-// An activation as bounds of the result; `after`: it is no bound and must be applied to what was stored.
+// An activation as bounds of the result; `after`: it is no bound and must be applied to the stored results.
 struct Bounds {
   float lo = -std::numeric_limits<float>::infinity();
   float hi = std::numeric_limits<float>::infinity();
@@ -32,17 +32,17 @@ struct Bounds {
   }
 };
 
-// Groups begin and end with blocks of channels.
+// Whether groups begin and end with blocks of channels.
 inline bool whole_groups(const ConvShape& s) {
   const std::int64_t block = blocked_kernels().block;
   return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
 }
 
-// Whether threads share the pixels of a plane rather than its channels. Neighbouring layers must do the same: then a thread finds
-// in its core's cache what it wrote there, but for the rows at the border. From 14 x 14 on; below, register tiles would not fill.
+// Whether threads split the pixels of a plane rather than the channels. Adjacent layers must do the same: a thread then finds
+// what it wrote in its core's cache, except for border rows. From 14 x 14 on; below that, register tiles would not fill.
 inline bool shares_pixels(std::int64_t plane) { return plane >= 196 && current_pool().threads() > 1; }
 
-// Rows of the `each` planes of `images` images, in tasks of at most `most` rows: by planes, or by rows where these are shared.
+// Rows of the `each` planes of `images` images, in tasks of at most `most` rows: by planes, or by rows if threads split these.
 struct RowTasks {
   std::int64_t planes, bands, rows;
   bool rows_first;
@@ -55,7 +55,7 @@ struct RowTasks {
   }
   std::int64_t size() const { return planes * bands; }
   std::int64_t plane(std::int64_t task) const { return rows_first ? task % planes : task / bands; }
-  // First row of the task; that of the next band is its end.
+  // First row of the task, and its end, where the next band begins.
   std::int64_t begin(std::int64_t task) const { return rows * band(task) / bands; }
   std::int64_t end(std::int64_t task) const { return rows * (band(task) + 1) / bands; }
 
@@ -63,13 +63,13 @@ struct RowTasks {
   std::int64_t band(std::int64_t task) const { return rows_first ? task / planes : task % bands; }
 };
 
-// The tiles that use the same weights fetch the next ones, which follow in memory, together: were they left to the first of
-// the next tiles, it would wait for memory while the others keep it idle.
+// The tiles that use the same weights together prefetch the next ones, which follow in memory: otherwise the first of the
+// next tiles would wait for memory, which the other tiles leave idle.
 struct Ahead {
   const float* next;
   std::int64_t lines;   // of 64 bytes
   std::int64_t blocks;  // of channels in a tile
-  std::int64_t each;    // lines for each of them
+  std::int64_t each;    // lines for each block
 
   Ahead(const float* weights, std::int64_t floats, std::int64_t tile_blocks, std::int64_t tiles)
       : next(weights + floats),

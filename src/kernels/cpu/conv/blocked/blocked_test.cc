@@ -37,7 +37,7 @@ ConvShape shape_of(std::int64_t batch, std::int64_t c, std::int64_t m, std::int6
 std::int64_t area(const std::int64_t (&v)[3]) { return v[1] * v[2]; }
 std::int64_t padded(std::int64_t channels) { return (channels + channel_block() - 1) / channel_block() * channel_block(); }
 
-// Lanes beyond the channels hold NaN: none may reach a real channel.
+// Lanes beyond the channels hold NaN: none may affect a real channel.
 std::vector<float> blocked(const std::vector<float>& plain, std::int64_t batch, std::int64_t channels, std::int64_t plane) {
   const std::int64_t c = channel_block();
   std::vector<float> out(static_cast<std::size_t>(batch * padded(channels) * plane), std::numeric_limits<float>::quiet_NaN());
@@ -132,7 +132,7 @@ void check(const ConvShape& s, BlockedConv algorithm, const UnarySpec& act, bool
   }
 }
 
-// Plain sums over up to 600 products, in another order: some ulp of their largest.
+// Plain sums over up to 600 products, in another order: a few ulp of their largest.
 constexpr double kSum = 2e-6;
 
 void check_all(const ConvShape& s, BlockedConv algorithm, double tolerance) {
@@ -158,7 +158,7 @@ TEST(BlockedConv, DirectOfAnyWindow) {
              shape_of(1, 8, 8, 1, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),     // padding wider than the image
              shape_of(1, 8, 8, 1, {9, 3, 1, 1, -2, -1}, {9, 2, 1, 1, -1, 0}),  // cropping
              shape_of(1, 8, 8, 1, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
-             // Tiles that reach over the ends of rows, of full and partly filled blocks, and in more than one band.
+             // Tiles that extend over the ends of rows, with full and partly filled blocks, and in more than one band.
              shape_of(2, 20, 48, 1, {14, 3, 2, 1, 1, 1}, {14, 3, 2, 1, 1, 1}),
              shape_of(1, 16, 32, 1, {9, 3, 1, 1, 1, 1}, {3, 3, 1, 1, 1, 1}),
              shape_of(1, 17, 32, 1, {5, 3, 2, 2, 2, 2}, {1, 3, 2, 1, 1, 1}),
@@ -243,7 +243,7 @@ TEST(BlockedConv, Depthwise) {
   });
 }
 
-// F(4x4) loses some bits more than plain sums; see docs/design/convolutions.md, "Winograd".
+// F(4x4) loses a few bits more than plain sums; see docs/design/convolutions.md, "Winograd".
 TEST(BlockedConv, Winograd) {
   for_each_isa([] {
     for (const ConvShape& s : {
@@ -349,7 +349,7 @@ TEST(BlockedConv, TheSameForAnyNumberOfThreads) {
   }
 }
 
-// The threads share pixels from 14 x 14 on, and nothing is rounded otherwise for it.
+// Threads split pixels from 14 x 14 on, which changes no rounding.
 TEST(BlockedChannels, TheSameForAnyNumberOfThreads) {
   for (const std::int64_t images : {1, 2}) {
     const std::int64_t c = channel_block(), in = 29 * 31, n = images * 5 * in * c;

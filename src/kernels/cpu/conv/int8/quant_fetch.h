@@ -1,5 +1,5 @@
 #pragma once
-// Memory that is wanted next, fetched evenly while a panel is worked on; internal to this folder.
+// Prefetches the memory needed next, evenly while a panel is computed; internal to this folder.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace sdx::cpu {
 
-// Weights come from memory, and are wanted one panel after the other: `bytes` at `next` go into the second-level cache, in that
-// many parts.
+// Weights come from memory, one panel after the other: prefetches `bytes` bytes from `next` into the second-level cache, in
+// `parts` parts.
 struct Fetch {
   const char* at = nullptr;
   std::int64_t left = 0, step = 0;

@@ -19,7 +19,7 @@ struct QSource {
 };
 
 struct QGatherKernels {
-  // Rows [first, first + rows) at out, `stride` (k rounded up to 16, and 16 more) elements apart.
+  // Rows [first, first + rows) at out, `stride` (k rounded up to 16, plus 16) elements apart.
   void (*gather)(const QSource& s, std::int64_t first, std::int64_t rows, std::int16_t* out, std::int64_t stride);
 };
 

@@ -3,7 +3,7 @@
 //
 // Sums are exact int32 (they wrap modulo 2^32); the result goes through a QEpilogue, whose arrays are indexed by columns (output
 // channels). Pixels are rows, output channels columns: a 1x1 convolution gathers nothing, any other copies runs of whole
-// pixels. Contract as in quant.h. Scratch: up to 700 KB for each computing thread, more when K exceeds 16 thousand.
+// pixels. Contract as in quant.h. Scratch: up to 700 KB per computing thread, more when K exceeds 16 thousand.
 
 #include <cstddef>
 #include <cstdint>

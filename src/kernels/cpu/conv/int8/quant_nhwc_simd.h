@@ -6,8 +6,8 @@
 // bytes saturates, and needs a second multiplication to widen its sums.
 //
 // Crossed products (Winograd 1968, "A new algorithm for inner product"): a0 b0 + a2 b2 = (a0 + b2) (a2 + b0) - a0 a2 - b0 b2. The
-// last two depend on a row or a column alone. Two additions take the place of a multiplication and an addition; on cores
-// with four vector pipes, two of which multiply, both kinds of instruction then find a free one: 31.9 instead of 26.2
+// last two depend only on a row or a column. Two additions replace a multiplication and an addition; on cores
+// with four vector pipes, two of which multiply, both kinds of instruction then find a free pipe: 31.9 instead of 26.2
 // products a cycle on Zen 4. Bytes leave room for the sums in int16; transformed images do not.
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct QRows {
   std::int64_t m = 0;
   std::int32_t* sums = nullptr;  // [m][nr], 64-byte aligned
   bool add = false;              // to what `sums` holds
-  bool half = false;             // the second half of the columns is not wanted
-  // Of crossed products, where add is false: what is to be subtracted for each row and each column.
+  bool half = false;             // the second half of the columns is not needed
+  // For crossed products with `add` false: what to subtract for each row and each column.
   const std::int32_t* row_cross = nullptr;
   const std::int32_t* column_cross = nullptr;
 };
@@ -34,8 +34,7 @@ struct QNhwcKernels {
   int mr;
   int nr;  // also the channels of a block of depthwise weights
   void (*product)(const QRows& t);
-  // The same by crossed products, for rows and weights below 2^14 in amount and an even count of pairs; null where it is no
-  // faster.
+  // The same by crossed products, for rows and weights below 2^14 in magnitude and an even number of pairs; null if not faster.
   int crossed_mr;
   void (*crossed)(const QRows& t);
   // out[i] = the sum over quads of a0 a2 + a1 a3 of row i; for crossed products only.
@@ -45,7 +44,7 @@ struct QNhwcKernels {
   // Sums [m][nr] of columns [column, column + n) to c, ldc elements apart.
   void (*finish)(const QEpilogue& e, const std::int32_t* sums, std::int64_t m, std::int64_t n, std::int64_t column, void* c,
                  std::int64_t ldc);
-  // qnhwc_vnni_quads() where the machine has it; else null.
+  // qnhwc_vnni_quads() if the machine has it, else null.
   void (*quads)(const QRows& t);
 };
 

@@ -7,11 +7,11 @@
 
 namespace sdx::cpu {
 
-// product() under AVX512-VNNI, m in [1, 12]; null where the compiler has no such target.
+// product() under AVX512-VNNI, m in [1, 12]; null if the compiler has no such target.
 using QRowsProduct = void (*)(const QRows& t);
 QRowsProduct qnhwc_vnni_product(std::int64_t m);
-// The same of unsigned bytes with signed ones: rows [m][quads][4], `stride` in units of two bytes, panel [quads][nr][4]; t.pairs
-// counts the quads.
+// The same for unsigned bytes times signed ones: rows [m][quads][4], `stride` in units of two bytes, panel [quads][nr][4];
+// t.pairs is the number of quads.
 QRowsProduct qnhwc_vnni_quads(std::int64_t m);
 
 }  // namespace sdx::cpu

@@ -1,5 +1,5 @@
 #pragma once
-// How weights become octets, and rows what meets them: see quant_octets_simd.h. Internal to this folder.
+// Turns weights into octets, and rows into what octets multiply: see quant_octets_simd.h. Internal to this folder.
 
 #include <cstdint>
 
@@ -9,11 +9,12 @@
 namespace sdx::cpu {
 
 // `panel`: [quads][2][16][2], as quant_nhwc_pack.cc packs pairs. qoctet_choose() fills the table; qoctet_arrange() turns the
-// panel into [quads][16][4] in the table's order, by way of `scratch` of the same size.
+// panel into [quads][16][4] in the table's order, using `scratch` of the same size.
 void qoctet_choose(const std::int8_t* panel, const QOctetTable& table);
 void qoctet_arrange(std::int8_t* panel, const QOctetTable& table, std::int8_t* scratch);
 
-// r.count rows of a matrix or of a convolution of one group, from `first` on, to r.rows: padding as the zero point, zeros behind.
+// r.count rows of a matrix or of a convolution of one group, from `first` on, to r.rows: padding as the zero point, followed by
+// zeros.
 void qoctet_gather(const QSource& source, std::int64_t first, const QOctetRows& r);
 
 }  // namespace sdx::cpu

@@ -1,10 +1,10 @@
 #pragma once
 // Rows of unsigned bytes times panels of quads of signed ones by AMX's tdpbusd; internal to this folder.
 //
-// A tile of 16 rows by 64 bytes meets one of 16 quads by 16 columns: 16,384 products in 16 cycles, eight times as many as
-// vpdpbusd does. Two tiles of rows and two of columns are four sums, so that each tile that is loaded serves twice and no product
-// waits for the one before it. Where sums become bytes, those of the block before do so between the products of the next: both
-// take about as long where K is small.
+// One instruction multiplies a tile of 16 rows by 64 bytes and one of 16 quads by 16 columns: 16,384 products in 16 cycles, eight
+// times as many as vpdpbusd. Two tiles of rows and two of columns make four sums, so that each loaded tile is used twice and no
+// product waits for the one before it. If sums become bytes, those of one block do so between the products of the next: both take
+// about as long if K is small.
 
 #include <cstdint>
 
@@ -15,9 +15,9 @@ namespace sdx::cpu {
 
 constexpr std::int64_t kTileRows = 16, kTileBytes = 64;
 constexpr std::int64_t kTileAllRows = std::int64_t{1} << 62;
-constexpr std::int64_t kTileSlack = 15 * 4 * kQuadColumns;  // bytes behind a panel that may be read
+constexpr std::int64_t kTileSlack = 15 * 4 * kQuadColumns;  // bytes after a panel that may be read
 
-// Of 16 rows, or fewer: tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 columns.
+// For 16 rows, or fewer: tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 columns.
 inline TileConfig qtile_config(std::int64_t rows) {
   TileConfig config;
   for (int i = 0; i < 8; ++i) config.set(i, i < 6 ? rows : kTileBytes / 4, kTileBytes);
@@ -29,16 +29,16 @@ struct QTilePanel {
   std::int64_t stride = 0;
   std::int64_t m = 0;
   std::int64_t steps = 0;                // of kTileBytes of each row
-  const std::int64_t* places = nullptr;  // of these, in bytes from the row's begin; null: one behind the other
-  const std::uint8_t* tail = nullptr;    // [m][kTileBytes]: the rest of each row, filled up with zeros; null: there is none
-  const std::int8_t* b = nullptr;        // [quads][32][4]; kTileSlack bytes behind the last quad may be read
-  std::int64_t columns = kQuadColumns;   // of which so many count
+  const std::int64_t* places = nullptr;  // offsets of these, in bytes from the row's beginning; null: contiguous
+  const std::uint8_t* tail = nullptr;    // [m][kTileBytes]: the rest of each row, padded with zeros; null: there is none
+  const std::int8_t* b = nullptr;        // [quads][32][4]; kTileSlack bytes after the last quad may be read
+  std::int64_t columns = kQuadColumns;   // how many of these count
   const QQuadFinish* finish = nullptr;   // bytes only
-  std::uint8_t* y = nullptr;             // bytes only: the product's first row in these columns; rows lie ldc apart
+  std::uint8_t* y = nullptr;             // bytes only: the product's first row in these columns; rows are ldc apart
   std::int64_t ldc = 0;
-  const char* ahead = nullptr;  // memory that is wanted next: fetched piece by piece
+  const char* ahead = nullptr;  // memory needed next, prefetched piece by piece
   std::int64_t ahead_bytes = 0;
-  std::int64_t first = 0;  // bytes only: which of the product's rows the first one is
+  std::int64_t first = 0;  // bytes only: index of the first row in the product
   // Of each `line` rows of the product, only the first `width` are stored.
   std::int64_t line = kTileAllRows, width = kTileAllRows;
 };
@@ -49,11 +49,11 @@ struct QTileKernels {
   void (*sums)(const QTilePanel& p, std::int32_t* out);  // [m][32], without biases
   // Bytes [k, width) of each row become 0; width - k is below 64.
   void (*clear_ends)(std::uint8_t* rows, std::int64_t stride, std::int64_t count, std::int64_t k, std::int64_t width);
-  // The last k % 64 bytes of rows of k bytes to [count][64], filled up with zeros.
+  // The last k % 64 bytes of rows of k bytes to [count][64], padded with zeros.
   void (*copy_ends)(const std::uint8_t* rows, std::int64_t stride, std::int64_t count, std::int64_t k, std::uint8_t* to);
 };
 
-// Null where the build has none; whether the machine has the instructions is not asked.
+// Null if not compiled; does not check whether the machine has the instructions.
 const QTileKernels* qtile_kernels();
 
 }  // namespace sdx::cpu

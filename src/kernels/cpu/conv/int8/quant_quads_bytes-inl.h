@@ -1,4 +1,4 @@
-// 32 sums of a row on their way to bytes, under AVX-512; included within HWY_PUSH_ATTRIBUTES.
+// Turns 32 sums of a row into bytes, under AVX-512; included within HWY_PUSH_ATTRIBUTES.
 #ifndef SDX_KERNELS_CPU_QUANT_QUADS_BYTES_INL_H_
 #define SDX_KERNELS_CPU_QUANT_QUADS_BYTES_INL_H_
 

@@ -2,7 +2,7 @@
 // Rows of unsigned bytes times panels of quads of signed ones by vpdpbusd, straight to bytes; internal to this folder.
 //
 // 12 rows and 32 columns are 24 sums in registers; they start from the biases and leave as bytes, so that a product of few
-// channels, which has little to add up, does not spend its time in memory.
+// channels, which has little to add up, is not memory-bound.
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@ namespace sdx::cpu {
 
 constexpr std::int64_t kQuadRows = 12, kQuadColumns = 32;
 
-// What 32 columns need on their way to bytes; of columns that do not exist, anything finite.
+// What 32 columns need to become bytes; for columns that do not exist, anything finite.
 struct QQuadFinish {
   alignas(64) std::int32_t bias[kQuadColumns] = {};
   alignas(64) float scale[kQuadColumns] = {};
@@ -34,26 +34,26 @@ struct QQuadPanel {
   std::uint8_t* y = nullptr;  // [m][columns], ldc apart
   std::int64_t ldc = 0;
   std::int64_t columns = kQuadColumns;
-  // Memory that is wanted next: fetched piece by piece.
+  // Memory needed next, prefetched piece by piece.
   const char* ahead = nullptr;
   std::int64_t ahead_bytes = 0;
 };
 
 // Runs of bytes that make up a row of a convolution.
 struct QQuadWindow {
-  QSource source;              // its shape is set, of one group
+  QSource source;              // its shape is set, with one group
   std::int64_t row_bytes = 0;  // from one row to the next
 };
 
 struct QQuadKernels {
   void (*panel)(const QQuadPanel& p);
-  // Rows [first, first + count) to `rows`, made unsigned; padding as the zero point. Up to 63 bytes behind the last row and any
-  // between a row's end and the next one's beginning are overwritten.
+  // Rows [first, first + count) to `rows`, made unsigned; padding as the zero point. Overwrites up to 63 bytes after the last
+  // row, and any between rows.
   void (*gather)(const QQuadWindow& w, std::int64_t first, std::int64_t count, std::uint8_t* rows);
 };
 constexpr std::int64_t kQuadSlack = 64;
 
-// Null where the build has none; whether the machine has the instructions is not asked.
+// Null if not compiled; does not check whether the machine has the instructions.
 const QQuadKernels* qquad_kernels();
 
 }  // namespace sdx::cpu

@@ -2,9 +2,9 @@
 // Winograd's F(4x4, 3x3) for bytes with the channels last, exact; internal to this folder.
 //
 // All transforms are scaled to integers, which makes the result 576 times the sum. Input and weights stay within int16: at most
-// 100 * 255 and 144 * 128. Everything after them is additions and multiplications modulo 2^32, so that overflow on the way does
-// no harm: 576 s mod 2^32 times the inverse of 9 is 64 s mod 2^32, and an arithmetic shift gives s as long as |s| < 2^25. Weights
-// tell at packing time whether s may reach that. Weights are transformed for each call, as they are wanted: kept transformed
+// 100 * 255 and 144 * 128. Everything after them is additions and multiplications modulo 2^32, so intermediate overflow does no
+// harm: 576 s mod 2^32 times the inverse of 9 is 64 s mod 2^32, and an arithmetic shift gives s as long as |s| < 2^25. Packing
+// finds out from the weights whether s may reach that. Weights are transformed in each call, when needed: stored transformed
 // they would take eight times the memory, and reading that is slower than the transform.
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace sdx::cpu {
 
 inline constexpr std::int64_t kWinogradSums = std::int64_t{1} << 25;
 
-// Whether the shape is one and this is faster than direct summation. `largest`: of what sums may reach.
+// Whether this supports the shape and is faster than direct summation. `largest`: bound of the sums' absolute values.
 bool qwinograd_pays(const ConvShape& s, std::int64_t largest);
 
 // `panels`: narrow, by qnhwc_pack.

@@ -16,7 +16,7 @@ struct QWinogradKernels {
   void (*output)(const std::int32_t* m, std::int64_t step, std::int32_t* sums);
 };
 
-// Null where there is none: the scalar build.
+// Null in the scalar build.
 const QWinogradKernels* qwinograd_kernels();
 
 }  // namespace sdx::cpu

@@ -105,8 +105,8 @@ void pack_images(const void* context, std::int64_t k0, std::int64_t kc, std::int
   }
 }
 
-// Images of a few pixels would leave most of a panel's columns empty: their pixels are multiplied side by side, and each image
-// takes its columns back. Silero's encoder over 2,000 windows of 1 to 4 pixels ran at 3 to 18 GFLOP/s image by image.
+// Images of a few pixels would leave most of a panel's columns empty: the pixels of several images are multiplied together, and
+// each image gets its columns back. Image by image, Silero's encoder over 2,000 windows of 1 to 4 pixels ran at 3 to 18 GFLOP/s.
 void conv_images(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act, float* y) {
   const GemmKernels& kernels = gemm_kernels();
   const std::int64_t m = s.out_channels, n = volume(s.out), k = s.in_channels * volume(s.kernel);
@@ -192,8 +192,8 @@ void conv_gemm(const ConvShape& s, const float* x, const float* packed, const fl
   });
 }
 
-// The one pixel of each image is a row of the left operand. A model that is run with larger images than it was compiled for
-// comes here too: pixels are then rows of a transposed operand, and the products are put back by columns.
+// Each image's only pixel is a row of the left operand. A model run with larger images than it was compiled for
+// also uses this: pixels are then rows of a transposed operand, and the products are stored by columns.
 void conv_pixel(const ConvShape& s, const float* x, const float* packed, const float* bias, const float* residual,
                 const UnarySpec& act, float* y) {
   const std::int64_t n = volume(s.out), k = s.in_channels, m = s.out_channels;
@@ -234,8 +234,8 @@ void conv_pixel(const ConvShape& s, const float* x, const float* packed, const f
   }
 }
 
-// An image of one column is a row: the same memory, and patches of rows are copied in runs where columns are gathered one by one
-// (a quarter of the time of a text model whose exporter put its one axis first).
+// An image of one column is treated as a row: the memory is the same, and patches of rows are copied in runs, those of columns
+// element by element (a quarter of the time of a text model whose exporter put its only axis first).
 ConvShape columns_as_rows(ConvShape s) {
   const bool one_column = s.in[2] == 1 && s.out[2] == 1 && s.kernel[2] == 1 && s.pad[2] == 0;
   if (!one_column) return s;
@@ -261,9 +261,9 @@ ConvAlgorithm conv_choose(const ConvShape& s, bool exact) {
   const bool few = s.in_channels == 1 && s.out_channels <= 16 && volume(s.kernel) > 1;
   if ((s.groups > 1 || few) && conv_supports(ConvAlgorithm::depthwise, s)) return ConvAlgorithm::depthwise;
   if (volume(s.in) == 1 && conv_supports(ConvAlgorithm::pixel, s)) return ConvAlgorithm::pixel;
-  // Below 16 channels the transforms, which do not depend on the other side's channels, outweigh the products saved.
+  // Below 16 channels the transforms, whose number does not depend on the other side's channels, outweigh the products saved.
   if (exact || !winograd_supports(s) || s.in_channels < 16 || s.out_channels < 16) return ConvAlgorithm::gemm;
-  // Multiplications per pair of channels, whole panels counted; the transforms cost about as much as 16 (or 64) channels more.
+  // Multiplications per pair of channels, counting whole panels; the transforms cost about as much as 16 (or 64) more channels.
   const auto nr = static_cast<double>(gemm_kernels().nr);
   const auto panels = [&](std::int64_t n) { return std::ceil(static_cast<double>(n) / nr) * nr; };
   const auto tiles = [&](std::int64_t t) { return ((s.out[1] + t - 1) / t) * ((s.out[2] + t - 1) / t); };

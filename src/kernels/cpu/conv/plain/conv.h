@@ -17,7 +17,7 @@ namespace sdx::cpu {
 enum class ConvAlgorithm : std::uint8_t {
   gemm,       // weights [M, K] times patches gathered panel by panel (implicit im2col); 1x1 with stride 1 reads x in place
   depthwise,  // one input channel per group: direct, vectorised along rows
-  pixel,      // 1x1 over images of one pixel, as in squeeze-and-excitation: images times weights, as packed right operand
+  pixel,      // 1x1 over images of one pixel, as in squeeze-and-excitation: images times weights, packed as right operand
   winograd2,  // F(2x2, 3x3): 3x3, stride 1, no dilation, one group; error below 1e-6 of the output's maximum
   winograd4,  // F(4x4, 3x3): the same; up to 8e-6
 };
@@ -27,7 +27,7 @@ enum class ConvAlgorithm : std::uint8_t {
 ConvAlgorithm conv_choose(const ConvShape& shape, bool exact = false);
 bool conv_supports(ConvAlgorithm algorithm, const ConvShape& shape);
 
-// Weights [out_channels, in_channels / groups, kernel...] in the algorithm's own order. For gemm and depthwise the packed
+// Weights [out_channels, in_channels / groups, kernel...] in the algorithm's order. For gemm and depthwise the packed
 // form does not depend on batch, extents, stride, padding or dilation. Valid only under the instruction set it was made for.
 std::size_t conv_packed_bytes(ConvAlgorithm algorithm, const ConvShape& shape);
 void conv_pack_f32(ConvAlgorithm algorithm, const ConvShape& shape, const void* weights, float* packed);

@@ -12,7 +12,7 @@ namespace sdx::cpu {
 namespace {
 
 // Input rows are copied once into scratch, padded and split by the stride's phases, so that every tap of every output row is
-// a contiguous read without bounds. The copy is one pass over the input against kernel-size passes of arithmetic.
+// a contiguous read without bounds checks. The copy is one pass over the input, compared with kernel-size passes of arithmetic.
 struct Rows {
   std::int64_t phase_width;
   std::int64_t row_floats;
@@ -55,8 +55,8 @@ struct Band {
   std::int64_t oz, y0, y1;
 };
 
-// All input rows that a band needs. Rows outside the input become zeros, or stay unset where only the taps inside are used.
-// `line`: room for the rows of one depth slice as they are.
+// All input rows that a band needs. Rows outside the input become zeros, or stay unset if only taps inside are used. `line`: room
+// for the rows of one depth slice before they are split.
 void load_band(const Job& job, const Band& b, bool zeros, float* line, float* scratch) {
   const ConvShape& s = *job.s;
   const Rows& r = job.rows;
@@ -74,7 +74,7 @@ void load_band(const Job& job, const Band& b, bool zeros, float* line, float* sc
       job.k->split_rows(job.x == nullptr ? line : job.x + at, end - begin, s.in[2], s.pad[2], s.stride[2], r.phase_width,
                         to + begin * r.row_floats);
     }
-    // After the rows before, which run over into these.
+    // Last, since each row's copy may extend into the next rows.
     if (zeros) std::fill_n(to, begin * r.row_floats, 0.0F);
     if (zeros) std::fill_n(to + end * r.row_floats, (needed - end) * r.row_floats, 0.0F);
   }
@@ -89,7 +89,7 @@ void tap_row(const Job& job, const Band& b, std::int64_t oy, const float* w, flo
   ConvTap taps[kTapsAtOnce];
   std::int64_t count = 0;
   bool started = false;
-  // Kernels of more than 128 elements run in several passes; the first adds bias and residual, the later ones what is there.
+  // Kernels of more than 128 elements run in several passes; the first adds bias and residual, later ones the sums so far.
   const auto flush = [&](bool last) {
     job.k->taps(taps, count, started ? 0.0F : bias, started ? y : residual, last ? job.act : UnarySpec{}, y, s.out[2]);
     started = true;
@@ -112,7 +112,7 @@ void tap_row(const Job& job, const Band& b, std::int64_t oy, const float* w, flo
   flush(true);
 }
 
-// 3x3, 5x5 and 7x7 images without vertical dilation have kernels that share what they read between output rows.
+// Windows of 3x3, 5x5 and 7x7 over images, without vertical dilation, have kernels in which output rows share reads.
 bool has_row_kernel(const Job& job) {
   const ConvShape& s = *job.s;
   return job.residual == nullptr && s.in[0] == 1 && s.kernel[0] == 1 && s.pad[0] == 0 && s.out[0] == 1 &&

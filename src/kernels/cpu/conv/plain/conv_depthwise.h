@@ -8,7 +8,7 @@
 
 namespace sdx::cpu {
 
-// weights: by conv_pack_f32 for ConvAlgorithm::depthwise.
+// weights: packed by conv_pack_f32 for ConvAlgorithm::depthwise.
 void conv_depthwise(const ConvShape& s, const float* x, const float* weights, const float* bias, const float* residual,
                     const UnarySpec& act, float* y);
 

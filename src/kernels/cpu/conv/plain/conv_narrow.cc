@@ -13,7 +13,7 @@
 namespace sdx::cpu {
 namespace {
 
-// The input, with zeros around it where outputs reach beyond, and what lies where in it.
+// The input, with zeros around it if outputs extend past it, and the offsets of its elements.
 struct Padded {
   const float* x = nullptr;
   std::int64_t extent[3];                  // of a plane
@@ -47,7 +47,7 @@ void copy_padded(const ConvShape& s, const float* x, const std::int64_t (&extent
   }
 }
 
-// Offsets of all steps of four axes, times[i] of them by[i] apart, the last axis fastest.
+// Offsets of all steps along four axes, times[i] steps by[i] apart, the last axis fastest.
 void list_offsets(const std::int64_t (&times)[4], const std::int64_t (&by)[4], std::int64_t* out) {
   for (std::int64_t a = 0; a < times[0]; ++a) {
     for (std::int64_t b = 0; b < times[1]; ++b) {
@@ -79,7 +79,7 @@ Padded padded(const ConvShape& s, const float* x) {
   return p;
 }
 
-// Sums of some tiles at some positions -> y, but for the activation.
+// Sums of some tiles at some positions -> y, without the activation.
 struct Finish {
   const ConvShape* shape;
   const float* bias;
@@ -106,8 +106,8 @@ struct Finish {
 
 bool conv_is_narrow(const ConvShape& s) {
   const GemmKernels& gemm = gemm_kernels();
-  // Up to where a panel of nr positions takes as long: sooner where it needs no patches (64 and 256 channels, AVX-512: 12 and 20
-  // of 32 positions).
+  // The most positions for which this is faster than a panel of nr: fewer if the panel needs no patches (64 and 256 channels,
+  // AVX-512: 12 and 20 of 32 positions).
   const std::int64_t most = (needs_padding(s) || volume(s.kernel) > 1 ? 5 : 3) * gemm.nr / 8;
   return s.groups == 1 && gemm.mr <= narrow_kernels().lanes && s.batch * volume(s.out) <= most;
 }
@@ -140,7 +140,8 @@ void conv_narrow(const ConvShape& s, const float* x, const float* packed, const 
             const std::int64_t at = ks.begin(kb) * m + tiles.begin(first + t) * b.k;
             b.weights[t] = packed + at;
             b.height[t] = tiles.size(first + t);
-            const std::int64_t readable = m * k - at - kernels.lanes;  // behind which a vector would pass the end
+            const std::int64_t readable = m * k - at - kernels.lanes;  // the last offset at which a vector does not extend past
+                                                                       // the end
             b.whole = std::min(b.whole, readable < 0 ? 0 : readable / b.height[t] + 1);
           }
           kernels.sum(b);

@@ -8,11 +8,11 @@
 
 namespace sdx::cpu {
 
-// Whether conv_narrow() takes the shape on this processor.
+// Whether conv_narrow() should be used for the shape on this processor.
 bool conv_is_narrow(const ConvShape& s);
 
-// As conv_f32() with ConvAlgorithm::gemm, whose packed weights it takes. Output channels fill the vectors instead of positions: a
-// panel of 2 vectors of positions would be mostly empty.
+// Like conv_f32() with ConvAlgorithm::gemm and its packed weights. Output channels fill the vectors instead of positions: a panel
+// of 2 vectors of positions would be mostly empty.
 void conv_narrow(const ConvShape& s, const float* x, const float* packed, const float* bias, const float* residual,
                  const UnarySpec& act, float* y);
 

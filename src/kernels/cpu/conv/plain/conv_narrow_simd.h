@@ -14,7 +14,7 @@ struct NarrowBlock {
   const float* weights[kNarrowTiles];  // [k][height]
   std::int64_t height[kNarrowTiles];   // 1 .. lanes
   std::int64_t k = 0;
-  std::int64_t whole = 0;    // steps of K at which whole vectors of weights may be read in every tile
+  std::int64_t whole = 0;    // steps of K at which every tile's weights can be read in whole vectors
   const float* x = nullptr;  // element (k, position) at x[offset[k] + position_offset[position]]
   const std::int64_t* offset = nullptr;
   const std::int64_t* position_offset = nullptr;

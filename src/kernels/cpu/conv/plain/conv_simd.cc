@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMaxColumns = 256;
 
-// n floats; may write (and, short of `end`, read) up to a vector more.
+// Copies n floats; may write (and, before `end`, read) up to a vector more.
 HWY_INLINE void copy_run(const float* src, const float* end, float* dst, std::int64_t n) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
@@ -29,7 +29,7 @@ HWY_INLINE void copy_run(const float* src, const float* end, float* dst, std::in
   for (; i < n; ++i) dst[i] = src[i];
 }
 
-// dst[i] = src[i * stride] in whole vectors, stride 2 or 4, without reading at or behind `end`. Returns the first index not done.
+// dst[i] = src[i * stride] in whole vectors, stride 2 or 4, without reading at or after `end`. Returns the first index not done.
 HWY_INLINE std::int64_t copy_strided(const float* src, std::int64_t stride, std::int64_t from, std::int64_t to, const float* end,
                                      float* dst) {
   const DF d;
@@ -65,7 +65,7 @@ HWY_INLINE void patch_row(const ConvShape& s, const float* x, std::int64_t kz, s
   const std::int64_t w = s.in[2];
   const float* end = x + s.in[0] * s.in[1] * w;
   const std::int64_t stride = s.stride[2];
-  // The divisions behind this are most of the work where rows are short.
+  // Computed once: its divisions are most of the work if rows are short.
   const Range whole = inside(kx * s.dilation[2] - s.pad[2], stride, w, s.out[2]);
   std::int64_t ox = n0 % s.out[2];
   std::int64_t oy = n0 / s.out[2] % s.out[1];
@@ -186,7 +186,7 @@ HWY_INLINE VF select(VF v0, VF v1, VF v2, VF v3, VF v4, VF v5, VF v6) {
   return v6;
 }
 
-// What a block of depthwise rows needs besides its place.
+// What a block of depthwise rows needs besides its position.
 struct Depthwise {
   std::int64_t row_step;
   const std::int64_t* offset;
@@ -195,15 +195,15 @@ struct Depthwise {
   std::int64_t width;
 };
 
-// Rows at once. 4 rows of 5x5 need 4 + 5 + 1 registers, of 7x7 4 + 7 + 1. With 512 bits there are 32, and every unaligned load
-// takes two cache lines: 6 rows need a sixth fewer loads for a product.
+// Rows at once. 4 rows of 5x5 need 4 + 5 + 1 registers, of 7x7 4 + 7 + 1. With 512 bits there are 32 registers, and every
+// unaligned load touches two cache lines: 6 rows need a sixth fewer loads per product.
 #if SDX_512_BITS
 constexpr int kRowsAtOnce = 6;
 #else
 constexpr int kRowsAtOnce = 4;
 #endif
 
-// R output rows at once: an input row is read once for all outputs that it reaches, and a weight once for all rows. Named
+// R output rows at once: an input row is read once for all outputs that use it, and a weight once for all rows. Named
 // accumulators: GCC 12 spills arrays of vectors.
 template <int K, int S, int R>
 HWY_NOINLINE void depthwise_block(const Depthwise& c, const float* in, float* y) {
@@ -331,7 +331,7 @@ HWY_INLINE std::int64_t split_vectors(const float* row, std::int64_t pad, std::i
   return end;
 }
 
-// Stride 1, in whole vectors: what is written behind the row's end belongs to the next row, which is split later.
+// Stride 1, in whole vectors: what is written past the row's end belongs to the next row, which is split later.
 void shift_row(const float* row, std::int64_t pad, const Range& r, std::int64_t phase_width, float* out) {
   const DF d;
   const std::int64_t lanes = lanes_f32();

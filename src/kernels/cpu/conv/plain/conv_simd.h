@@ -29,8 +29,8 @@ struct ConvKernels {
   void (*depthwise_rows)(int k, int stride, const float* in, std::int64_t row_step, const std::int64_t* offset, const float* w,
                          float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows);
   // Copies `rows` contiguous input rows of `width`, each into `stride` phases of `phase_width` floats, shifted right by `pad`
-  // (left if negative), zeros around: phase p, index q holds the padded row's element q * stride + p. Rows are stride *
-  // phase_width apart in `out` and go in rising order: up to lanes - 1 floats behind the last phase are overwritten.
+  // (left if negative), with zeros around: phase p, index q holds the padded row's element q * stride + p. Rows are stride *
+  // phase_width apart in `out` and written in ascending order: each overwrites up to lanes - 1 floats after its last phase.
   void (*split_rows)(const float* x, std::int64_t rows, std::int64_t width, std::int64_t pad, std::int64_t stride,
                      std::int64_t phase_width, float* out);
   // y[i] += x[i].

@@ -1,8 +1,8 @@
 #include "kernels/cpu/conv/plain/conv_transpose.h"
 
 // Transposed convolutions: products with all weights at once, [kernel..., in...] for each output channel, which are then added up
-// row by row. Neighbours in a row of results come from different taps: each row is made as so many phases as the stride, which
-// are contiguous, and woven at last.
+// row by row. Neighbours in a row of results come from different taps: each row is computed as `stride` contiguous phases, which
+// are interleaved at the end.
 
 #include <algorithm>
 #include <cstring>
@@ -28,7 +28,7 @@ Range inside(std::int64_t first, std::int64_t stride, std::int64_t in, std::int6
   return {b, std::max(b, e)};
 }
 
-// The input rows that a row of results gets something from.
+// The input rows that contribute to a row of results.
 struct Source {
   std::int64_t tap;  // kz, ky
   std::int64_t row;  // iz, iy
@@ -50,13 +50,13 @@ void sources_of(const ConvShape& s, std::int64_t oz, std::int64_t oy, std::vecto
   }
 }
 
-// Sums of one output channel's products, of which those of a tap are `plane` after those of the one before. `lines`: room for all
-// phases of a row; `phases`: a pointer to each.
+// Sums one output channel's products; those of consecutive taps are `plane` apart. `lines`: room for all phases of a row;
+// `phases`: a pointer to each.
 void put_channel(const ConvShape& s, const float* columns, std::int64_t plane, float bias, const UnarySpec& act, float* y,
                  float* lines, std::int64_t line, const float** phases, std::vector<Source>& sources) {
   const ConvKernels& k = conv_kernels();
   const std::int64_t stride = s.stride[2], count = std::min(stride, s.out[2]);
-  // A tap for each phase, all of them inside: the products are woven as they are.
+  // One tap per phase, all inside: the products are interleaved as they are.
   const bool one_each =
       s.kernel[2] == stride && s.dilation[2] == 1 && s.pad[2] == 0 && s.out[2] <= s.in[2] * stride && s.kernel[2] > 1;
   for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
@@ -91,7 +91,7 @@ void put_channel(const ConvShape& s, const float* columns, std::int64_t plane, f
   if (act.op != Unary::none) elementwise_kernels().unary(act, y, y, volume(s.out));
 }
 
-// Images whose products are made together: few pixels do not fill register tiles.
+// Number of images whose products are computed together: few pixels do not fill register tiles.
 std::int64_t images_together(const ConvShape& s) {
   constexpr std::int64_t kColumns = 256, kFloats = 1 << 20;
   const std::int64_t n = std::max<std::int64_t>(1, volume(s.in)), channels = std::max(s.out_channels, s.in_channels) / s.groups;
@@ -99,7 +99,7 @@ std::int64_t images_together(const ConvShape& s) {
   return std::clamp<std::int64_t>(std::min(kColumns / n, fit), 1, std::max<std::int64_t>(1, s.batch));
 }
 
-// Where several images lie side by side: [channels of a group][image][pixel].
+// Puts several images side by side: [channels of a group][image][pixel].
 void put_together(const ConvShape& s, const float* x, std::int64_t group, std::int64_t images, float* out) {
   const std::int64_t k = s.in_channels / s.groups, n = volume(s.in);
   parallel_for(k, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, images * n)),
@@ -118,7 +118,7 @@ struct Sums {
   std::int64_t images;
 };
 
-// Of `images` images from y on.
+// For `from.images` images, from y on.
 void put_sums(const ConvShape& s, const Sums& from, std::int64_t group, float* y) {
   const std::int64_t channels = s.out_channels / s.groups, n = volume(s.in), plane = volume(s.out);
   const std::int64_t line = (s.out[2] + s.stride[2] - 1) / s.stride[2], per_channel = volume(s.kernel) * n;
@@ -164,13 +164,13 @@ void with_gemm(const ConvShape& s, const float* x, const float* packed, const fl
 
 // --- one input channel per group -----------------------------------------------------------------------------------------------
 
-// Rows of the input with zeros around, so that each phase of a row of results is a sum of their shifted pieces.
+// Rows of the input with zeros around them, so that each phase of a row of results is a sum of their shifted pieces.
 struct Padded {
   std::int64_t left, width;
   std::int64_t line;  // of a phase, whole vectors
 };
 
-// Where phase f takes its first element from for tap kx; only if it is a whole number of steps.
+// The input element from which phase f starts for tap kx; false if that is not a whole number of steps.
 bool shift_of(const ConvShape& s, std::int64_t f, std::int64_t kx, std::int64_t& shift) {
   const std::int64_t at = f + s.pad[2] - kx * s.dilation[2];
   shift = floor_div(at, s.stride[2]);
@@ -249,7 +249,7 @@ std::size_t conv_transpose_packed_bytes(const ConvShape& s) {
   return static_cast<std::size_t>(s.in_channels * (s.out_channels / s.groups) * volume(s.kernel)) * sizeof(float);
 }
 
-// One input channel per group: the same order either way.
+// With one input channel per group, both orders are the same.
 void conv_transpose_pack_f32(const ConvShape& s, const void* weights, float* packed) {
   const std::int64_t k = s.in_channels / s.groups;
   const std::int64_t m = s.out_channels / s.groups * volume(s.kernel);

@@ -13,7 +13,7 @@
 namespace sdx::cpu {
 namespace {
 
-// The convolution that makes all phases of an output channel, [rows of the stride][columns of it], as channels of its own.
+// The convolution that computes all phases of an output channel, [stride rows][stride columns], as separate channels.
 ConvShape phases_of(const ConvShape& s) {
   ConvShape c;
   c.batch = s.batch;
@@ -29,7 +29,7 @@ ConvShape phases_of(const ConvShape& s) {
   return c;
 }
 
-// Images whose phases are made before they are woven.
+// Number of images whose phases are computed before they are interleaved.
 std::int64_t images_together(const ConvShape& s, const ConvShape& c) {
   constexpr std::int64_t kFloats = 1 << 20;
   return std::clamp<std::int64_t>(kFloats / std::max<std::int64_t>(1, c.out_channels * volume(c.out)), 1,
@@ -67,7 +67,7 @@ bool conv_transpose_has_phases(const ConvShape& s) {
     if (s.dilation[axis] != 1 || s.kernel[axis] % s.stride[axis] != 0) return false;
     more = more || s.kernel[axis] > s.stride[axis];
   }
-  // Gathering patches for fewer rows takes longer than adding products up: 64 to 3 channels by 4x4, three times as long.
+  // Gathering patches for fewer rows takes longer than adding up products: for 64 to 3 channels and 4x4, three times as long.
   constexpr std::int64_t kFewestRows = 64;
   const std::int64_t phases = s.stride[1] * s.stride[2];
   return more && phases > 1 && s.in_channels > 1 && s.out_channels * phases >= kFewestRows;

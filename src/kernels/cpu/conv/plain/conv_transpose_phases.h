@@ -1,8 +1,8 @@
 #pragma once
 // Transposed convolutions whose windows are whole multiples of their strides; contract as in conv_transpose.h.
 //
-// Results a stride apart are those of an ordinary convolution of stride 1 with every stride-th tap in reverse. All phases are
-// channels of one such convolution, which are then woven: nothing is added up afterwards, and no product is left out.
+// Results a stride apart are those of an ordinary convolution of stride 1 with every stride-th tap, in reverse order. All phases
+// are channels of one such convolution, which are then interleaved: nothing is added up afterwards, and no product is left out.
 
 #include <cstddef>
 

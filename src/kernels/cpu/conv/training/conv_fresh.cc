@@ -8,11 +8,11 @@
 namespace sdx::cpu {
 namespace {
 
-// Of images in blocks, both sides: what lies in the second-level cache when the next step reads it.
+// For images in blocks, input and output: they stay in the second-level cache until the next step reads them.
 constexpr std::int64_t kImageFloats = 1 << 19;
-// Winograd's transformed weights of more pairs of channels take longer to write than to make again from the weights.
+// With more pairs of channels, Winograd's transformed weights take longer to write than to compute again.
 constexpr std::int64_t kManyPairs = 32 * 1024;
-// Channels of a picture are read where they lie.
+// Up to this many channels, as pictures have, are read in place.
 constexpr std::int64_t kPictureChannels = 4;
 
 constexpr std::size_t kLine = 16;  // floats
@@ -28,7 +28,7 @@ BlockedConv lean(BlockedConv how, const ConvShape& s) {
 
 std::int64_t blocked_image(std::int64_t channels, std::int64_t plane) { return round_up(channels, channel_block()) * plane; }
 
-// Rearranging costs a pointwise convolution of few channels more than its products gain: those go where they lie.
+// For pointwise convolutions of few channels, rearranging costs more than their products gain: these stay in place.
 bool pays_in_blocks(const ConvShape& s) {
   if (volume(s.kernel) > 1) return true;
   const std::int64_t least = std::min(s.in_channels, s.out_channels) / s.groups;

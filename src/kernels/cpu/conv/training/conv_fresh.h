@@ -1,6 +1,6 @@
 #pragma once
-// Convolutions in float whose weights are new in each run, as in steps of training: they are packed on the way, and images go
-// through blocks of channels where that is faster, a few at a time. Contract as in conv/plain/conv.h.
+// Convolutions in float whose weights are new in each run, as in steps of training: each run packs them, and converts images to
+// blocks of channels if that is faster, a few at a time. Contract as in conv/plain/conv.h.
 
 #include <cstddef>
 
@@ -15,8 +15,8 @@ struct FreshConv {
   bool plain_input = false;  // in blocks: x need not be rearranged
   ConvAlgorithm plain = ConvAlgorithm::gemm;
   BlockedConv blocked = BlockedConv::direct;
-  std::int64_t images = 1;                        // in blocks: at a time
-  std::size_t packed = 0, x = 0, y = 0, own = 0;  // floats of the workspace: weights, images, the algorithm's own
+  std::int64_t images = 1;                        // in blocks: per pass
+  std::size_t packed = 0, x = 0, y = 0, own = 0;  // floats of the workspace: weights, images, for the algorithm
 };
 
 FreshConv plan_fresh_conv(const ConvShape& shape);

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::int64_t kLine = 16;  // floats
 
-// [outputs, inputs, taps] of each group as [inputs, outputs, taps], the taps in reverse. Shape: of what they are turned for.
+// Reorders [outputs, inputs, taps] of each group to [inputs, outputs, taps], with taps reversed. Shape: of the convolution that
+// will use them.
 void turn_weights(const ConvShape& s, const float* weights, float* turned) {
   constexpr std::int64_t kSome = 8;  // inputs at a time, so that neighbours in memory are read together
   const std::int64_t from = s.in_channels / s.groups, to = s.out_channels / s.groups, taps = volume(s.kernel);

@@ -9,10 +9,10 @@
 namespace sdx::cpu {
 
 struct ConvGradInput {
-  bool transposed = false;  // by conv_transpose_f32, for strides; else a convolution of dy by the turned weights
-  ConvShape shape;          // of what computes it
+  bool transposed = false;  // by conv_transpose_f32, for strides; else dy convolved with the reversed weights
+  ConvShape shape;          // of the convolution that computes it
   FreshConv fresh;
-  std::size_t weights = 0;  // floats of the workspace: turned or packed
+  std::size_t weights = 0;  // floats of the workspace: reversed or packed
 };
 ConvGradInput plan_conv_grad_input(const ConvShape& shape);
 std::size_t conv_grad_input_workspace_bytes(const ConvGradInput& plan);

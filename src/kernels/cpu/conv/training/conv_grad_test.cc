@@ -55,7 +55,7 @@ void for_each_product(const ConvShape& s, F&& use) {
   }
 }
 
-// Winograd's transforms lose up to 8e-6 of the result's maximum, sums in float the rest.
+// Winograd's transforms lose up to 8e-6 of the result's maximum, and sums in float the rest.
 void expect_close(Guarded<float>& got, const std::vector<double>& expected, const char* what) {
   double most = 0;
   for (const double v : expected) most = std::max(most, std::fabs(v));

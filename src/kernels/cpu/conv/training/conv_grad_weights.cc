@@ -15,7 +15,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Copies of input and dy at a time: most of a usual share of the third-level cache.
+// Copies of input and dy per pass: most of a usual share of the third-level cache.
 constexpr std::int64_t kCopiedFloats = 1 << 19;
 constexpr std::int64_t kLine = 16;  // floats
 constexpr std::int64_t kMostPhases = 64, kMostExtent = std::int64_t{1} << 24;
@@ -31,7 +31,7 @@ Inside inside(const GradAxis& a, std::int64_t phase, std::int64_t count) {
   return {begin, std::max(begin, end)};
 }
 
-// The zeros at the end of a row are those at the beginning of the next where all phases have both.
+// If all phases have zeros at both ends, those at the end of a row are also those at the beginning of the next.
 GradAxis grad_axis(const ConvShape& s, int i) {
   GradAxis a;
   a.out = s.out[i], a.in = s.in[i], a.pad = s.pad[i], a.stride = s.stride[i], a.dilation = s.dilation[i], a.taps = s.kernel[i];
@@ -49,7 +49,7 @@ GradAxis grad_axis(const ConvShape& s, int i) {
 
 bool is_depthwise(const ConvShape& s) { return s.groups == s.in_channels && s.groups == s.out_channels; }
 
-// Every stride-th element from position `phase` on: `row` is null outside of the image.
+// Every stride-th element from position `phase` on: `row` is null outside the image.
 void put_row(const GradAxis& a, std::int64_t phase, const float* row, float* out) {
   if (row == nullptr) {
     std::fill_n(out, a.pitch, 0.0F);
@@ -79,7 +79,7 @@ void put_image(const ConvGradWeights& p, std::int64_t py, std::int64_t px, const
 std::int64_t image_pitch(const ConvGradWeights& p) { return p.y.pitch * p.x.pitch; }
 std::int64_t phases(const ConvGradWeights& p) { return p.y.phases * p.x.phases; }
 
-// Where a tap's input begins behind the first channel's first phase.
+// Offset of a tap's input from the first channel's first phase.
 std::int64_t tap_offset(const ConvGradWeights& p, std::int64_t tap, std::int64_t phase_step) {
   const std::int64_t y = tap / p.x.taps * p.y.dilation, x = tap % p.x.taps * p.x.dilation;
   const std::int64_t phase = y % p.y.stride * p.x.phases + x % p.x.stride;
@@ -91,7 +91,7 @@ struct Job {
   const GemmKernels& gemm;
   std::int64_t group, image, images;  // images [image, image + images)
   std::int64_t inputs, outputs, taps;
-  float* input;  // [phase][input channel][plane]; by tap: [input channel][tap][plane], of which each is a channel
+  float* input;  // [phase][input channel][plane]; by tap: [input channel][tap][plane], each of them a channel
   float* dy;     // [panel][pixel][nr]
 };
 
@@ -142,8 +142,8 @@ void copy_dy(const Job& j, const float* dy) {
   });
 }
 
-// sums[input][tap][output] += products. Pixels outside and panels next, so that a panel's block stays in the first-level cache,
-// and with it the inputs of a tile of channels, which all taps share.
+// sums[input][tap][output] += products. The outer loops run over pixels, then panels, so that a panel's block stays in the
+// first-level cache, and with it the inputs of a tile of channels, which all taps share.
 void multiply(const Job& j, float* sums) {
   const ConvGradWeights& p = j.p;
   const std::int64_t nr = j.gemm.nr, pixels = j.images * image_pitch(p);
@@ -177,7 +177,7 @@ void multiply(const Job& j, float* sums) {
   });
 }
 
-// dw[output][row] = sums[row][output], by whole lines of dw.
+// dw[output][row] = sums[row][output], in whole lines of dw.
 void turn_sums(const Job& j, const float* sums, float* dw) {
   const std::int64_t rows = j.inputs * j.taps, columns = j.p.columns;
   parallel_for(up_div(rows, kLine), std::max<std::int64_t>(1, 2048 / columns), [&](std::int64_t begin, std::int64_t end) {
@@ -194,7 +194,7 @@ void turn_sums(const Job& j, const float* sums, float* dw) {
   });
 }
 
-// A channel at a time: its images and their dy in this thread's scratch.
+// One channel at a time: its images and their dy in this thread's scratch.
 void depthwise(const ConvGradWeights& p, const float* x, const float* dy, float* dw) {
   const ConvShape& s = p.shape;
   const std::int64_t taps = p.y.taps * p.x.taps, pitch = image_pitch(p), pixels = p.y.out * p.x.pitch;
@@ -238,8 +238,8 @@ bool conv_grad_weights_supports(const ConvShape& s) {
   return true;
 }
 
-// Copies by tap need no products of the borders between rows, and fill register tiles where there are few channels. By
-// estimate: a step of 16 pixels takes half a cycle for each pixel and vector of outputs, and copying it about 12.
+// Copies by tap need no products for the borders between rows, and fill register tiles even with few channels. An
+// estimate: a step of 16 pixels takes half a cycle per pixel and vector of outputs, and copying it about 12.
 bool pays_by_tap(const ConvGradWeights& p) {
   const ConvShape& s = p.shape;
   if (is_depthwise(s) || volume(s.kernel) == 1) return false;
@@ -269,13 +269,13 @@ ConvGradWeights plan_conv_grad_weights(const ConvShape& s) {
   const std::int64_t outputs = s.out_channels / s.groups;
   const std::int64_t pitch = image_pitch(p), beyond = p.y.reach * p.x.pitch + p.x.reach;
   p.columns = round_up(outputs, nr);
-  // Large sums are worth more images: each turn reads and writes them.
+  // Large sums are worth more images per pass: each pass reads and writes them.
   const std::int64_t most = std::clamp(s.in_channels / s.groups * volume(s.kernel) * p.columns, kCopiedFloats, 4 * kCopiedFloats);
   const std::int64_t per_image = pitch * (phases(p) * inputs + p.columns);
   p.images = is_depthwise(s)
                  ? 1
                  : std::clamp<std::int64_t>(most / std::max<std::int64_t>(1, per_image), 1, std::max<std::int64_t>(1, s.batch));
-  // An odd number of lines apart, the same pixels of neighbouring channels fall on different sets of the caches.
+  // Planes are an odd number of lines apart, so that the same pixels of adjacent channels fall into different cache sets.
   p.plane = up_div(p.images * pitch + beyond, kLine);
   p.plane = (p.plane | 1) * kLine;
   if (is_depthwise(s)) return p;

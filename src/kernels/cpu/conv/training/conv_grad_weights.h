@@ -1,7 +1,7 @@
 #pragma once
 // The gradients of a convolution's weights and bias, in float over NC[H]W tensors: one or two spatial axes, extent 1 along depth.
 // Contract as in conv/plain/conv.h; `shape` is the convolution's own. Workspaces are 64-byte aligned and not shared between
-// concurrent calls. Results depend on the number of threads only where the pool's split does.
+// concurrent calls. Results depend on the number of threads only as far as the pool's split does.
 
 #include <cstddef>
 
@@ -10,8 +10,8 @@
 
 namespace sdx::cpu {
 
-// One spatial axis of images laid side by side: padded, rows by the phases of the stride. Tap k of result o reads index
-// o + k * dilation / stride of phase k * dilation % stride. Where copies are by tap, rows hold what it reads for each result.
+// One spatial axis of images stored side by side: padded, with rows split into the stride's phases. Tap k of result o reads index
+// o + k * dilation / stride of phase k * dilation % stride. With one copy per tap, rows hold what the tap reads for each result.
 struct GradAxis {
   std::int64_t out = 1, in = 1, pad = 0, stride = 1, dilation = 1, taps = 1;
   std::int64_t phases = 1;  // that taps use: 0 to phases - 1
@@ -19,14 +19,14 @@ struct GradAxis {
   std::int64_t reach = 0;   // the last tap's index
 };
 
-// For each tap the product of dy and the input moved by the tap, over all pixels of all images.
+// For each tap the product of dy and the input shifted by the tap, over all pixels of all images.
 struct ConvGradWeights {
   ConvShape shape;
   bool by_winograd = false;
   ConvWinogradGrad winograd;
-  bool by_tap = false;  // a copy of the input for each tap: few channels, or small images, which are mostly borders
+  bool by_tap = false;  // one copy of the input per tap: few channels, or small images, which are mostly borders
   GradAxis y, x;
-  std::int64_t images = 1;                  // at a time
+  std::int64_t images = 1;                  // per pass
   std::int64_t plane = 0;                   // floats of one channel of these images
   std::int64_t columns = 0;                 // of the sums: output channels of a group, whole panels
   std::size_t input = 0, dy = 0, sums = 0;  // floats of the workspace

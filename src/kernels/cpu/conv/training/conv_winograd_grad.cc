@@ -13,18 +13,18 @@ namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kTile = 4, kLeastChannels = 16;
-constexpr std::int64_t kTransformed = 512 * 1024;   // floats at a time
-constexpr std::int64_t kLeastTiles = 128;           // at a time, so that sums are seldom read and written again
+constexpr std::int64_t kTransformed = 512 * 1024;   // floats per pass
+constexpr std::int64_t kLeastTiles = 128;           // per pass, so that sums are seldom read and written again
 constexpr std::int64_t kMostTransformed = 4 << 20;  // floats of one image
 
 struct Job {
   const ConvWinogradGrad& p;
   const WinogradGradKernels& k;
-  std::int64_t block, tiles, images;  // of this turn
+  std::int64_t block, tiles, images;  // of this pass
   bool first, last;
   float *x, *dy;            // in blocks
   float *inputs, *outputs;  // transformed: [block or panel][element][tile][block or width]
-  float* sums;              // [block][panel][element][block][width]; null where one turn does all
+  float* sums;              // [block][panel][element][block][width]; null if one pass does all
   float* dw;
 };
 
@@ -70,7 +70,7 @@ void transform_outputs(const Job& j, std::int64_t block, std::int64_t begin, std
 }
 
 void transform(const Job& j) {
-  constexpr std::int64_t kSome = 16;  // tiles of a task
+  constexpr std::int64_t kSome = 16;  // tiles per task
   const std::int64_t parts = up_div(j.tiles, kSome), of_inputs = j.p.in_blocks * parts;
   parallel_for(of_inputs + j.p.out_blocks * parts, 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -147,7 +147,7 @@ void conv_winograd_grad_f32(const ConvWinogradGrad& p, const float* x, const flo
   j.inputs = j.dy + p.dy;
   j.outputs = j.inputs + p.inputs;
   if (p.sums > 0) j.sums = j.outputs + p.outputs;
-  // What no block of channels writes of the last panel is multiplied as well.
+  // Columns of the last panel that no block of channels writes are multiplied too.
   if (p.panels * j.k.width > p.out_blocks * j.block) std::fill_n(j.outputs, p.outputs, 0.0F);
   for (std::int64_t n = 0; n < s.batch; n += p.images) {
     j.images = std::min(p.images, s.batch - n);

@@ -1,6 +1,6 @@
 #pragma once
 // The gradient of the weights of 3x3 convolutions by Winograd's F(4x4, 3x3), transposed: a quarter of the products. Contract as
-// in conv_grad_weights.h, which chooses; error up to 1e-5 of the gradient's maximum.
+// in conv_grad_weights.h, which chooses it; error up to 1e-5 of the gradient's maximum.
 
 #include <cstddef>
 
@@ -11,7 +11,7 @@ namespace sdx::cpu {
 struct ConvWinogradGrad {
   ConvShape shape;
   std::int64_t rows = 0, columns = 0;                            // tiles of an image
-  std::int64_t images = 1;                                       // at a time
+  std::int64_t images = 1;                                       // per pass
   std::int64_t in_blocks = 0, out_blocks = 0, panels = 0;        // of channels; panels of two vectors of outputs
   std::size_t x = 0, dy = 0, inputs = 0, outputs = 0, sums = 0;  // floats of the workspace
 };

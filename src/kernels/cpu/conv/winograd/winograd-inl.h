@@ -14,8 +14,8 @@ namespace sdx::cpu::HWY_NAMESPACE {
 // The element of a point: 0 .. V are 0 and the first V of +-1 or +-1/sqrt 2, +-sqrt 2; V + 1 is infinity, which is always the
 // last.
 //
-// Tiles at the end of an axis may have V < T outputs to give: then V + 2 points suffice, and any will do. The first ones and
-// infinity are taken, with the weights of all T + 2: what Toom and Cook's weights for V + 2 points differ by is in forward().
+// Tiles at the end of an axis may have only V < T outputs: then any V + 2 points suffice. The first ones and infinity are used,
+// with the weights for all T + 2; forward() makes up for the difference from Toom and Cook's weights for V + 2 points.
 template <int T, int V>
 HWY_INLINE constexpr int winograd_element(int i) {
   return i <= V ? i : T + 1;
@@ -39,8 +39,8 @@ HWY_INLINE void forward(const float* d, std::int64_t step, float* o, std::int64_
     to(1, hn::Add(d1, d1));
     to(3, hn::Sub(d1, d2));
   } else {
-    // Points 0, +-1/sqrt 2, +-sqrt 2 and infinity: their powers stay within [1/3, 3], so that the transforms cancel less than
-    // those of +-1, +-2 do. Measured over 32 to 256 channels: 2 to 2.5 times the error of plain summation, against 4.5 to 5.5.
+    // Points 0, +-1/sqrt 2, +-sqrt 2 and infinity: their powers stay within [1/3, 3], so the transforms cancel less than with
+    // +-1, +-2. Measured over 32 to 256 channels: 2 to 2.5 times the error of plain summation, against 4.5 to 5.5.
     const VF a = hn::Set(f, 0.70710678118654752F), b = hn::Set(f, 1.41421356237309505F);
     const VF half = hn::Set(f, 0.5F), two = hn::Set(f, 2.0F), middle = hn::Set(f, 2.5F);
     const VF d0 = at(0), d1 = at(1), d2 = at(2);
@@ -76,7 +76,7 @@ HWY_INLINE void forward(const float* d, std::int64_t step, float* o, std::int64_
   }
 }
 
-// Elements as forward() sets them, the last one at V + 1.
+// Elements as forward() stores them, the last at V + 1.
 template <int T, int V = T>
 HWY_INLINE void backward(const VF (&m)[V + 2], VF (&o)[V]) {
   const DF f;
@@ -105,14 +105,14 @@ HWY_INLINE void backward(const VF (&m)[V + 2], VF (&o)[V]) {
   }
 }
 
-// Two elements of G g for the points of forward(): those of points that differ in their sign. I: which of T / 2 such pairs.
+// Two elements of G g, for a pair of forward()'s points that differ in sign. I: which of T / 2 pairs.
 struct Twins {
   VF plus, minus;
 };
 template <int T, int I>
 HWY_INLINE Twins expand(VF g0, VF g1, VF g2) {
   const DF f;
-  // A sum and a difference beside products: they have execution units of their own.
+  // Sums and differences run beside products: they have separate execution units.
   if constexpr (T == 2) {
     const VF even = hn::Mul(hn::Set(f, 0.5F), hn::Add(g0, g2)), odd = hn::Mul(hn::Set(f, 0.5F), g1);
     return {hn::Add(even, odd), hn::Sub(even, odd)};

@@ -62,7 +62,7 @@ void transform_input(const Job& job, const float* x, std::int64_t first, std::in
             job.conv->split_rows(plane + iy * s.in[2], 1, s.in[2], s.pad[2], t, job.phase_width, to);
           }
         }
-        // Runs of tiles are written in order, so what a run writes behind its end is overwritten by the next one.
+        // Runs of tiles are written in order: the next one overwrites what a run writes past its end.
         job.winograd->input(t, rows + tx, job.phase_width, n, tiles + j, ld);
         j += n;
       }
@@ -191,7 +191,7 @@ void conv_winograd(int t, const ConvShape& s, const float* x, const float* packe
   job.phase_width = job.tiles_x + 2 + job.winograd->lanes;
   const std::int64_t blocks = (total + job.block - 1) / job.block;
   const Cuts tiles(s.out_channels, job.gemm->mr);
-  // Fewer blocks than threads: the output channels are cut too, and each part transforms the input for itself.
+  // With fewer blocks than threads, the output channels are cut too, and each part transforms the input again.
   const std::int64_t threads = current_pool().threads();
   const std::int64_t parts =
       std::clamp<std::int64_t>(threads / (blocks * s.batch), 1, std::max<std::int64_t>(1, tiles.parts / 8));

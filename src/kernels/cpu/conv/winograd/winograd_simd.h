@@ -9,7 +9,7 @@ struct WinogradKernels {
   int lanes;
   // B^T d B of `count` neighbouring tiles of one tile row. rows: t + 2 input rows, each as t phases of phase_width floats
   // (phase p, index q: the padded row's element q * t + p). Element e of tile i goes to out[e * ld + i]; up to lanes - 1 more
-  // are written behind.
+  // are written after them.
   void (*input)(int t, const float* rows, std::int64_t phase_width, std::int64_t count, float* out, std::int64_t ld);
   // Rows e (of `columns`, a multiple of nr = 2 lanes) of `tiles` into panels: [e][panel][nr] at v + e * e_step + panel *
   // panel_step, for e < elements.

@@ -13,13 +13,13 @@
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
-// A convolution with dilation d is one without on each of the d sub-images of every d-th row, and so for columns: those are made,
-// with their padding, convolved as so many images, and put back.
+// A convolution with dilation d is one without dilation on each of the d sub-images of every d-th row, and likewise for columns.
+// Sub-images are copied, with their padding, convolved as separate images, and copied back.
 
 namespace sdx::cpu {
 namespace {
 
-// Pixels of c floats, some steps apart. Copies of known size: calls of memcpy would take as long as a tenth of the products.
+// Copies pixels of c floats, some steps apart. Sizes are constants: calls of memcpy would take a tenth of the products' time.
 template <std::int64_t kBlock>
 void copy_pixels_of(const float* from, std::int64_t from_step, float* to, std::int64_t to_step, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -33,7 +33,7 @@ void copy_pixels(std::int64_t c, const float* from, std::int64_t from_step, floa
   for (std::int64_t i = 0; i < count; ++i) std::copy_n(from + i * from_step * c, c, to + i * to_step * c);
 }
 
-// One block of channels of one phase: [rows][columns][c], zeros where the input has nothing.
+// One block of channels of one phase: [rows][columns][c], zeros outside the input.
 void gather(const ConvShape& s, const ConvShape& phases, std::int64_t c, const float* plane, std::int64_t py, std::int64_t px,
             float* out) {
   const std::int64_t x0 = px - s.pad[2], dx = s.dilation[2], width = phases.in[2];

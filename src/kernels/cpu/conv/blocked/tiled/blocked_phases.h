@@ -1,5 +1,5 @@
 #pragma once
-// Dilated convolutions by Winograd's, of sub-images; internal to conv/blocked.
+// Dilated convolutions by Winograd's algorithm on sub-images; internal to conv/blocked.
 
 #include <cstddef>
 
@@ -8,7 +8,7 @@
 
 namespace sdx::cpu {
 
-// A dilated convolution's phases as so many images without dilation or padding.
+// A dilated convolution's phases, as separate images without dilation or padding.
 bool is_dilated(const ConvShape& shape);
 ConvShape phases_of(const ConvShape& shape);
 std::size_t phases_workspace_floats(const ConvShape& shape);

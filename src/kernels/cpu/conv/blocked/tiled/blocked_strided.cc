@@ -1,4 +1,4 @@
-// 3x3 convolutions with stride 2 by transformed tiles: see blocked_strided_simd.h. Weights stay in their own size and are
+// 3x3 convolutions with stride 2 by transformed tiles: see blocked_strided_simd.h. Weights keep their original size and are
 // transformed in each run, which costs as much as the products of one tile of 4x4 outputs.
 
 #include "kernels/cpu/conv/blocked/tiled/blocked_strided.h"
@@ -21,7 +21,7 @@ constexpr std::int64_t kPoints = 5;                // of two taps
 constexpr std::int64_t kTileValues = 81;           // of a full tile in all parts: 25 + 5 * 4 + 5 * 4 + 16
 constexpr std::int64_t kInputFloats = 512 * 1024;  // transformed input of one block of tiles
 
-// The values that a block of tiles has in each part: where a tile's begin, and all of them last.
+// Where each tile's values begin in each part of a block of tiles; the last entry is the number of all values.
 struct Values {
   std::int64_t first[4][kMostPlaces + 1];
 
@@ -57,14 +57,14 @@ struct Work {
   }
 
   std::int64_t all(int part) const { return values.first[part][tiles.count]; }
-  // Where a part begins; part 4: how much all take.
+  // Where a part begins; for part 4, the size of all parts.
   std::int64_t begin(int part, std::int64_t floats) const {
     constexpr std::int64_t kElements[4] = {25, 5, 5, 1};
     std::int64_t sum = 0;
     for (int i = 0; i < part; ++i) sum += kElements[i] * all(i) * floats;
     return sum;
   }
-  // The values that have element i of a part.
+  // The values for which element i of a part exists.
   TileBlock::Range range(int part, std::int64_t i) const {
     const std::int64_t row = part == 0 ? i / kPoints : (part == 1 ? i : 0),
                        column = part == 0 ? i % kPoints : (part == 2 ? i : 0);
@@ -72,7 +72,7 @@ struct Work {
     const TileBlock::Range r = tiles.with(has(row, tiles.cut_rows), has(column, tiles.cut_columns));
     return {values.first[part][r.begin], values.first[part][r.end]};
   }
-  // Where tile i's elements lie in one of `blocks` blocks of channels.
+  // Finds tile i's elements in one of `blocks` blocks of channels.
   void place(StridedTile& t, std::int64_t i, std::int64_t block, std::int64_t blocks, float* buffer) const {
     const std::int64_t c = j->k->block;
     for (int part = 0; part < 4; ++part) {
@@ -92,7 +92,7 @@ struct Work {
     }
   }
 
-  // Each element of a tile has a share in one of the points 0 and infinity of its part, which all tiles have.
+  // Every input element of a tile contributes to one of its part's points 0 and infinity, which all tiles have.
   bool tame() const {
     const std::int64_t c = j->in_blocks * j->k->block;
     const auto is_tame = [&](int part, std::int64_t e) {
@@ -139,7 +139,7 @@ std::int64_t most_tiles(const TiledConv& j) {
 
 double blocked_strided_cost(const ConvShape& s) {
   const TiledConv j(s);
-  // Register tiles of less than four pixels take as long as those of four: their chains do not hide an FMA's latency.
+  // Register tiles of fewer than four pixels take as long as those of four: their chains do not hide an FMA's latency.
   const auto whole = [&](std::int64_t n) { return static_cast<double>(std::max(n, 4 * up_div(n, j.k->wide_pixels))); };
   double sum = whole(s.batch * s.out[1] * s.out[2]);
   for (const bool all_rows : {true, false}) {

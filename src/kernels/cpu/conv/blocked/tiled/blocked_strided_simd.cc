@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kPoints = 5;
 
-// The transformed even inputs d0 .. dV, `step` apart, for V outputs. With fewer than four points are left out, and Toom and
-// Cook's weights would be others: by what they differ is in here, so that the weights of all five serve.
+// Transforms the even inputs d0 .. dV, `step` apart, for V outputs. For V < 4 points are left out, for which Toom and Cook's
+// weights would differ: the difference is applied here, so that the weights for all five can be used.
 template <int V>
 HWY_INLINE void forward(const float* x, std::int64_t step, float* o, std::int64_t out_step) {
   const DF f;
@@ -89,7 +89,7 @@ HWY_INLINE void backward_at(const float* p, std::int64_t step, VF (&o)[V]) {
 
 constexpr int kSide = 9;  // of a tile's input
 
-// The tile's input with zeros around it, kSide pixels a row.
+// Copies the tile's input with zeros around it, kSide pixels a row.
 void copy_tile(const StridedTile& t, float* to) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
@@ -127,7 +127,7 @@ void input(const StridedTile& t) {
     });
     with_outputs<4, false>(t.columns, [&](auto columns) HWY_ATTR {
       for (int r = 0; r < kPoints; ++r) {
-        if (r >= t.rows && r < 4) continue;  // a point that the tile does without
+        if (r >= t.rows && r < 4) continue;  // a point that the tile lacks
         forward<columns>(half + r * kPoints * lanes, lanes, t.part[0] + r * kPoints * t.step[0] + v, t.step[0]);
       }
       for (std::int64_t r = 0; r < t.rows; ++r) {

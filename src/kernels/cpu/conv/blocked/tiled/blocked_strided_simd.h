@@ -7,8 +7,8 @@
 //   25 .. 29  even rows transformed, odd columns: [row point], one value for each column of outputs
 //   30 .. 34  odd rows, even columns transformed: [column point], one value for each row of outputs
 //   35        odd rows and columns: a value for each output
-// 81 products where the sum has 144. The points are 1, -1, 1/2, -1/2 and infinity: 1.2 times the error of plain sums of 128
-// channels.
+// 81 products instead of the plain sum's 144. The points are 1, -1, 1/2, -1/2 and infinity: 1.2 times the error of plain sums of
+// 128 channels.
 
 #include <cstdint>
 
@@ -18,9 +18,9 @@ namespace sdx::cpu {
 
 constexpr std::int64_t kStridedElements = 36;
 
-// With (2 rows + 1) x (2 columns + 1) inputs. A tile of V < 4 outputs along an axis has the points 0 .. V - 1 and 4 alone.
+// With (2 rows + 1) x (2 columns + 1) inputs. A tile of V < 4 outputs along an axis has only the points 0 .. V - 1 and 4.
 struct StridedTile : ImageTile {
-  // The first value of each part, and how far apart the part's elements are. Values of an element follow each other.
+  // The first value of each part, and how far apart the part's elements are. The values of an element are contiguous.
   float* part[4] = {};
   std::int64_t step[3] = {};
 };
@@ -28,7 +28,7 @@ struct StridedTile : ImageTile {
 struct StridedKernels {
   void (*input)(const StridedTile& t);
   void (*output)(const StridedTile& t);
-  // Of filters whose nine taps lie in g as [channel][tap][width], width being one or two vectors; element e goes to
+  // Transforms filters whose nine taps are in g as [channel][tap][width], width being one or two vectors; element e goes to
   // out[e * kWinogradStep + channel * width]. channels * width <= kWinogradFilters.
   void (*weights)(const float* g, std::int64_t channels, std::int64_t width, float* out);
 };

@@ -14,7 +14,7 @@ TileBlock::TileBlock(std::int64_t t, const ConvShape& s, std::int64_t first, std
   cut_columns = (s.out[2] - 1) % t + 1;
   std::int64_t image = first / (tiles_x * tiles_y);
   std::int64_t ty = first / tiles_x % tiles_y, tx = first % tiles_x;
-  // All rows but not all columns, all of both, all columns alone, neither.
+  // Tiles with all rows but not all columns, with all of both, with all columns only, with neither.
   Place parts[4][kMostPlaces];
   std::int64_t sizes[4] = {};
   for (std::int64_t i = 0; i < tiles; ++i) {

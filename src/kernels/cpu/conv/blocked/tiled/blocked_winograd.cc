@@ -22,13 +22,13 @@ namespace {
 constexpr std::int64_t kMostTiles = 48;             // of one block of tiles
 constexpr std::int64_t kInputFloats = 384 * 1024;   // transformed input of one block
 constexpr std::int64_t kLightWeights = 512 * 1024;  // floats
-// With weights that are transformed in each run: more tiles share a transform.
+// For weights that are transformed in each run: more tiles share a transform.
 constexpr std::int64_t kLeanTiles = kMostPlaces;
 constexpr std::int64_t kLeanInputFloats = 1024 * 1024;
 
 struct Job : TiledConv {
   int t;
-  bool lean;  // weights lie as they are and are transformed in each run
+  bool lean;  // weights are stored untransformed, and transformed in each run
   std::int64_t elements;
 
   Job(int tile, bool is_lean, const ConvShape& shape)
@@ -49,7 +49,7 @@ struct Work {
   TileBlock tiles;
   float* v;  // transformed input: [element][block of channels][tile][c]
   float* m;  // products: [element][block of the unit][tile][c]
-  float* u;  // where lean weights are transformed
+  float* u;  // room for transforming lean weights
 
   Work(const Job& job, const float* input, std::int64_t of_group, std::int64_t first, std::int64_t count, std::int64_t most)
       : j(&job), x(input), group(of_group), tiles(job.t, *job.s, first, count) {
@@ -73,7 +73,7 @@ struct Work {
     }
   }
 
-  // Each element of a tile has a share in one of the corners, those of the points 0 and infinity, which all tiles have.
+  // Every input element of a tile contributes to one of the corners, those of the points 0 and infinity, which all tiles have.
   bool tame() const {
     const std::int64_t each = j->in_blocks * tiles.count * j->k->block, side = j->t + 2;
     for (const std::int64_t e : {std::int64_t{0}, side - 1, side * (side - 1), side * side - 1}) {
@@ -169,7 +169,7 @@ std::size_t blocked_winograd_floats(int t, bool lean, const ConvShape& s) {
 bool blocked_winograd_supports(const ConvShape& s) {
   ConvShape one = s;
   one.groups = 1;
-  // See phases_of(). Each phase has a border of its own: the workspace of thousands would be many times the image.
+  // See phases_of(). Each phase has its own border: the workspace for thousands of them would be many times the image.
   constexpr std::int64_t kPhases = 36;
   if (s.dilation[1] > kPhases || s.dilation[2] > kPhases) return false;
   one.dilation[1] = one.dilation[2] = 1;
@@ -216,7 +216,7 @@ void conv_blocked_winograd(int t, bool lean, const ConvShape& s, const float* x,
   j.set_run(packed, packed + s.groups * j.group_floats(j.filter_floats()), residual, act, y);
   const std::int64_t tiles = j.tiles(t);
   std::int64_t most = j.most_tiles();
-  // Threads share the tiles where every one of them can have all weights at hand, else the outputs.
+  // Threads split the tiles if weights are few enough for each of them to read all, else the outputs.
   if (!lean && j.elements * j.in_channels * j.out_channels <= kLightWeights) {
     most = std::clamp<std::int64_t>(up_div(tiles * s.groups, current_pool().threads()), j.k->wide_pixels, most);
   }

@@ -45,7 +45,7 @@ void input_tile(const WinogradTile& w) {
     });
     with_outputs<T, kWhole>(w.columns, [&](auto n) HWY_ATTR {
       for (int r = 0; r < kIn; ++r) {
-        if (r >= rows - 1 && r < kIn - 1) continue;  // a point that the tile does without
+        if (r >= rows - 1 && r < kIn - 1) continue;  // a point that the tile lacks
         forward<T, n>(half + r * kIn * lanes, lanes, w.v + r * kIn * w.e_step + v, w.e_step);
       }
     });
@@ -101,7 +101,7 @@ void winograd_output(int t, const WinogradTile& w) {
   whole ? output_tile<4, true>(w) : output_tile<4, false>(w);
 }
 
-// Rows 2 I + 1 and 2 I + 2 of the transformed filter at `g`, whose taps lie `width` apart.
+// Rows 2 I + 1 and 2 I + 2 of the transformed filter at `g`, whose taps are `width` apart.
 template <int T, int I>
 HWY_INLINE void weight_rows(const float* g, std::int64_t width, float* out) {
   const DF d;

@@ -2,8 +2,8 @@
 // The per-target inner kernel of quant_depthwise3.cc, for AVX2 and AVX-512; internal to this folder.
 //
 // Two image rows at a time are widened to pairs of int16, (upper, lower) for each channel, 16 channels in a buffer that stays in
-// the first cache. A multiply-add takes two taps, one above the other, from there; each pair serves the three taps of a row and,
-// at stride 1, two output rows: 24 multiply-adds and additions for 16 results, and nothing to shuffle.
+// the first cache. A multiply-add reads two taps from there, one above the other; each pair is used for the three taps of a row
+// and, at stride 1, for two output rows: 24 multiply-adds and additions for 16 results, without shuffles.
 
 #include <cstdint>
 
@@ -20,7 +20,7 @@ struct QDepthwise3 {
   std::int32_t zero = 0;                  // of padding
   const std::int16_t* weights = nullptr;  // at the first channel, [9][weight_step]
   std::int64_t weight_step = 0;
-  const QEpilogue* epilogue = nullptr;  // its bias has the zero point's share in it; gives bytes
+  const QEpilogue* epilogue = nullptr;  // its bias includes the zero point's share; output is bytes
   std::int64_t column = 0;              // the first channel
   std::uint8_t* y = nullptr;            // the result's image, at the first channel
   std::int64_t begin = 0, end = 0;      // begin is even
@@ -28,6 +28,6 @@ struct QDepthwise3 {
 };
 
 using QDepthwise3Kernel = void (*)(const QDepthwise3&);
-QDepthwise3Kernel qdepthwise3_kernel();  // null where it has no build
+QDepthwise3Kernel qdepthwise3_kernel();  // null if not compiled
 
 }  // namespace sdx::cpu

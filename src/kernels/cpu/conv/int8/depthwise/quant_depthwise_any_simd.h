@@ -1,9 +1,9 @@
 #pragma once
-// Depthwise convolutions of bytes with kernels of other shapes than 3x3; internal to this folder.
+// Depthwise convolutions of bytes with kernels other than 3x3; internal to this folder.
 //
-// As in quant_depthwise3_simd.h, image rows become pairs of int16, (upper, lower) for each channel. Here a ring of such rows goes
-// along with the output row: with 5x5 taps, three pairs. Which of a pair's rows the first tap meets changes at stride 1 with each
-// output row, so weights are arranged for both.
+// As in quant_depthwise3_simd.h, image rows become pairs of int16, (upper, lower) for each channel. Here a ring of such rows
+// moves along with the output row: three pairs for 5x5 taps. At stride 1, the first tap alternates between the two rows of a pair
+// with each output row, so weights are arranged for both.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@ namespace sdx::cpu {
 
 constexpr std::int64_t kMostDepthwiseTaps = 7;          // of an axis
 constexpr std::int64_t kDepthwiseAnyBytes = 28 * 1024;  // of the ring and sums of a row's part; d.pairs has room for them
-// How many output columns that is; less than 4: the kernel does not serve the shape.
+// How many output columns that is; less than 4: the kernel does not support the shape.
 inline std::int64_t qdepthwise_any_columns(const ConvShape& s) {
   const std::int64_t ring = (s.kernel[1] / 2 + 1) * 64, reach = (s.kernel[2] - 1) * s.dilation[2] + 1;
   return (kDepthwiseAnyBytes - ring * reach) / (ring * s.stride[2] + 64);

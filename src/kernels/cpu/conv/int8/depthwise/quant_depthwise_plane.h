@@ -9,17 +9,17 @@
 
 namespace sdx::cpu {
 
-// Whether qdepthwise_plane_conv() serves this shape. Weights of others have no place in packed ones.
-bool qdepthwise_plane_takes(const ConvShape& shape);  // looks at channels and kernel alone
+// Whether qdepthwise_plane_conv() supports this shape. Packed weights do not include those of other shapes.
+bool qdepthwise_plane_takes(const ConvShape& shape);  // checks only channels and kernel
 bool qdepthwise_plane_runs(const ConvShape& shape, const QEpilogue& epilogue);
 struct QDepthwiseImage {
   const std::uint8_t* data;
   bool is_signed;
   std::int32_t zero;  // of padding
 };
-// Whether it may go by quant_depthwise_vnni.h.
+// Whether it may use quant_depthwise_vnni.h.
 bool qdepthwise_plane_has_quads(const ConvShape& shape);
-// weights: [taps][channels rounded up to 16]. quads: by quant_depthwise_vnni.h; the epilogue's bias is then that of an image of
+// weights: [taps][channels rounded up to 16]. quads: use quant_depthwise_vnni.h; the epilogue's bias is then that of an image of
 // unsigned bytes.
 void qdepthwise_plane_conv(const ConvShape& shape, const QDepthwiseImage& x, const std::int16_t* weights, bool quads,
                            const QEpilogue& epilogue, std::uint8_t* y);

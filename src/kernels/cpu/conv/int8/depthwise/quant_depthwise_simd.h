@@ -9,7 +9,7 @@ namespace sdx::cpu {
 
 // One output row of a depthwise convolution.
 struct QDepthwiseRow {
-  const std::uint8_t* const* taps = nullptr;  // [width][taps rounded up to even]: the pixel that each tap meets
+  const std::uint8_t* const* taps = nullptr;  // [width][taps rounded up to even]: the pixel that each tap reads
   std::int64_t taps_count = 0;                // even
   bool is_signed = false;
   std::int64_t channels = 0;
