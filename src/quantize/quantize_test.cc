@@ -143,6 +143,29 @@ TEST_F(Quantizing, ProductsWithTheirSigmoid) {
   EXPECT_EQ(r.quantized, r.nodes);
 }
 
+// A squeeze-and-excitation branch between convolutions: HardSwish is a table of bytes, with nothing between quantised, and so is
+// HardSigmoid.
+TEST_F(Quantizing, FactorsForChannels) {
+  write_model(model_of("opset 17\ninput x: float32[1,4,6,6]\nconstant v: float32[4,4,1,1] 0\nconstant w: float32[4,4,1,1] 0\n"
+                       "constant u: float32[4,4,1,1] 0\nconstant three: float32[] 3\nconstant zero: float32[] 0\n"
+                       "constant six: float32[] 6\na = Conv(x, v)\nb = Add(a, three)\nc = Clip(b, zero, six)\nd = Mul(a, c)\n"
+                       "e = Div(d, six)\nf = GlobalAveragePool(e)\ng = Conv(f, w)\nh = HardSigmoid(g)\ni = Mul(e, h)\n"
+                       "y = Conv(i, u)\noutput y\n"),
+              folder_ / "se.onnx");
+  std::vector<NamedValues> all;
+  all.push_back({{"x", noise({1, 4, 6, 6}, 3)}});
+  Batches data(std::move(all));
+  const QuantReport r = quantize_static(folder_ / "se.onnx", folder_ / "q.onnx", data, {});
+  EXPECT_EQ(r.quantized, 5);  // three convolutions, the mean and the product
+  const Graph g = read_model(folder_ / "q.onnx").graph;
+  const auto quantised = [&](const char* value) {
+    const ValueId v = g.find(value).value();
+    return std::ranges::any_of(g.nodes(), [&](const Node& n) { return n.op_type == "QuantizeLinear" && n.inputs[0] == v; });
+  };
+  for (const char* value : {"a", "e", "h", "i"}) EXPECT_TRUE(quantised(value)) << value;
+  for (const char* value : {"b", "c", "d"}) EXPECT_FALSE(quantised(value)) << value;
+}
+
 // The engine picks rows of the table; a product of bytes would be slower.
 TEST_F(Quantizing, OneHotRowsStayFloat) {
   write_model(model_of("opset 17\ninput i: int64[5,1]\nconstant k: int64[4] 0 1 2 3\nconstant w1: float32[4,32] 0\n"

@@ -161,6 +161,7 @@ bool turn_node(Graph& g, NodeId id, int version) {
   if (n.domain.empty() && op == "Split") return turn_split(g, id, version);
   if (n.domain == "sdx" && op == "ByteTable") return follow(g, id, {0}, version, keep);
   if (n.domain != "com.microsoft") return false;
+  if (op == "QLinearMul") return follow(g, id, {0, 3}, version, keep);
   if (op == "QLinearAdd") return same_shape(g, n.inputs[0], n.inputs[3]) && follow(g, id, {0, 3}, version, keep);
   if (op == "QLinearSigmoid" || op == "QLinearLeakyRelu") return follow(g, id, {0}, version, keep);
   if (op == "QLinearConcat") return turn_concat(g, id, version);

@@ -148,6 +148,34 @@ bool fuse_add(Graph& g, NodeId id, const Uses& uses) {
   return true;
 }
 
+// Whether b has one number for each channel of the images a.
+bool by_channel(const Graph& g, ValueId a, ValueId b) {
+  const Type &ta = g.value(a).type, &tb = g.value(b).type;
+  if (!ta.shape || !tb.shape || ta.shape->size() != 4 || tb.shape->size() != 4) return false;
+  return std::equal(ta.shape->begin(), ta.shape->begin() + 2, tb.shape->begin()) && (*tb.shape)[2] == Dim(1) &&
+         (*tb.shape)[3] == Dim(1);
+}
+
+bool fuse_mul(Graph& g, NodeId id, const Uses& uses) {
+  const Node mul = g.node(id);
+  if (mul.inputs.size() != 2 || mul.version < 7) return false;
+  NodeId da = byte_dequantizer(g, mul, 0), db = byte_dequantizer(g, mul, 1);
+  if (da == kNoNode || db == kNoNode) return false;
+  if (by_channel(g, g.node(db).inputs[0], g.node(da).inputs[0])) std::swap(da, db);
+  const ValueId a = g.node(da).inputs[0], b = g.node(db).inputs[0];
+  const Quantizer q = clamping_quantizer(g, mul.outputs[0], uses);
+  const DataType type = g.value(a).type.elem;
+  if (q.node == kNoNode || g.value(b).type.elem != type || byte_type(g, q) != type) return false;
+  if (!same_shape(g, a, b) && !by_channel(g, a, b)) return false;
+  Node fused = microsoft(mul, "QLinearMul");
+  push_operand(g, da, fused.inputs);
+  push_operand(g, db, fused.inputs);
+  fused.inputs.push_back(g.node(q.node).inputs[1]);
+  fused.inputs.push_back(g.node(q.node).inputs[2]);
+  replace(g, id, q, std::move(fused));
+  return true;
+}
+
 // One operand, one result: GlobalAveragePool, Sigmoid, LeakyRelu, and Relu as LeakyRelu with alpha 0.
 bool fuse_unary(Graph& g, NodeId id, const char* op, const Uses& uses) {
   const Node n = g.node(id);
@@ -372,6 +400,7 @@ bool fuse_other(Graph& g, NodeId id, const Uses& uses) {
   if (n.removed || !n.domain.empty() || n.outputs.empty() || n.outputs[0] == kNoValue) return false;
   const std::string& op = n.op_type;
   if (op == "Add" || op == "Sum") return fuse_add(g, id, uses);
+  if (op == "Mul") return fuse_mul(g, id, uses);
   if (op == "Gemm") return fuse_gemm(g, id, uses);
   if (op == "MatMul") return fuse_matmul(g, id, uses);
   if (op == "Gather") return gather_bytes(g, id);

@@ -92,6 +92,27 @@ bool is_silu(const Graph& g, const Node& n) {
   return is_sigmoid(n.inputs[0], n.inputs[1]) || is_sigmoid(n.inputs[1], n.inputs[0]);
 }
 
+// Functions of one variable, or of one variable and single constants: of bytes they are tables.
+bool is_function(const Graph& g, const Node& n) {
+  constexpr std::string_view kFunctions[] = {"Add", "Clip", "Div", "Elu",  "Erf",     "HardSigmoid", "HardSwish", "LeakyRelu",
+                                             "Max", "Min",  "Mul", "Relu", "Sigmoid", "Softplus",    "Sub",       "Tanh"};
+  if (!n.domain.empty() || std::ranges::find(kFunctions, n.op_type) == std::end(kFunctions)) return false;
+  return std::ranges::all_of(n.inputs, [&](ValueId v) {
+    if (v == kNoValue) return true;
+    const Tensor* t = constant_of(g, v);
+    return is_f32(g, v) && (t == nullptr || t->size() == 1);
+  });
+}
+
+// A factor for each element, or for each channel of an image: what squeeze-and-excitation multiplies by.
+bool is_product(const Graph& g, const Node& n) {
+  if (!is_op(n, "Mul") || n.inputs.size() != 2) return false;
+  const auto &a = g.value(n.inputs[0]).type.shape, &b = g.value(n.inputs[1]).type.shape;
+  if (!a || !b || a->size() != 4 || b->size() != 4 || !std::equal(a->begin(), a->begin() + 2, b->begin())) return false;
+  const auto by_channel = [](const SymShape& v) { return v[2] == Dim(1) && v[3] == Dim(1); };
+  return std::equal(a->begin() + 2, a->end(), b->begin() + 2) || by_channel(*a) || by_channel(*b);
+}
+
 // Pads with something else than 0, or interpolates beyond its inputs' range.
 bool leaves_range(const Graph& g, const Node& n) {
   if (n.op_type == "Resize") return n.attributes.get_string("mode", "nearest") == "cubic";
@@ -126,6 +147,8 @@ class Planner {
  private:
   void choose_asked();
   void choose_gaining();
+  bool gains(const Node& n, const std::set<ValueId>& bytes) const;
+  ValueId argument(const Node& n, const std::set<ValueId>& bytes) const;
   void add_values(NodeId id, bool all);
   std::string refusal(const Node& n) const;
   bool candidate(NodeId id, bool note);
@@ -141,6 +164,7 @@ class Planner {
   Readers readers_;
   Choice choice_;
   std::set<ValueId> wanted_;
+  std::map<ValueId, ValueId> argument_;  // functions of one value that could be bytes, and that value
   StaticPlan plan_;
 };
 
@@ -187,28 +211,58 @@ bool Planner::only_read_by_bounding(ValueId v) const {
   return reader != kNoNode && static_kind(g_.node(reader)) == bounding;
 }
 
+// Whether a node that is no product could be bytes, if these values are.
+bool Planner::gains(const Node& n, const std::set<ValueId>& bytes) const {
+  if (!entry_of(n)->gains && !is_silu(g_, n) && !is_product(g_, n)) return false;
+  const std::vector<std::size_t> data = data_inputs(g_, n);
+  const bool from_bytes = std::all_of(data.begin(), data.end(), [&](std::size_t i) { return bytes.contains(n.inputs[i]); });
+  return !data.empty() && from_bytes && (n.op_type != "Add" || one_shape(g_, n));
+}
+
+// What the node is a function of, where that is one value of these or a function of one; kNoValue: it is none. Products of
+// matrices are left in float before a function, which would see them rounded.
+ValueId Planner::argument(const Node& n, const std::set<ValueId>& bytes) const {
+  if (!is_function(g_, n) || n.outputs.size() != 1) return kNoValue;
+  ValueId found = kNoValue;
+  for (const ValueId v : n.inputs) {
+    if (v == kNoValue || constant_of(g_, v) != nullptr) continue;
+    const auto known = argument_.find(v);
+    const ValueId root = known == argument_.end() ? v : known->second;
+    const NodeId from = g_.value(root).producer;
+    if (!bytes.contains(root) || (found != kNoValue && root != found) || from == kNoNode) return kNoValue;
+    if (static_kind(g_.node(from)) == weighted && !is_op(g_.node(from), "Conv")) return kNoValue;
+    found = root;
+  }
+  return found;
+}
+
 void Planner::choose_gaining() {
   // Forward: what could be bytes without quantising anything for it.
   std::vector<bool> able(g_.nodes().size());
   std::set<ValueId> bytes;
   for (NodeId id = 0; id < g_.nodes().size(); ++id) {
     const Node& n = g_.node(id);
-    if (!candidate(id, true)) continue;
-    const Entry& e = *entry_of(n);
-    if (!e.gains && e.kind != weighted && !is_silu(g_, n)) continue;
-    if (e.kind != weighted) {
-      const std::vector<std::size_t> data = data_inputs(g_, n);
-      const bool from_bytes =
-          !data.empty() && std::all_of(data.begin(), data.end(), [&](std::size_t i) { return bytes.contains(n.inputs[i]); });
-      if (!from_bytes || (n.op_type == "Add" && !one_shape(g_, n))) continue;
+    if (n.outputs.empty()) continue;
+    const bool known = candidate(id, true);
+    const ValueId of = choice_.wants(g_, n) ? argument(n, bytes) : kNoValue;
+    const bool continues = of != kNoValue && std::ranges::any_of(n.inputs, [&](ValueId v) { return argument_.contains(v); });
+    if (known && !continues && (entry_of(n)->kind == weighted || gains(n, bytes))) {
+      able[id] = true;
+      bytes.insert(n.outputs[0]);
+    } else if (of != kNoValue) {
+      argument_[n.outputs[0]] = of;
+      bytes.insert(n.outputs[0]);
     }
-    able[id] = true;
-    bytes.insert(n.outputs[0]);
   }
   // Backward: what is wanted as bytes.
   for (NodeId id = static_cast<NodeId>(g_.nodes().size()); id-- > 0;) {
-    if (!able[id]) continue;
     const Node& n = g_.node(id);
+    // A table from what the function is of; nothing between is quantised.
+    if (const auto of = n.outputs.empty() ? argument_.end() : argument_.find(n.outputs[0]);
+        of != argument_.end() && wanted_.contains(n.outputs[0])) {
+      wanted_.insert(of->second);
+    }
+    if (!able[id]) continue;
     const StaticKind kind = static_kind(n);
     // Integer convolutions give bytes.
     const bool convolves = n.op_type == "Conv" || n.op_type == "ConvTranspose";

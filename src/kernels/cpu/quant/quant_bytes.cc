@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/quant/quant_bytes_simd.h"
@@ -49,6 +50,37 @@ void qadd(const QAdd& add, const void* a, const void* b, void* y, std::int64_t n
   parallel_for(n, 65536, [&](std::int64_t begin, std::int64_t end) {
     k.add(add, static_cast<const std::uint8_t*>(a) + begin, static_cast<const std::uint8_t*>(b) + begin,
           static_cast<std::uint8_t*>(y) + begin, end - begin);
+  });
+}
+
+void qmul(const QMul& mul, const void* a, const void* b, void* y, std::int64_t n) {
+  const QuantBytesKernels& k = quant_bytes_kernels();
+  parallel_for(n, 65536, [&](std::int64_t begin, std::int64_t end) {
+    k.mul(mul, static_cast<const std::uint8_t*>(a) + begin, static_cast<const std::uint8_t*>(b) + begin,
+          static_cast<std::uint8_t*>(y) + begin, end - begin);
+  });
+}
+
+void qmul_channels(const QMul& mul, const void* a, const void* b, void* y, std::int64_t batch, std::int64_t pixels,
+                   std::int64_t channels) {
+  if (batch * pixels * channels == 0) return;
+  const QuantBytesKernels& k = quant_bytes_kernels();
+  // Channels over and over: few of them do not fill a vector.
+  constexpr std::int64_t kLeast = 256;
+  const std::int64_t repeats = std::clamp<std::int64_t>((kLeast + channels - 1) / channels, 1, pixels),
+                     group = repeats * channels;
+  const std::int64_t groups = (pixels + repeats - 1) / repeats;
+  parallel_for(batch * groups, std::max<std::int64_t>(1, 65536 / group), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::uint8_t> factors(static_cast<std::size_t>(group));
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t image = i / groups, first = i % groups * repeats;
+      const auto* own = static_cast<const std::uint8_t*>(b) + image * channels;
+      if (i == begin || first == 0) {
+        for (std::int64_t r = 0; r < repeats; ++r) std::copy(own, own + channels, factors.data() + r * channels);
+      }
+      const std::int64_t at = (image * pixels + first) * channels, count = std::min(repeats, pixels - first) * channels;
+      k.mul(mul, static_cast<const std::uint8_t*>(a) + at, factors.data(), static_cast<std::uint8_t*>(y) + at, count);
+    }
   });
 }
 

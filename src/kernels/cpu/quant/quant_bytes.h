@@ -18,6 +18,17 @@ struct QAdd {
 };
 void qadd(const QAdd& add, const void* a, const void* b, void* y, std::int64_t n);
 
+// y = saturate(round_half_even(float((a - a_zero) * (b - b_zero)) * scale) + y_zero), in float32.
+struct QMul {
+  bool is_signed = false;
+  std::int32_t a_zero = 0, b_zero = 0, y_zero = 0;
+  float scale = 1.0F;  // of a and of b, over that of the result
+};
+void qmul(const QMul& mul, const void* a, const void* b, void* y, std::int64_t n);
+// a: [batch, pixels, channels], b: [batch, channels].
+void qmul_channels(const QMul& mul, const void* a, const void* b, void* y, std::int64_t batch, std::int64_t pixels,
+                   std::int64_t channels);
+
 // y = table[x], the byte as an unsigned index.
 void map_bytes(const std::uint8_t* table, const void* x, void* y, std::int64_t n);
 // The same for rows of `count` bytes, contiguous in x and `y_step` bytes apart in y; without a table they are copied.

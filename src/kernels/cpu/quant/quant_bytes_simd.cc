@@ -128,6 +128,42 @@ void add(const QAdd& q, const std::uint8_t* a, const std::uint8_t* b, std::uint8
                       reinterpret_cast<std::int8_t*>(y), n);
 }
 
+// Differences and their products are whole numbers that floats hold.
+template <class T>
+void mul_of(const QMul& q, const T* a, const T* b, T* y, std::int64_t n) {
+  const std::int32_t lowest = std::is_signed_v<T> ? -128 : 0;
+  const auto low = static_cast<float>(lowest - q.y_zero), high = static_cast<float>(lowest + 255 - q.y_zero);
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const std::int64_t lanes = lanes_f32();
+  const DI d;
+  const DF df;
+  const BytesOf<T> d8;
+  const VF vlow = hn::Set(df, low), vhigh = hn::Set(df, high), scale = hn::Set(df, q.scale);
+  const VI a_zero = hn::Set(d, q.a_zero), b_zero = hn::Set(d, q.b_zero), y_zero = hn::Set(d, q.y_zero);
+  const hn::Rebind<std::uint8_t, DI> du8;
+  const hn::RebindToUnsigned<DI> du;
+  for (; i + lanes <= n; i += lanes) {
+    const VF va = hn::ConvertTo(df, hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, a + i)), a_zero));
+    const VF vb = hn::ConvertTo(df, hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, b + i)), b_zero));
+    const VF v = hn::Min(hn::Max(hn::Mul(hn::Mul(va, vb), scale), vlow), vhigh);
+    hn::StoreU(hn::TruncateTo(du8, hn::BitCast(du, hn::Add(hn::NearestInt(v), y_zero))), du8,
+               reinterpret_cast<std::uint8_t*>(y) + i);
+  }
+#endif
+  for (; i < n; ++i) {
+    const float product = static_cast<float>((a[i] - q.a_zero) * (b[i] - q.b_zero)) * q.scale;
+    const float bounded = std::min(product > low ? product : low, high);
+    y[i] = static_cast<T>(static_cast<std::int32_t>(std::nearbyint(bounded)) + q.y_zero);
+  }
+}
+
+void mul(const QMul& q, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+  if (!q.is_signed) return mul_of<std::uint8_t>(q, a, b, y, n);
+  mul_of<std::int8_t>(q, reinterpret_cast<const std::int8_t*>(a), reinterpret_cast<const std::int8_t*>(b),
+                      reinterpret_cast<std::int8_t*>(y), n);
+}
+
 template <class T>
 void largest_of(const std::uint8_t* const* taps, std::int64_t count, std::int64_t n, T* y) {
   std::int64_t c = 0;
@@ -142,6 +178,7 @@ void largest_of(const std::uint8_t* const* taps, std::int64_t count, std::int64_
   };
   vectors(hn::ScalableTag<T>());
   vectors(hn::FixedTag<T, 16>());
+  vectors(hn::FixedTag<T, 8>());
 #endif
   for (; c < n; ++c) {
     T best = reinterpret_cast<const T*>(taps[0])[c];
@@ -236,7 +273,7 @@ void map(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std:
 }  // namespace
 
 const QuantBytesKernels& quant_bytes_table() {
-  static const QuantBytesKernels table{add, map, largest, sum};
+  static const QuantBytesKernels table{add, mul, map, largest, sum};
   return table;
 }
 

@@ -38,13 +38,49 @@ TEST(KernelsQuantBytes, Adds) {
   });
 }
 
+// The same images by a factor for each element and by one for each channel.
+TEST(KernelsQuantBytes, Multiplies) {
+  struct Images {
+    std::int64_t batch, pixels, channels;
+  };
+  for_each_isa([] {
+    for (const Images& v : {Images{1, 1, 1}, Images{2, 35, 3}, Images{3, 100, 8}, Images{2, 7, 200}, Images{1, 3, 301}}) {
+      for (const bool is_signed : {false, true}) {
+        const std::int64_t n = v.batch * v.pixels * v.channels, few = v.batch * v.channels;
+        Guarded<std::uint8_t> a(n, 1, random_ints<std::uint8_t>(n, 1)), b(n, 3, random_ints<std::uint8_t>(n, 2)), y(n, 5),
+            z(n, 1);
+        Guarded<std::uint8_t> factors(few, 1, random_ints<std::uint8_t>(few, 3));
+        QMul mul;
+        mul.is_signed = is_signed;
+        mul.a_zero = is_signed ? -4 : 128, mul.b_zero = is_signed ? 9 : 3, mul.y_zero = is_signed ? -12 : 100;
+        // Once beyond what int32 holds.
+        mul.scale = v.channels == 301 ? 3e8F : 0.0137F;
+        qmul(mul, a.data(), b.data(), y.data(), n);
+        qmul_channels(mul, a.data(), factors.data(), z.data(), v.batch, v.pixels, v.channels);
+        const float low = is_signed ? -128.0F : 0.0F;
+        const auto want = [&](std::uint8_t p, std::uint8_t q) {
+          const std::int32_t product = (value(p, is_signed) - mul.a_zero) * (value(q, is_signed) - mul.b_zero);
+          const float real = static_cast<float>(product) * mul.scale;
+          return std::clamp(std::nearbyint(real) + static_cast<float>(mul.y_zero), low, low + 255.0F);
+        };
+        for (std::int64_t i = 0; i < n; ++i) {
+          const std::int64_t channel = i / (v.pixels * v.channels) * v.channels + i % v.channels;
+          ASSERT_EQ(static_cast<float>(value(y[i], is_signed)), want(a[i], b[i])) << i << " of " << n;
+          ASSERT_EQ(static_cast<float>(value(z[i], is_signed)), want(a[i], factors[channel])) << i << " of " << n;
+        }
+      }
+    }
+  });
+}
+
 TEST(KernelsQuantBytes, MaxPoolsAndSums) {
   struct Pool {
     std::int64_t channels, h, w, kernel, stride, dilation, pad;
   };
   for_each_isa([] {
-    for (const Pool& v : {Pool{1, 1, 1, 1, 1, 1, 0}, Pool{3, 7, 9, 3, 2, 1, 1}, Pool{64, 6, 5, 2, 2, 1, 0},
-                          Pool{67, 9, 9, 3, 1, 2, 2}, Pool{5, 20, 20, 9, 1, 1, 4}}) {
+    for (const Pool& v :
+         {Pool{1, 1, 1, 1, 1, 1, 0}, Pool{3, 7, 9, 3, 2, 1, 1}, Pool{64, 6, 5, 2, 2, 1, 0}, Pool{67, 9, 9, 3, 1, 2, 2},
+          Pool{5, 20, 20, 9, 1, 1, 4}, Pool{8, 9, 7, 2, 2, 1, 0}, Pool{29, 5, 6, 3, 1, 1, 1}}) {
       for (const bool is_signed : {false, true}) {
         ConvShape s;
         s.batch = 2, s.in_channels = v.channels;

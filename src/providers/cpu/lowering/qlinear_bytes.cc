@@ -1,5 +1,6 @@
-// com.microsoft QLinearAdd of equal shapes, NhwcMaxPool and QLinearGlobalAveragePool over bytes with the channels last,
-// QLinearSigmoid, QLinearLeakyRelu and sdx ByteTable by a table of 256 results, QLinearConcat by one for each part.
+// com.microsoft QLinearAdd of equal shapes, QLinearMul of these or by channels, NhwcMaxPool and QLinearGlobalAveragePool over
+// bytes with the channels last, QLinearSigmoid, QLinearLeakyRelu and sdx ByteTable by a table of 256 results, QLinearConcat by
+// one for each part.
 
 #include <cmath>
 
@@ -55,6 +56,43 @@ std::unique_ptr<Kernel> make_add(LowerContext& c) {
   add.a_zero = qa->zero, add.b_zero = qb->zero, add.y_zero = qy->zero;
   add.a_scale = qa->scale / qy->scale, add.b_scale = qb->scale / qy->scale;
   return std::make_unique<QAddKernel>(add);
+}
+
+// Of equal shapes, or b with one number for each channel of images with the channels last.
+class QMulKernel : public Kernel {
+ public:
+  explicit QMulKernel(const QMul& mul) : mul_(mul) {}
+  std::string_view name() const override { return "qlinear-mul-8"; }
+  bool uses_input(std::size_t i) const override { return i == 0 || i == 3; }
+  void run(const KernelContext& c) const override {
+    const Tensor &a = c.input(0), &b = c.input(3);
+    void* y = c.output(0).mutable_data();
+    if (a.size() == b.size()) return qmul(mul_, a.data(), b.data(), y, a.size());
+    const std::int64_t batch = a.shape()[0], channels = a.shape().back();
+    qmul_channels(mul_, a.data(), b.data(), y, batch, a.shape()[1] * a.shape()[2], channels);
+  }
+
+ private:
+  QMul mul_;
+};
+
+std::unique_ptr<Kernel> make_mul(LowerContext& c) {
+  const DataType type = c.dtype(0);
+  if (!is_byte(type) || c.dtype(3) != type) return c.refuse("not 8 bits");
+  const SymShape* a = c.shape(0);
+  const SymShape* b = c.shape(3);
+  if (a == nullptr || b == nullptr || a->size() != b->size()) return c.refuse("the operands are not known to have one rank");
+  const bool channels = a->size() == 4 && (*a)[0] == (*b)[0] && (*b)[1] == Dim(1) && (*b)[2] == Dim(1) && (*a)[3] == (*b)[3];
+  if (!channels && !std::equal(a->begin(), a->end(), b->begin())) {
+    return c.refuse("neither equal shapes nor a factor for each channel of images with the channels last");
+  }
+  const auto qa = quantised(c, 1, type), qb = quantised(c, 4, type), qy = quantised(c, 6, type);
+  if (!qa || !qb || !qy) return c.refuse("scales or zero points are not single constants");
+  QMul mul;
+  mul.is_signed = type == DataType::int8;
+  mul.a_zero = qa->zero, mul.b_zero = qb->zero, mul.y_zero = qy->zero;
+  mul.scale = qa->scale * qb->scale / qy->scale;
+  return std::make_unique<QMulKernel>(mul);
 }
 
 struct PoolState : KernelState {
@@ -231,6 +269,7 @@ std::unique_ptr<Kernel> make_concat(LowerContext& c) {
 
 void register_kernels_qlinear_bytes(KernelTable& t) {
   t.add("com.microsoft", "QLinearAdd", "qlinear-add-8", 10, make_add);
+  t.add("com.microsoft", "QLinearMul", "qlinear-mul-8", 10, make_mul);
   t.add("com.microsoft", "NhwcMaxPool", "max-pool-nhwc-8", 10, make_max_pool);
   t.add("com.microsoft", "QLinearGlobalAveragePool", "global-average-nhwc-8", 10, make_global_average);
   t.add("com.microsoft", "QLinearSigmoid", "table-8", 10, make_sigmoid);

@@ -88,7 +88,8 @@ void few_channels(ConvShape s, const QDepthwiseImage& x, const std::int16_t* wei
 }  // namespace
 
 bool qdepthwise_plane_has_quads(const ConvShape& s) {
-  return three(s) && qnhwc_kernels().quads != nullptr && qdepthwise_quads(1) != nullptr;
+  const bool any = s.kernel[1] > 1 && s.dilation[1] == 1 && s.dilation[2] == 1 && s.stride[2] <= 2;
+  return (three(s) || any) && qnhwc_kernels().quads != nullptr && qdepthwise_quads(1) != nullptr;
 }
 
 void qdepthwise_plane_conv(const ConvShape& s, const QDepthwiseImage& x, const std::int16_t* weights, bool quads,
@@ -116,7 +117,8 @@ void qdepthwise_plane_conv(const ConvShape& s, const QDepthwiseImage& x, const s
     d.zero = x.zero;
     d.weight_step = (channels + 15) / 16 * 16;
     d.epilogue = &epilogue;
-    const std::int64_t buffer = quads ? kDepthwiseQuadBytes / 4 : by_three ? 2 * columns * 16 : kDepthwiseAnyBytes / 4;
+    const std::int64_t quad_bytes = by_three ? kDepthwiseQuadBytes : kDepthwiseAnyQuadBytes;
+    const std::int64_t buffer = quads ? quad_bytes / 4 : by_three ? 2 * columns * 16 : kDepthwiseAnyBytes / 4;
     d.pairs = reinterpret_cast<std::int16_t*>(thread_scratch(0, static_cast<std::size_t>(buffer)));
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t part = i % cuts.parts;
@@ -132,7 +134,11 @@ void qdepthwise_plane_conv(const ConvShape& s, const QDepthwiseImage& x, const s
         d.x = x.data + image * s.in[1] * s.in[2] * channels + d.column;
         d.y = y + image * s.out[1] * s.out[2] * channels + d.column;
         d.weights = weights + d.column;
-        quads ? qdepthwise_quads(groups)(d) : kernel(d);
+        if (quads) {
+          (by_three ? qdepthwise_quads : qdepthwise_any_quads)(groups)(d);
+        } else {
+          kernel(d);
+        }
       }
     }
   });

@@ -1,9 +1,9 @@
 #pragma once
-// Depthwise 3x3 by vpdpbusd; internal to this folder.
+// Depthwise convolutions by vpdpbusd; internal to this folder.
 //
-// Four image rows become quads of bytes, one above the other for each channel, in a buffer that stays in the first cache. A
-// quad times (w0, w1, w2, 0) is a column of taps of one output row, times (0, w0, w1, w2) of the next: 24 multiply-adds for
-// 128 results at stride 1. Unpacking bytes, then words, leaves the channels of each 128 bits in an order that packing the sums
+// Of 3x3 taps, four image rows become quads of bytes, one above the other for each channel, in a buffer that stays in the first
+// cache. A quad times (w0, w1, w2, 0) is a column of taps of one output row, times (0, w0, w1, w2) of the next: 24 multiply-adds
+// for 128 results at stride 1. Unpacking bytes, then words, leaves the channels of each 128 bits in an order that packing the sums
 // reverses.
 
 #include <cstdint>
@@ -19,5 +19,9 @@ using QDepthwiseQuads = void (*)(const QDepthwise3& d);
 // kDepthwiseQuadBytes.
 QDepthwiseQuads qdepthwise_quads(std::int64_t groups);
 constexpr std::int64_t kDepthwiseQuadBytes = 34 * 1024;
+
+// The same of other shapes than 3x3 without dilation, with strides of 1 or 2 along a row (quant_depthwise_any_vnni.cc).
+QDepthwiseQuads qdepthwise_any_quads(std::int64_t groups);
+constexpr std::int64_t kDepthwiseAnyQuadBytes = 44 * 1024;
 
 }  // namespace sdx::cpu
