@@ -3,8 +3,8 @@
 //
 // Of 3x3 taps, four image rows become quads of bytes, one above the other for each channel, in a buffer that stays in the first
 // cache. A quad times (w0, w1, w2, 0) is a column of taps of one output row, times (0, w0, w1, w2) of the next: 24 multiply-adds
-// for 128 results at stride 1. Unpacking bytes, then words, leaves the channels of each 128 bits in an order that packing the sums
-// reverses.
+// for 128 results at stride 1. Unpacking bytes, then words, leaves the channels of each 128 bits in an order that packing the
+// sums reverses.
 
 #include <cstdint>
 
