@@ -261,7 +261,7 @@ std::string Program::dump() const {
     const std::string name = "%" + graph_.value(v).name;
     if (!plan) return name + ": " + graph_.value(v).type.str();
     const ValuePlan& p = plan->values[v];
-    const std::string typed = name + ": " + p.type->str();
+    std::string typed = name + ": " + p.type->str();
     switch (p.place) {
       case Place::arena: return fmt::format("{} @{}", typed, p.offset);
       case Place::output: return typed + " @output";

@@ -189,7 +189,7 @@ class Recorder {
   static Key key(const array& a) { return {a.node(), a.index()}; }
 
   array add_parameter(detail::Recipe& recipe, const array& like) {
-    const array made = detail::placeholder(like.dtype(), like.shape());
+    array made = detail::placeholder(like.dtype(), like.shape());
     recipe.places.emplace(made.node(), static_cast<std::uint32_t>(recipe.parameters.size()));
     recipe.parameters.push_back(made);
     made_.emplace(key(like), made);
@@ -294,7 +294,13 @@ std::vector<array> CompiledFunction::operator()(const std::vector<array>& args, 
   Arrays outputs;
   outputs.reserve(traced->fixed.size());
   auto next = made.begin();
-  for (const auto& fixed : traced->fixed) outputs.push_back(fixed ? *fixed : std::move(*next++));
+  for (const auto& fixed : traced->fixed) {
+    if (fixed) {
+      outputs.push_back(*fixed);
+    } else {
+      outputs.push_back(std::move(*next++));
+    }
+  }
   const auto own = outputs.begin() + static_cast<std::ptrdiff_t>(traced->of_function);
   if (state_->options.outputs.write) state_->options.outputs.write({own, outputs.end()});
   outputs.erase(own, outputs.end());

@@ -276,7 +276,7 @@ void set_plain(TreeForest<T>& f, std::int64_t targets) {
               if (node.mode != NodeMode::leaf) return true;
               if (node.no != targets) return false;
               for (std::int32_t i = 0; i < node.no; ++i) {
-                if (f.weights[static_cast<std::size_t>(node.yes + i)].target != i) return false;
+                if (f.weights[static_cast<std::size_t>(node.yes) + static_cast<std::size_t>(i)].target != i) return false;
               }
               return true;
             });
@@ -420,7 +420,7 @@ Places walk(const TreeForest<T>& f, const Places& roots, const std::array<const 
 template <class T>
 void add_leaf(const TreeForest<T>& f, TreeAggregate how, const typename TreeForest<T>::Node& leaf, TreeScore<T>* out) {
   for (std::int32_t i = 0; i < leaf.no; ++i) {
-    const auto& weight = f.weights[static_cast<std::size_t>(leaf.yes + i)];
+    const auto& weight = f.weights[static_cast<std::size_t>(leaf.yes) + static_cast<std::size_t>(i)];
     TreeScore<T>& score = out[weight.target];
     if (how == TreeAggregate::min) {
       score.value = score.has ? std::min(score.value, weight.value) : weight.value;

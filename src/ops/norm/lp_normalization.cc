@@ -102,7 +102,8 @@ void run_mvn(OpContext& c) {
     const FloatInput<C> in(x);
     FloatOutput<C> out(y);
     std::vector<Moments> m(static_cast<std::size_t>(groups));
-    const auto count = static_cast<double>(x.size() / groups);
+    const std::int64_t elements = x.size() / groups;
+    const auto count = static_cast<double>(elements);
     const auto each = [&](auto&& fn) {
       for (std::int64_t i = 0; i < x.size(); ++i) {
         fn(m[static_cast<std::size_t>(group[static_cast<std::size_t>(i)])], static_cast<double>(in[i]), i);

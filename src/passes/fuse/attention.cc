@@ -126,7 +126,6 @@ Source key_source(const Graph& g, ValueId v, double& scale) {
   double factor = 1;
   Source s = split_heads(g, concat->inputs[1], factor);
   if (factor != 1) {  // of the new keys alone
-    factor = 1;
     s = {concat->inputs[1], false, 0, kNoValue, kNoNode};
     const SymShape* shape = shape_of(g, s.value);
     if (shape != nullptr && shape->size() == 4 && (*shape)[1].is_const()) s.heads = (*shape)[1].value();

@@ -99,7 +99,7 @@ void infer(Catalog& catalog, InferRequest request, std::function<void(InferResul
   for (const RequestedOutput& output : request.outputs) wanted.push_back(output.name);
   Batcher& batcher = *service.batcher;
   batcher.submit(std::move(request.inputs), std::move(wanted), request.run,
-                 [model, asked = std::move(request.outputs), done = std::move(done)](BatchResult got) {
+                 [model, asked = std::move(request.outputs), done = std::move(done)](BatchResult&& got) {
                    InferResult result;
                    result.model = model;
                    result.times = got.times;

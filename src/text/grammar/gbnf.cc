@@ -113,7 +113,7 @@ class Reader {
     std::vector<Expression> parts;
     while (at_ < text_.size()) {
       const char c = now();
-      Expression part = to_.empty();
+      Expression part;
       if (c == '"') {
         part = literal();
       } else if (c == '[') {

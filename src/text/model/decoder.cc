@@ -178,8 +178,8 @@ std::shared_ptr<const Decoder::AngleTables> Decoder::angle_tables(std::int64_t p
   return tables_;
 }
 
-DecoderState::DecoderState(std::shared_ptr<const Decoder> decoder, std::shared_ptr<BlockPool> pool)
-    : decoder_(std::move(decoder)), blocks_(decoder_->paged() && !pool ? decoder_->pool() : std::move(pool)) {}
+DecoderState::DecoderState(std::shared_ptr<const Decoder> decoder, const std::shared_ptr<BlockPool>& pool)
+    : decoder_(std::move(decoder)), blocks_(decoder_->paged() && !pool ? decoder_->pool() : pool) {}
 
 void DecoderState::share_blocks(std::span<const std::int32_t> blocks) {
   blocks_.resize(static_cast<std::size_t>(length_ / CacheLayout::kBlockTokens));  // of a step that failed
@@ -223,7 +223,7 @@ Tensor DecoderState::run_again(std::span<const TokenId> tokens, bool all_logits,
   std::vector<TokenId> all = history_;
   all.insert(all.end(), tokens.begin(), tokens.end());
   length_ = 0;
-  const Tensor logits = one_step(all, all_logits, options);
+  Tensor logits = one_step(all, all_logits, options);
   history_ = std::move(all);
   const std::int64_t width = logits.dim(1), before = logits.dim(0) - static_cast<std::int64_t>(tokens.size());
   if (!all_logits || before == 0) return logits;

@@ -84,7 +84,7 @@ struct Decoder {
 class DecoderState {
  public:
   // `pool`: of decoder->layout(), for paged decoders; null: decoder->pool().
-  explicit DecoderState(std::shared_ptr<const Decoder> decoder, std::shared_ptr<BlockPool> pool = nullptr);
+  explicit DecoderState(std::shared_ptr<const Decoder> decoder, const std::shared_ptr<BlockPool>& pool = nullptr);
 
   // Takes the tokens in, and returns float32 logits: [1, vocabulary] of the last one, or [tokens, vocabulary]. Throws
   // Error(invalid_argument) where there are none, one is not in the vocabulary, or the context is exceeded, and

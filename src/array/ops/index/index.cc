@@ -164,7 +164,7 @@ std::vector<int> moving(std::size_t rank, std::size_t count, std::size_t place, 
 }
 
 array read(const char* operation, const array& a, const Plan& p, const StreamOrDevice& s) {
-  const array part = reshape(strided_slice(a, p.steps, p.counts, s), p.part, s);
+  array part = reshape(strided_slice(a, p.steps, p.counts, s), p.part, s);
   if (p.positions.empty()) return part;
   if (p.positions.size() == 1 && p.place == static_cast<std::size_t>(p.axes[0])) {
     return take(part, p.positions[0], p.axes[0], s);
@@ -214,7 +214,7 @@ array write(const char* operation, const array& a, const Plan& p, const array& v
   Shape blocks = positions;
   const Shape block = block_of(p);
   blocks.insert(blocks.end(), block.begin(), block.end());
-  const array part = reshape(strided_slice(a, p.steps, p.counts, s), p.part, s);
+  array part = reshape(strided_slice(a, p.steps, p.counts, s), p.part, s);
   const array changed = scatter(part, p.positions, reshape(v, blocks, s), p.axes, mode, s);
   if (p.whole) return reshape(changed, a.shape(), s);
   return strided_update(a, reshape(changed, p.counts, s), p.steps, Update::set, s);
