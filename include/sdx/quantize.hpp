@@ -37,14 +37,25 @@ SDX_API CalibrationMethod parse_calibration_method(std::string_view text);
 // The tensor element type.
 SDX_API DataType data_type(QuantType type) noexcept;
 
-// Overrides the options for one tensor. Members without a value keep the general setting.
-struct TensorQuantOverride {
+// Settings of one tensor. Members without a value keep the general setting.
+struct TensorQuantSettings {
   std::optional<QuantType> quant_type;
   std::optional<std::int64_t> axis;  // of weights: scales along this axis
   std::optional<bool> symmetric, reduce_range;
-  std::optional<float> rmin, rmax;  // replace the calibrated range; set both or none
-  std::vector<float> scale;         // one, or one per channel; with zero_point, replaces any range
+  std::vector<float> rmin,
+      rmax;                  // one, or one per channel; replace the calibrated range or that of the weights; set both or none
+  std::vector<float> scale;  // one, or one per channel; with zero_point, replaces any range
   std::vector<std::int64_t> zero_point;
+};
+
+// A second type for the same activation, which some of its readers get: the model quantises, dequantises and quantises again.
+struct TensorQuantConversion : TensorQuantSettings {
+  std::vector<std::string> recv_nodes;  // these readers; empty: all
+};
+
+// Overrides the options for one tensor.
+struct TensorQuantOverride : TensorQuantSettings {
+  std::optional<TensorQuantConversion> convert;
 };
 
 // Which nodes to quantise, by node name; a nameless node goes by the name of its first output. An empty list sets no restriction.
@@ -58,8 +69,10 @@ struct QuantSelection {
 // ONNX Runtime's extra_options, under their names there.
 struct QuantExtraOptions {
   std::optional<bool> activation_symmetric;  // ActivationSymmetric (default: false)
-  std::optional<bool> weight_symmetric;      // WeightSymmetric (default: true for signed weights)
-  bool enable_subgraph = false;              // EnableSubgraph: also nodes in branches and loops (dynamic)
+  // ActivationRestrictedAsymmetric: zero points of uint8 activations are 0 or 128 alone.
+  bool activation_restricted_asymmetric = false;
+  std::optional<bool> weight_symmetric;  // WeightSymmetric (default: true for signed weights)
+  bool enable_subgraph = false;          // EnableSubgraph: also nodes in branches and loops (dynamic)
   bool force_quantize_no_input_check =
       false;  // ForceQuantizeNoInputCheck: operators that only move data, whatever produces their input
   std::optional<bool> matmul_const_b_only;  // MatMulConstBOnly (default: dynamic true, static false)

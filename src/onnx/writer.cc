@@ -212,7 +212,8 @@ using PlaceOf = std::function<std::optional<FilePlace>(const Tensor&)>;
 
 class ModelWriter {
  public:
-  ModelWriter(const Model& model, PlaceOf place) : model_(model), place_(std::move(place)), opsets_(model.opsets) {}
+  ModelWriter(const Model& model, PlaceOf place, const std::set<std::string, std::less<>>& typed = {})
+      : model_(model), place_(std::move(place)), typed_(typed), opsets_(model.opsets) {}
 
   std::string run() {
     std::string out;
@@ -253,6 +254,7 @@ class ModelWriter {
 
   const Model& model_;
   PlaceOf place_;  // of constants outside the model's own bytes; may be empty
+  std::set<std::string, std::less<>> typed_;
   std::map<std::string, int> opsets_;
 };
 
@@ -317,7 +319,8 @@ void ModelWriter::write_graph(const Graph& g, const std::vector<std::string>& ca
     const auto& constant = g.value(v).constant;
     if (!constant) continue;
     const std::optional<FilePlace> place = around == nullptr && place_ ? place_(*constant) : std::nullopt;
-    w.add_message(5, place ? external_tensor(*constant, names[v], *place) : encode_tensor(*constant, names[v]));
+    w.add_message(
+        5, place ? external_tensor(*constant, names[v], *place) : encode_tensor(*constant, names[v], typed_.contains(names[v])));
   }
   const std::size_t formals = g.inputs().size() - captured.size();
   for (std::size_t i = 0; i < formals; ++i) add_value_info(w, 11, names[g.inputs()[i]], g.value(g.inputs()[i]).type);
@@ -354,7 +357,9 @@ std::string write_model(const Model& model, const std::function<std::optional<Fi
 
 std::uint64_t write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
   ExternalWriter external(options, external_name(path, options));
-  const std::string bytes = ModelWriter(model, [&](const Tensor& t) { return external.take(t); }).run();
+  const std::string bytes = ModelWriter(
+                                model, [&](const Tensor& t) { return external.take(t); }, options.typed)
+                                .run();
   if (!options.dry_run) {
     external.write(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
     write_file_atomically(path, bytes);

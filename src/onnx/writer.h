@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/tools_api.h"
@@ -20,7 +21,8 @@ struct WriteOptions {
   std::size_t alignment = 4096;
   // That file's name, without a folder; empty: the model file's name and ".data".
   std::string external_name;
-  bool dry_run = false;  // touch no file, and only tell the size
+  std::set<std::string, std::less<>> typed{};  // names of constants that go into the fields of their type instead of raw_data
+  bool dry_run = false;                        // touch no file, and only tell the size
 };
 
 // The serialised ModelProto, everything inside. Reading it again gives a graph with the same dump(), apart from names that had to

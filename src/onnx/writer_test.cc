@@ -125,14 +125,16 @@ TEST(Writer, TensorsOfEveryType) {
           type == DataType::boolean ? 1 : (type == DataType::float6e2m3 || type == DataType::float6e3m2 ? 0x3F : 0xFF);
       for (std::size_t i = 0; i < t.bytes(); ++i) bytes[i] = static_cast<unsigned char>((i * 37 + 11) & mask);
     }
-    PbSource source;
-    const NamedTensor back = decode_tensor(encode_tensor(t, "name"), source);
-    EXPECT_EQ(back.name, "name");
-    ASSERT_EQ(back.tensor.type_string(), t.type_string());
-    if (type != DataType::string) {
-      EXPECT_EQ(std::memcmp(back.tensor.data(), t.data(), t.bytes()), 0) << name(type);
-    } else {
-      EXPECT_EQ(back.tensor.values<std::string>()[4], "word");
+    for (const bool typed : {false, true}) {
+      PbSource source;
+      const NamedTensor back = decode_tensor(encode_tensor(t, "name", typed), source);
+      EXPECT_EQ(back.name, "name");
+      ASSERT_EQ(back.tensor.type_string(), t.type_string());
+      if (type != DataType::string) {
+        EXPECT_EQ(std::memcmp(back.tensor.data(), t.data(), t.bytes()), 0) << name(type) << typed;
+      } else {
+        EXPECT_EQ(back.tensor.values<std::string>()[4], "word");
+      }
     }
   }
 }

@@ -135,6 +135,7 @@ QuantReport quantize_static(const std::filesystem::path& path, const std::filesy
   report.mode = "static";
   check_measurable(options.max_loss, options.measure_accuracy, &data);
   Model model = read_for_quantizing(path, options, opset_for(options), report);
+  settle_for(model, options, report);
   if (options.extra.smooth_quant) smooth(model, data, options);
   StaticPlan plan = plan_static(model.graph, options, report);
   const Calibration calibration = calibrate(model, observed_names(model.graph, plan), data, options);
@@ -154,6 +155,7 @@ QuantReport quantize_calibrated(const std::filesystem::path& path, const std::fi
   QuantReport report;
   report.mode = "static";
   Model model = read_for_quantizing(path, options, opset_for(options), report);
+  settle_for(model, options, report);
   StaticPlan plan = plan_static(model.graph, options, report);
   Calibration calibration;
   for (const auto& [name, r] : ranges) {
@@ -172,6 +174,7 @@ CalibratedRanges calibrate_static(const std::filesystem::path& path, Calibration
   check_static(options);
   QuantReport ignored;
   Model model = read_for_quantizing(path, options, opset_for(options), ignored);
+  settle_for(model, options, ignored);
   if (options.extra.smooth_quant) smooth(model, data, options);
   const auto names =
       all ? float_values(model.graph, options) : observed_names(model.graph, plan_static(model.graph, options, ignored));

@@ -65,8 +65,9 @@ SDX_TOOLS_API Value decode_value(std::string_view message, PbKind kind, PbSource
 // The same from a file, which is mapped. Throws Error(io | invalid_model) naming the file.
 SDX_TOOLS_API Value read_value_pb(const std::filesystem::path& path, PbKind kind);
 
-// The inverse. Tensors become raw_data (strings: string_data).
-std::string encode_tensor(const Tensor& tensor, std::string_view name);
+// The inverse. Tensors become raw_data (strings: string_data). `typed`: float32 becomes float_data, and integers of up to 32 bits
+// and float16 become int32_data, where programs that look at a model's few numbers expect them.
+std::string encode_tensor(const Tensor& tensor, std::string_view name, bool typed = false);
 SDX_TOOLS_API std::string encode_value(const Value& value, PbKind kind, std::string_view name);
 // The content of raw_data for a tensor that holds no strings: its bytes, 6-bit floats packed.
 OwnedBytes raw_bytes(const Tensor& tensor);

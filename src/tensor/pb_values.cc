@@ -173,6 +173,32 @@ void encode_map(const Map& map, protozero::pbf_writer& w) {
   w.add_message(5, encode_value(values, PbKind::sequence, ""));
 }
 
+template <class T>
+void add_int32_data(std::span<const T> values, protozero::pbf_writer& w) {
+  w.add_packed_int32(5, values.begin(), values.end());
+}
+
+// False: the type has no field, or shares one that readers seldom know.
+bool add_typed(const Tensor& tensor, protozero::pbf_writer& w) {
+  const Tensor t = tensor.aligned();
+  const auto words = [&] { return std::span(static_cast<const std::uint16_t*>(t.data()), static_cast<std::size_t>(t.size())); };
+  switch (t.dtype()) {
+    case DataType::float32: w.add_packed_float(4, t.values<float>().begin(), t.values<float>().end()); return true;
+    case DataType::int32: add_int32_data(t.values<std::int32_t>(), w); return true;
+    case DataType::int16: add_int32_data(t.values<std::int16_t>(), w); return true;
+    case DataType::uint16: add_int32_data(t.values<std::uint16_t>(), w); return true;
+    case DataType::int8: add_int32_data(t.values<std::int8_t>(), w); return true;
+    case DataType::uint8: add_int32_data(t.values<std::uint8_t>(), w); return true;
+    case DataType::float16: add_int32_data(words(), w); return true;
+    // Two numbers to an element.
+    case DataType::int4:
+    case DataType::uint4:
+      add_int32_data(std::span(static_cast<const std::uint8_t*>(t.data()), static_cast<std::size_t>((t.size() + 1) / 2)), w);
+      return true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 Value decode_value(std::string_view message, PbKind kind, PbSource& source) { return decode_at(message, kind, source, 0); }
@@ -210,14 +236,14 @@ OwnedBytes raw_bytes(const Tensor& t) {
   return {*packed, packed};
 }
 
-std::string encode_tensor(const Tensor& tensor, std::string_view name) {
+std::string encode_tensor(const Tensor& tensor, std::string_view name, bool typed) {
   std::string out;
   protozero::pbf_writer w(out);
   w.add_packed_int64(1, tensor.shape().begin(), tensor.shape().end());
   w.add_int32(2, static_cast<std::int32_t>(tensor.dtype()));
   if (tensor.dtype() == DataType::string) {
     for (const std::string& s : tensor.values<std::string>()) w.add_bytes(6, s);
-  } else {
+  } else if (!typed || !add_typed(tensor, w)) {
     const OwnedBytes raw = raw_bytes(tensor);
     w.add_bytes(9, reinterpret_cast<const char*>(raw.data.data()), raw.data.size());
   }

@@ -172,9 +172,6 @@ def test_overrides(tmp_path):
     assert constants["x_scale"] == np.float32(0.125) and constants["x_zero_point"] == 3
     assert constants["w_scale"].shape == (8,)
     assert constants["r_scale"] == pytest.approx(51 / 255)
-    with pytest.raises(NotImplementedError, match="convert"):
-        extra = {"TensorQuantOverrides": {"x": [{"convert": {}}]}}
-        q.quantize_static(network(), tmp_path / "q.onnx", Reader(), extra_options=extra)
 
 
 def test_max_loss(tmp_path):

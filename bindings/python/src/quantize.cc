@@ -54,18 +54,26 @@ Setter list_into(std::vector<T>& place, const Convert& convert) {
   };
 }
 
+Setters tensor_setters(TensorQuantSettings& s) {
+  return {{"quant_type", into(s.quant_type, to_type)}, {"axis", into(s.axis, to_integer)},
+          {"symmetric", into(s.symmetric, to_truth)},  {"reduce_range", into(s.reduce_range, to_truth)},
+          {"rmin", list_into(s.rmin, to_float)},       {"rmax", list_into(s.rmax, to_float)},
+          {"scale", list_into(s.scale, to_float)},     {"zero_point", list_into(s.zero_point, to_integer)}};
+}
+
+TensorQuantConversion to_conversion(PyObject* dict) {
+  TensorQuantConversion c;
+  Setters setters = tensor_setters(c);
+  setters.emplace("recv_nodes", list_into(c.recv_nodes, to_text));
+  set_all(dict, setters, "conversions of tensors");
+  return c;
+}
+
 TensorQuantOverride to_override(PyObject* dict) {
   TensorQuantOverride o;
-  set_all(dict,
-          {{"quant_type", into(o.quant_type, to_type)},
-           {"axis", into(o.axis, to_integer)},
-           {"symmetric", into(o.symmetric, to_truth)},
-           {"reduce_range", into(o.reduce_range, to_truth)},
-           {"rmin", into(o.rmin, to_float)},
-           {"rmax", into(o.rmax, to_float)},
-           {"scale", list_into(o.scale, to_float)},
-           {"zero_point", list_into(o.zero_point, to_integer)}},
-          "overrides of tensors");
+  Setters setters = tensor_setters(o);
+  setters.emplace("convert", into(o.convert, to_conversion));
+  set_all(dict, setters, "overrides of tensors");
   return o;
 }
 
@@ -83,6 +91,7 @@ void each(PyObject* dict, const Use& use) {
 Setters extra_setters(QuantExtraOptions& e) {
   return {
       {"ActivationSymmetric", into(e.activation_symmetric, to_truth)},
+      {"ActivationRestrictedAsymmetric", into(e.activation_restricted_asymmetric, to_truth)},
       {"WeightSymmetric", into(e.weight_symmetric, to_truth)},
       {"EnableSubgraph", into(e.enable_subgraph, to_truth)},
       {"ForceQuantizeNoInputCheck", into(e.force_quantize_no_input_check, to_truth)},

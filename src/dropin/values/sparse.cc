@@ -118,7 +118,7 @@ std::vector<Tensor> csr_indices(const SparseTensor& sparse, std::int64_t values,
     refuse("Expecting inner index size: " + std::to_string(inner_count) + " the same as values size: " + std::to_string(values));
   }
   const std::int64_t rows = sparse.dense_shape[0];
-  if (outer_count != 0 && static_cast<std::int64_t>(outer_count) != rows + 1) {
+  if (outer_count != 0 && outer_count - 1 != static_cast<std::size_t>(rows)) {
     refuse("Outer index count must be rows + 1 or zero. Got: " + std::to_string(outer_count) + " rows: " + std::to_string(rows));
   }
   if (inner_count > 0) require(inner, "inner indices");

@@ -1,6 +1,7 @@
 #include "dropin/values/values.h"
 
 #include <cstring>
+#include <limits>
 
 #include "dropin/test_program.h"
 
@@ -146,6 +147,18 @@ TEST(DropinValues, ArraysThatMustBeGiven) {
                 static_cast<OrtValue**>(nullptr))
                 .substr(0, 2),
             "2:");
+}
+
+// One row more than that does not exist.
+TEST(DropinValues, SparseTensorsOfAllRowsThatThereCanBe) {
+  OrtValue* made = nullptr;
+  const std::int64_t dense[] = {std::numeric_limits<std::int64_t>::max(), 1}, count[] = {1}, inner[] = {0}, outer[] = {0, 1};
+  const float values[] = {5};
+  EXPECT_OK(Slot::CreateSparseTensorAsOrtValue, default_allocator(), dense + 0, std::size_t{2}, ELEMENT_FLOAT, &made);
+  const Value_ csr(made);
+  EXPECT_EQ(ask(Slot::FillSparseTensorCsr, made, cpu_memory(), count + 0, std::size_t{1}, static_cast<const void*>(values),
+                inner + 0, std::size_t{1}, outer + 0, std::size_t{2}),
+            "2: Outer index count must be rows + 1 or zero. Got: 2 rows: 9223372036854775807");
 }
 
 TEST(DropinValues, SparseTensorsBecomeDense) {

@@ -5,6 +5,7 @@
 
 #include "quantize/model/edit.h"
 #include "quantize/model/model_file.h"
+#include "tensor/element.h"
 
 namespace sdx::quantize {
 namespace {
@@ -70,7 +71,13 @@ const Entry* entry_of(const Node& node) {
   return at == kOperators.end() ? nullptr : &*at;
 }
 
-bool is_f32(const Graph& g, ValueId v) { return v != kNoValue && g.value(v).type.elem == DataType::float32; }
+// Whether an operator without an entry can stand between DequantizeLinear and QuantizeLinear. Tables of EmbedLayerNormalization
+// shrink by other means.
+bool takes_pairs(const Node& n) {
+  constexpr std::array<std::string_view, 5> kNever{"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Constant",
+                                                   "EmbedLayerNormalization"};
+  return n.subgraphs.empty() && std::find(kNever.begin(), kNever.end(), n.op_type) == kNever.end();
+}
 
 bool one_shape(const Graph& g, const Node& n) {
   for (const ValueId v : n.inputs) {
@@ -120,7 +127,7 @@ bool leaves_range(const Graph& g, const Node& n) {
   const ValueId value = input_of(n, 2);
   if (value == kNoValue) return false;
   const Tensor* t = constant_of(g, value);
-  return t == nullptr || t->dtype() != DataType::float32 || t->size() == 0 || t->aligned().values<float>()[0] != 0;
+  return t == nullptr || t->size() == 0 || element_as_double(*t, 0) != 0;
 }
 
 class Planner {
@@ -172,12 +179,16 @@ class Planner {
 std::string Planner::refusal(const Node& n) const {
   const StaticKind kind = static_kind(n);
   if (n.outputs.empty() || n.inputs.empty()) return "it has no inputs";
-  if (!is_f32(g_, n.inputs[0]) && n.op_type != "Where") return "it does not compute in float32";
+  const DataType first = n.inputs[0] == kNoValue ? DataType::undefined : g_.value(n.inputs[0]).type.elem;
+  if (first == DataType::float16 && o_.quant_format != QuantFormat::qdq) return "QOperator has no float16";
+  if (entry_of(n) == nullptr) return {};
+  if (!has_floats(g_, n.inputs[0]) && n.op_type != "Where") return "it does not compute in float32 or float16";
   if (kind == weighted) {
     const Tensor* w = constant_of(g_, n.inputs[1]);
-    const bool needs = n.op_type != "MatMul" || o_.extra.matmul_const_b_only.value_or(o_.op_types_to_quantize.empty());
-    if (w == nullptr && needs) return "its weights are not a constant";
-    if (w != nullptr && w->dtype() != DataType::float32) return "its weights are not float32";
+    const bool alone = o_.op_types_to_quantize.empty();
+    const bool needs = n.op_type == "MatMul" ? o_.extra.matmul_const_b_only.value_or(alone) : alone;
+    if (w == nullptr && needs && given_scales(g_, n.inputs[1]).empty()) return "its weights are not a constant";
+    if (w != nullptr && w->dtype() != first) return "its weights are not floats";
     if (w != nullptr && w->rank() < 2) return "its weights are not a matrix";
     if (constant_of(g_, n.inputs[0]) != nullptr) return "its first operand is constant";
   }
@@ -186,7 +197,8 @@ std::string Planner::refusal(const Node& n) const {
 
 bool Planner::candidate(NodeId id, bool note) {
   const Node& n = g_.node(id);
-  if (entry_of(n) == nullptr || !choice_.wants(g_, n)) return false;
+  if (static_kind(n) == none || !choice_.wants(g_, n)) return false;
+  if (entry_of(n) == nullptr && o_.quant_format != QuantFormat::qdq) return false;
   const std::string why = refusal(n);
   if (why.empty()) return true;
   if (note && static_kind(n) == weighted) note_kept(report_, g_, n, why);
@@ -243,10 +255,10 @@ void Planner::choose_gaining() {
   for (NodeId id = 0; id < g_.nodes().size(); ++id) {
     const Node& n = g_.node(id);
     if (n.outputs.empty()) continue;
-    const bool known = candidate(id, true);
+    const Entry* known = candidate(id, true) ? entry_of(n) : nullptr;
     const ValueId of = choice_.wants(g_, n) ? argument(n, bytes) : kNoValue;
     const bool continues = of != kNoValue && std::ranges::any_of(n.inputs, [&](ValueId v) { return argument_.contains(v); });
-    if (known && !continues && (entry_of(n)->kind == weighted || gains(n, bytes))) {
+    if (known != nullptr && !continues && (known->kind == weighted || gains(n, bytes))) {
       able[id] = true;
       bytes.insert(n.outputs[0]);
     } else if (of != kNoValue) {
@@ -292,7 +304,7 @@ void Planner::add_values(NodeId id, bool all) {
   if (numbers || excludes_output(n)) return;
   for (std::size_t i = 0; i < n.outputs.size(); ++i) {
     const ValueId out = n.outputs[i];
-    if (!is_f32(g_, out) || (i > 0 && n.op_type != "Split")) continue;
+    if (!has_floats(g_, out) || (i > 0 && entry_of(n) != nullptr && n.op_type != "Split")) continue;
     if (kind == weighted && !all && !wanted_.contains(out)) continue;
     const bool bounded = only_read_by_bounding(out) && plan_.nodes[readers_.only(out)];
     if (bounded && kind != mover) continue;
@@ -305,7 +317,8 @@ void Planner::add_values(NodeId id, bool all) {
 
 StaticKind static_kind(const Node& node) {
   const Entry* e = entry_of(node);
-  return e == nullptr ? none : e->kind;
+  if (e == nullptr) return takes_pairs(node) ? pointwise : none;
+  return e->kind;
 }
 
 std::vector<std::string> static_operators() {
@@ -314,15 +327,31 @@ std::vector<std::string> static_operators() {
   return names;
 }
 
+bool has_floats(const Graph& graph, ValueId v) {
+  return v != kNoValue && (graph.value(v).type.elem == DataType::float32 || graph.value(v).type.elem == DataType::float16);
+}
+
+std::vector<float> given_scales(const Graph& graph, ValueId v) {
+  const NodeId from = v == kNoValue ? kNoNode : graph.value(v).producer;
+  if (from == kNoNode || graph.node(from).op_type != "DequantizeLinear" || graph.node(from).inputs.size() < 2) return {};
+  const Node& n = graph.node(from);
+  const Tensor* scale = constant_of(graph, n.inputs[1]);
+  if (scale == nullptr || constant_of(graph, n.inputs[0]) == nullptr || scale->rank() > 1) return {};
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < scale->size(); ++i) out.push_back(static_cast<float>(element_as_double(*scale, i)));
+  return out;
+}
+
 std::vector<std::size_t> data_inputs(const Graph& graph, const Node& node) {
   std::vector<std::size_t> out;
   const StaticKind kind = static_kind(node);
   const auto add = [&](std::size_t i) {
-    if (is_f32(graph, input_of(node, i)) && constant_of(graph, node.inputs[i]) == nullptr) out.push_back(i);
+    const ValueId v = input_of(node, i);
+    if (has_floats(graph, v) && constant_of(graph, v) == nullptr && given_scales(graph, v).empty()) out.push_back(i);
   };
   if (kind == weighted) {
     add(0);
-    if (node.op_type == "MatMul") add(1);
+    add(1);
   } else if (kind == pointwise) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) add(i);
   } else {

@@ -18,11 +18,12 @@ enum class StaticKind {
   weighted,   // Conv, ConvTranspose, Gemm, MatMul: weights, perhaps a bias
   mover,      // its result has the scale of its input: Reshape, MaxPool, …
   bounding,   // Relu, Clip: quantising its result does the same
-  pointwise,  // all its operands and results have scales of their own
+  pointwise,  // all its operands and results have scales of their own: also operators that the table lacks, if the caller names
+              // them
   norm,       // data and scale; the rest stays float
 };
 StaticKind static_kind(const Node& node);
-// Operators with a kind, by name.
+// Operators that are quantised without being named, by name.
 std::vector<std::string> static_operators();
 
 struct StaticPlan {
@@ -37,7 +38,11 @@ struct StaticPlan {
 // them, exactly these, inputs and results, as ONNX Runtime's tool does it. Notes in the report what is kept.
 StaticPlan plan_static(const Graph& graph, const StaticQuantOptions& options, QuantReport& report);
 
-// Which of a node's inputs are data; those of weights and the rest (shapes, axes, bounds) are none.
+// float32 or float16.
+bool has_floats(const Graph& graph, ValueId v);
+// The scales of a value that DequantizeLinear gives from constant codes: it is quantised already. Empty: it is none.
+std::vector<float> given_scales(const Graph& graph, ValueId v);
+// Which of a node's inputs are data; constants, quantised ones too, and the rest (shapes, axes, bounds) are none.
 std::vector<std::size_t> data_inputs(const Graph& graph, const Node& node);
 // The axis along which weights of a weighted node have output channels.
 std::int64_t channel_axis(const Node& node, std::size_t rank);

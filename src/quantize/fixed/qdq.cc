@@ -63,6 +63,11 @@ class Writer {
   struct Activation {
     QuantType type = QuantType::qint8;
     QuantParams params;
+    ValueId root = kNoValue;  // whose scale and zero point it has: its own, or those of the value that it only moves
+  };
+  // What QuantizeLinear and DequantizeLinear take beside their data.
+  struct Operands {
+    ValueId scale = kNoValue, zero = kNoValue;
   };
 
   // A bias and who reads it.
@@ -73,15 +78,22 @@ class Writer {
   };
 
   const Activation* find_params(ValueId v);
-  Activation params_for(ValueId v, const Range& range) const;
+  Activation params_for(ValueId v, const Range& range, const TensorQuantSettings* own) const;
+  bool shares(ValueId v) const;
   void quantize_constants(NodeId id);
+  void quantize_weights(NodeId id);
+  std::vector<float> scales_of(ValueId v) const;
   Bias bias_of(NodeId id) const;
   Bias added_bias(NodeId id) const;
-  void quantize_bias(NodeId id, const Bias& bias, const StoredFloats& w);
+  void quantize_bias(NodeId id, const Bias& bias, float x_scale, const std::vector<float>& w_scales);
   void drop_bounds(NodeId id);
   bool bounds_hold(const Node& n, const Activation& a) const;
   void insert(ValueId v, const std::vector<NodeId>& readers);
-  ValueId dequantize(ValueId codes, ValueId scale, ValueId zero, const std::string& name);
+  Operands operands_of(const Activation& a);
+  Operands write_operands(const Activation& a, const std::string& name, const std::string& suffix);
+  void quantize_into(ValueId codes, ValueId floats, const Operands& by, const std::string& name);
+  ValueId dequantize(ValueId codes, const Operands& by, const std::string& name);
+  ValueId converted(ValueId v, const TensorQuantConversion& to, ValueId floats);
   const TensorQuantOverride* override_of(ValueId v) const {
     const auto& all = o_.extra.tensor_quant_overrides;
     const auto at = all.find(edit_.graph().value(v).name);
@@ -98,27 +110,40 @@ class Writer {
   Readers readers_;  // of the model as it came
   std::map<NodeId, std::string> ops_;
   std::map<ValueId, Activation> params_;
+  std::map<ValueId, Operands> operands_;
 };
 
-Writer::Activation Writer::params_for(ValueId v, const Range& range) const {
-  const TensorQuantOverride* own = override_of(v);
+Writer::Activation Writer::params_for(ValueId v, const Range& range, const TensorQuantSettings* own) const {
+  const DataType floats = edit_.graph().value(v).type.elem;
   Activation a;
+  a.root = v;
   a.type = own != nullptr ? own->quant_type.value_or(o_.activation_type) : o_.activation_type;
   const bool symmetric = o_.extra.activation_symmetric.value_or(a.type == QuantType::qfloat8e4m3fn);
   Range r = range;
   if (own != nullptr && !own->scale.empty()) {
-    a.params = {own->scale[0], own->zero_point.empty() ? 0 : own->zero_point[0]};
+    a.params = {scale_in(floats, own->scale[0]), own->zero_point.empty() ? 0 : own->zero_point[0]};
     return a;
   }
-  if (own != nullptr && own->rmin && own->rmax) r = {static_cast<double>(*own->rmin), static_cast<double>(*own->rmax)};
+  if (own != nullptr && !own->rmin.empty()) r = {static_cast<double>(own->rmin[0]), static_cast<double>(own->rmax[0])};
   const bool reduce = own != nullptr && own->reduce_range.value_or(false);
-  a.params =
-      params_of(r, a.type, own != nullptr ? own->symmetric.value_or(symmetric) : symmetric, reduce, o_.extra.minimum_real_range);
+  const bool mirrored = own != nullptr ? own->symmetric.value_or(symmetric) : symmetric;
+  const bool restricted = o_.extra.activation_restricted_asymmetric && a.type == QuantType::quint8 && !mirrored && !reduce;
+  a.params = restricted ? restricted_params_of(r, o_.extra.minimum_real_range)
+                        : params_of(r, a.type, mirrored, reduce, o_.extra.minimum_real_range);
   const auto deviation = calibration_.deviations.find(edit_.graph().value(v).name);
   if (a.type == QuantType::qfloat8e4m3fn && deviation != calibration_.deviations.end() && deviation->second > 0) {
     a.params.scale = static_cast<float>(deviation->second / float8_deviation());
   }
+  a.params.scale = scale_in(floats, a.params.scale);
   return a;
+}
+
+// Whether nothing but a second type is asked for the value: then it may have another's scale.
+bool Writer::shares(ValueId v) const {
+  const TensorQuantOverride* own = override_of(v);
+  if (own == nullptr) return true;
+  const bool same_type = own->quant_type.value_or(o_.activation_type) == o_.activation_type;
+  return same_type && own->convert && !own->symmetric && !own->reduce_range && own->rmin.empty() && own->scale.empty();
 }
 
 const Writer::Activation* Writer::find_params(ValueId v) {
@@ -126,7 +151,7 @@ const Writer::Activation* Writer::find_params(ValueId v) {
   // Chains may be as long as the model: a walk, no recursion.
   ValueId root = v;
   for (auto like = plan_.like.find(root);
-       like != plan_.like.end() && plan_.contains(like->second) && override_of(root) == nullptr && !params_.contains(root);
+       like != plan_.like.end() && plan_.contains(like->second) && shares(root) && !params_.contains(root);
        like = plan_.like.find(root)) {
     root = like->second;
   }
@@ -140,7 +165,7 @@ const Writer::Activation* Writer::find_params(ValueId v) {
     report_.warnings.push_back("no data reached '" + edit_.graph().value(v).name + "': it stays float");
     return nullptr;
   }
-  return &(params_[v] = params_for(v, range->second));
+  return &(params_[v] = params_for(v, range->second, override_of(v)));
 }
 
 void Writer::quantize_constants(NodeId id) {
@@ -148,31 +173,43 @@ void Writer::quantize_constants(NodeId id) {
   ops_[id] = n.op_type;
   const StaticKind kind = static_kind(n);
   if (kind == StaticKind::weighted) {
-    for (const std::size_t i : {std::size_t{1}}) {
-      const Tensor* w = constant_of(edit_.graph(), n.inputs[i]);
-      if (w == nullptr) continue;
-      const auto own_axis = o_.extra.qdq_op_type_per_channel_support_to_axis.find(n.op_type);
-      std::optional<std::int64_t> axis;
-      if (o_.per_channel && (w->rank() == 2 || n.op_type != "MatMul")) {
-        axis = own_axis != o_.extra.qdq_op_type_per_channel_support_to_axis.end() ? own_axis->second : channel_axis(n, w->rank());
-      }
-      const Bias b = bias_of(id);
-      const Tensor* bias = b.value == kNoValue ? nullptr : constant_of(edit_.graph(), b.value);
-      const auto x = params_.find(n.inputs[0]);
-      const float x_scale = x == params_.end() ? 0 : x->second.params.scale;
-      const StoredFloats stored = constants_.weights(n.inputs[i], axis, bias, x_scale);
-      edit_.graph().node(id).inputs[i] = stored.floats;
-      quantize_bias(id, b, stored);
-    }
+    quantize_weights(id);
     return;
   }
   const std::size_t last = kind == StaticKind::norm ? 2 : kind == StaticKind::pointwise ? n.inputs.size() : 1;
   for (std::size_t i = kind == StaticKind::norm ? 1 : 0; i < last && i < n.inputs.size(); ++i) {
     const Tensor* t = constant_of(edit_.graph(), n.inputs[i]);
-    if (t == nullptr || t->dtype() != DataType::float32 || t->size() == 0) continue;
+    if (t == nullptr || !has_floats(edit_.graph(), n.inputs[i]) || t->size() == 0) continue;
     const ValueId floats = constants_.operand(n.inputs[i]).floats;
     edit_.graph().node(id).inputs[i] = floats;
   }
+}
+
+// Of an activation, or of codes that the model came with; none: the value is float.
+std::vector<float> Writer::scales_of(ValueId v) const {
+  const auto known = params_.find(v);
+  return known != params_.end() ? std::vector{known->second.params.scale} : given_scales(edit_.graph(), v);
+}
+
+void Writer::quantize_weights(NodeId id) {
+  const Node n = edit_.graph().node(id);
+  const Bias b = bias_of(id);
+  const std::vector<float> x = scales_of(n.inputs[0]);
+  const float x_scale = x.size() == 1 ? x[0] : 0;
+  const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
+  if (w == nullptr) {
+    quantize_bias(id, b, x_scale, scales_of(n.inputs[1]));
+    return;
+  }
+  const auto own_axis = o_.extra.qdq_op_type_per_channel_support_to_axis.find(n.op_type);
+  std::optional<std::int64_t> axis;
+  if (o_.per_channel && (w->rank() == 2 || n.op_type != "MatMul")) {
+    axis = own_axis != o_.extra.qdq_op_type_per_channel_support_to_axis.end() ? own_axis->second : channel_axis(n, w->rank());
+  }
+  const Tensor* bias = b.value == kNoValue ? nullptr : constant_of(edit_.graph(), b.value);
+  const StoredFloats stored = constants_.weights(n.inputs[1], axis, bias, x_scale);
+  edit_.graph().node(id).inputs[1] = stored.floats;
+  quantize_bias(id, b, x_scale, stored.scales);
 }
 
 Writer::Bias Writer::bias_of(NodeId id) const {
@@ -198,17 +235,22 @@ Writer::Bias Writer::added_bias(NodeId id) const {
   return {reader, other, add.inputs[other]};
 }
 
-void Writer::quantize_bias(NodeId id, const Bias& at, const StoredFloats& w) {
+void Writer::quantize_bias(NodeId id, const Bias& at, float x_scale, const std::vector<float>& w_scales) {
   const Node n = edit_.graph().node(id);
   const ValueId b = at.value;
   const Tensor* bias = b == kNoValue ? nullptr : constant_of(edit_.graph(), b);
-  const auto x = params_.find(n.inputs[0]);
   const bool whole = o_.activation_type != QuantType::qfloat8e4m3fn && o_.weight_type != QuantType::qfloat8e4m3fn;
-  if (!o_.extra.quantize_bias || bias == nullptr || x == params_.end() || !whole || bias->dtype() != DataType::float32) return;
+  if (!o_.extra.quantize_bias || bias == nullptr || x_scale <= 0 || w_scales.empty() || !whole || !has_floats(edit_.graph(), b))
+    return;
+  // As weights, then.
+  if (override_of(b) != nullptr) {
+    edit_.graph().node(at.reader).inputs[at.input] = constants_.weights(b, {}, nullptr, 0).floats;
+    return;
+  }
   const std::int64_t count = bias->size();
   const bool vector = bias->rank() == 1 || (n.op_type == "Gemm" && bias->rank() == 2 && bias->dim(0) == 1);
-  if (!vector || (w.scales.size() != 1 && w.scales.size() != static_cast<std::size_t>(count))) return;
-  const ValueId stored = constants_.bias(b, bias->reshaped({count}), x->second.params.scale, w.scales);
+  if (!vector || (w_scales.size() != 1 && w_scales.size() != static_cast<std::size_t>(count))) return;
+  const ValueId stored = constants_.bias(b, bias->reshaped({count}), x_scale, w_scales);
   edit_.graph().node(at.reader).inputs[at.input] = stored;
 }
 
@@ -252,45 +294,79 @@ void Writer::drop_bounds(NodeId id) {
   quantized_[before] = false;
 }
 
-ValueId Writer::dequantize(ValueId codes, ValueId scale, ValueId zero, const std::string& name) {
-  const ValueId out = edit_.value(name + "_DequantizeLinear_Output", DataType::float32);
-  edit_.node(name + "_DequantizeLinear", "DequantizeLinear", {codes, scale, zero}, {out}, {},
+Writer::Operands Writer::write_operands(const Activation& a, const std::string& name, const std::string& suffix) {
+  const DataType floats = edit_.graph().value(a.root).type.elem;
+  return {edit_.constant(name + "_scale" + suffix, float_scalar(a.params.scale, floats)),
+          edit_.constant(name + "_zero_point" + suffix, code_scalar(a.type, a.params.zero))};
+}
+
+Writer::Operands Writer::operands_of(const Activation& a) {
+  const auto [at, added] = operands_.try_emplace(a.root);
+  if (added) at->second = write_operands(a, edit_.graph().value(a.root).name, "");
+  return at->second;
+}
+
+void Writer::quantize_into(ValueId codes, ValueId floats, const Operands& by, const std::string& name) {
+  edit_.node(name, "QuantizeLinear", {floats, by.scale, by.zero}, {codes}, {},
+             o_.extra.use_qdq_contrib_ops ? "com.microsoft" : "");
+}
+
+ValueId Writer::dequantize(ValueId codes, const Operands& by, const std::string& name) {
+  const ValueId out = edit_.value(name + "_DequantizeLinear_Output", edit_.graph().value(by.scale).type.elem);
+  edit_.node(name + "_DequantizeLinear", "DequantizeLinear", {codes, by.scale, by.zero}, {out}, {},
              o_.extra.use_qdq_contrib_ops ? "com.microsoft" : "");
   return out;
+}
+
+// `floats`, which were quantised once, in the second type.
+ValueId Writer::converted(ValueId v, const TensorQuantConversion& to, ValueId floats) {
+  const std::string name = edit_.graph().value(v).name, second = name + "_convert";
+  const auto range = calibration_.ranges.find(name);
+  const Activation a = params_for(v, range == calibration_.ranges.end() ? Range{} : range->second, &to);
+  const Operands by = write_operands(a, name, "_convert");
+  const ValueId codes = edit_.value(second + "_QuantizeLinear_Output", data_type(a.type));
+  quantize_into(codes, floats, by, second + "_QuantizeLinear");
+  return dequantize(codes, by, second);
+}
+
+bool receives(const TensorQuantConversion& to, const std::string& node) {
+  return to.recv_nodes.empty() || std::find(to.recv_nodes.begin(), to.recv_nodes.end(), node) != to.recv_nodes.end();
+}
+
+void replace_inputs(Graph& g, const std::vector<NodeId>& nodes, ValueId from, ValueId to) {
+  for (const NodeId id : nodes) std::replace(g.node(id).inputs.begin(), g.node(id).inputs.end(), from, to);
 }
 
 void Writer::insert(ValueId v, const std::vector<NodeId>& readers) {
   Graph& g = edit_.graph();
   const std::string name = g.value(v).name;
   const Activation& a = params_.at(v);
-  const ValueId scale = edit_.constant(name + "_scale", float_scalar(a.params.scale));
-  const ValueId zero = edit_.constant(name + "_zero_point", code_scalar(a.type, a.params.zero));
-  const ValueId codes = edit_.value(name + "_QuantizeLinear_Output", data_type(a.type));
   const NodeId producer = g.value(v).producer;
   const auto is_quantized = [&](NodeId id) { return id < quantized_.size() && quantized_[id]; };
   const bool from_quantized = producer != kNoNode && is_quantized(producer);
-  std::vector<NodeId> own;
+  const TensorQuantOverride* asked = override_of(v);
+  const TensorQuantConversion* to = asked != nullptr && asked->convert ? &*asked->convert : nullptr;
+  std::vector<NodeId> own, second;
   for (const NodeId r : readers) {
-    if (is_quantized(r)) own.push_back(r);
+    if (is_quantized(r)) (to != nullptr && receives(*to, node_name(g, g.node(r))) ? second : own).push_back(r);
   }
+  if (!from_quantized && own.empty() && second.empty()) return;
+  const Operands by = operands_of(a);
+  const ValueId codes = edit_.value(name + "_QuantizeLinear_Output", data_type(a.type));
+  const bool all_second = from_quantized && to != nullptr && own.empty();
   ValueId floats = kNoValue;
   if (from_quantized) {
-    floats = dequantize(codes, scale, zero, name);
-    g.replace_uses(v, floats);
+    floats = dequantize(codes, by, name);
+    g.replace_uses(v, all_second ? converted(v, *to, floats) : floats);
   }
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    if (!from_quantized && (i == 0 || o_.extra.dedicated_qdq_pair)) floats = dequantize(codes, scale, zero, name);
-    if (from_quantized && o_.extra.dedicated_qdq_pair && own.size() > 1) {
-      const ValueId dedicated = dequantize(codes, scale, zero, name);
-      std::vector<ValueId>& in = g.node(own[i]).inputs;
-      std::replace(in.begin(), in.end(), floats, dedicated);
-    }
-    std::vector<ValueId>& in = g.node(own[i]).inputs;
-    std::replace(in.begin(), in.end(), v, floats);
+  const ValueId before = from_quantized ? floats : v;
+  const bool apart = o_.extra.dedicated_qdq_pair && (!from_quantized || own.size() > 1);
+  for (const NodeId r : own) {
+    if (apart || floats == kNoValue) floats = dequantize(codes, by, name);
+    replace_inputs(g, {r}, before, floats);
   }
-  if (!from_quantized && own.empty()) return;
-  edit_.node(name + "_QuantizeLinear", "QuantizeLinear", {v, scale, zero}, {codes}, {},
-             o_.extra.use_qdq_contrib_ops ? "com.microsoft" : "");
+  if (!all_second && !second.empty()) replace_inputs(g, second, before, converted(v, *to, dequantize(codes, by, name)));
+  quantize_into(codes, v, by, name + "_QuantizeLinear");
 }
 
 }  // namespace
@@ -308,8 +384,19 @@ int opset_for(const StaticQuantOptions& options) {
   int opset = std::max(needs(options.activation_type), needs(options.weight_type));
   for (const auto& [name, own] : options.extra.tensor_quant_overrides) {
     if (own.quant_type) opset = std::max(opset, needs(*own.quant_type));
+    if (own.convert && own.convert->quant_type) opset = std::max(opset, needs(*own.convert->quant_type));
   }
   return opset;
+}
+
+void settle_for(Model& model, const StaticQuantOptions& options, QuantReport& report) {
+  constexpr int kHalf = 19;
+  const auto& values = model.graph.values();
+  const bool halves =
+      std::any_of(values.begin(), values.end(), [](const ValueInfo& v) { return v.type.elem == DataType::float16; });
+  if (halves && options.quant_format == QuantFormat::qdq && !options.extra.use_qdq_contrib_ops && model.opsets[""] < kHalf) {
+    raise_opset(model, kHalf, report);
+  }
 }
 
 std::vector<std::string> observed_names(const Graph& graph, const StaticPlan& plan) {
@@ -320,13 +407,14 @@ std::vector<std::string> observed_names(const Graph& graph, const StaticPlan& pl
 
 namespace {
 
-void check_override(const std::string& tensor, const TensorQuantOverride& own, const StaticQuantOptions& o) {
-  if (own.rmin.has_value() != own.rmax.has_value()) {
+void check_settings(const std::string& tensor, const TensorQuantSettings& own, const StaticQuantOptions& o) {
+  if (own.rmin.size() != own.rmax.size()) {
     fail(ErrorCode::invalid_argument, "the range of '{}' needs both ends, rmin and rmax", tensor);
   }
-  if (own.rmin && !(std::isfinite(*own.rmin) && std::isfinite(*own.rmax) && *own.rmin <= *own.rmax)) {
-    fail(ErrorCode::invalid_argument, "the range of '{}' is {} to {}; expected two numbers, the smaller first", tensor, *own.rmin,
-         *own.rmax);
+  for (std::size_t i = 0; i < own.rmin.size(); ++i) {
+    if (std::isfinite(own.rmin[i]) && std::isfinite(own.rmax[i]) && own.rmin[i] <= own.rmax[i]) continue;
+    fail(ErrorCode::invalid_argument, "the range of '{}' is {} to {}; expected two numbers, the smaller first", tensor,
+         own.rmin[i], own.rmax[i]);
   }
   if (!own.zero_point.empty() && own.zero_point.size() != own.scale.size()) {
     fail(ErrorCode::invalid_argument, "'{}' has {} scales and {} zero points", tensor, own.scale.size(), own.zero_point.size());
@@ -348,7 +436,10 @@ void check_override(const std::string& tensor, const TensorQuantOverride& own, c
 }  // namespace
 
 void check_static(const StaticQuantOptions& o) {
-  for (const auto& [tensor, own] : o.extra.tensor_quant_overrides) check_override(tensor, own, o);
+  for (const auto& [tensor, own] : o.extra.tensor_quant_overrides) {
+    check_settings(tensor, own, o);
+    if (own.convert) check_settings(tensor, *own.convert, o);
+  }
   const auto few = [](QuantType t) { return t == QuantType::qint4 || t == QuantType::quint4; };
   const auto byte = [](QuantType t) { return t == QuantType::qint8 || t == QuantType::quint8; };
   if (few(o.activation_type)) {

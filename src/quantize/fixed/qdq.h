@@ -10,6 +10,9 @@ namespace sdx::quantize {
 // The opset that QuantizeLinear needs for the options' types.
 int opset_for(const StaticQuantOptions& options);
 
+// Raises the model's opset where the values to be quantised need it: QuantizeLinear takes float16 from 19 on.
+void settle_for(Model& model, const StaticQuantOptions& options, QuantReport& report);
+
 // Names of the values whose ranges are to be found.
 std::vector<std::string> observed_names(const Graph& graph, const StaticPlan& plan);
 

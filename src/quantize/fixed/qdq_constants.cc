@@ -15,7 +15,7 @@ constexpr double kLargestBias = std::numeric_limits<std::int32_t>::max();
 std::vector<QuantParams> params_in(const QuantizedTensor& q) {
   std::vector<QuantParams> out;
   for (std::int64_t i = 0; i < q.scale.size(); ++i) {
-    out.push_back({q.scale.values<float>()[static_cast<std::size_t>(i)],
+    out.push_back({static_cast<float>(element_as_double(q.scale, i)),
                    q.zero.dtype() == DataType::float8e4m3fn ? 0 : element_as_int(q.zero, i)});
   }
   return out;
@@ -32,20 +32,22 @@ std::int64_t axis_of(const std::string& name, std::int64_t axis, const Tensor& w
 
 }  // namespace
 
-ValueId ConstantWriter::dequantize(const std::string& name, std::vector<ValueId> inputs, std::optional<std::int64_t> axis) {
+ValueId ConstantWriter::dequantize(const std::string& name, std::vector<ValueId> inputs, std::optional<std::int64_t> axis,
+                                   DataType to) {
   Attributes attributes;
   if (axis) attributes.set("axis", *axis);
-  const ValueId out = edit_.value(name + "_DequantizeLinear_Output", DataType::float32);
+  const ValueId out = edit_.value(name + "_DequantizeLinear_Output", to);
   edit_.node(name + "_DequantizeLinear", "DequantizeLinear", std::move(inputs), {out}, std::move(attributes),
              o_.extra.use_qdq_contrib_ops ? "com.microsoft" : "");
   return out;
 }
 
-StoredFloats ConstantWriter::write(ValueId constant, const Tensor& floats, const QuantizedTensor& q) {
+StoredFloats ConstantWriter::write(ValueId constant, const QuantizedTensor& q) {
   const std::string name = edit_.graph().value(constant).name;
+  const Tensor floats = *constant_of(edit_.graph(), constant);
   const ValueId scale = edit_.constant(name + "_scale", q.scale), zero = edit_.constant(name + "_zero_point", q.zero);
   StoredFloats out;
-  for (const float s : q.scale.values<float>()) out.scales.push_back(s);
+  for (const QuantParams& p : params_in(q)) out.scales.push_back(p.scale);
   ValueId codes = kNoValue;
   if (o_.extra.add_qdq_pair_to_weight) {
     codes = edit_.value(name + "_quantized", q.codes.dtype());
@@ -57,7 +59,7 @@ StoredFloats ConstantWriter::write(ValueId constant, const Tensor& floats, const
   } else {
     codes = edit_.constant(name + "_quantized", q.codes);
   }
-  out.floats = dequantize(name, {codes, scale, zero}, q.axis);
+  out.floats = dequantize(name, {codes, scale, zero}, q.axis, floats.dtype());
   return out;
 }
 
@@ -78,7 +80,7 @@ bool ConstantWriter::grow(std::vector<QuantParams>& params, const Tensor& bias, 
 }
 
 StoredFloats ConstantWriter::weights(ValueId constant, std::optional<std::int64_t> axis, const Tensor* bias, float x_scale) {
-  const Tensor floats = to_float32(*constant_of(edit_.graph(), constant));
+  const Tensor floats = *constant_of(edit_.graph(), constant);
   WeightSettings s;
   s.type = o_.weight_type;
   s.axis = axis;
@@ -89,8 +91,11 @@ StoredFloats ConstantWriter::weights(ValueId constant, std::optional<std::int64_
   const TensorQuantOverride* over = own == o_.extra.tensor_quant_overrides.end() ? nullptr : &own->second;
   if (over != nullptr) {
     s.type = over->quant_type.value_or(s.type);
-    if (over->axis) s.axis = over->axis;
+    s.axis = over->axis;  // an override without it describes the whole tensor
     s.reduce_range = over->reduce_range.value_or(s.reduce_range);
+    for (std::size_t i = 0; i < over->rmin.size(); ++i) {
+      s.ranges.push_back({static_cast<double>(over->rmin[i]), static_cast<double>(over->rmax[i])});
+    }
     for (std::size_t i = 0; i < over->scale.size(); ++i) {
       params.push_back({over->scale[i], i < over->zero_point.size() ? over->zero_point[i] : 0});
     }
@@ -98,7 +103,8 @@ StoredFloats ConstantWriter::weights(ValueId constant, std::optional<std::int64_
   if (s.axis) s.axis = axis_of(edit_.graph().value(constant).name, *s.axis, floats);
   s.symmetric = o_.extra.weight_symmetric.value_or(s.type != QuantType::quint8 && s.type != QuantType::quint16 &&
                                                    s.type != QuantType::quint4);
-  if (over != nullptr) s.symmetric = over->symmetric.value_or(s.symmetric);
+  // Channels that the caller describes share a zero point unless told otherwise: integer convolutions have one for all.
+  if (over != nullptr) s.symmetric = over->symmetric.value_or(s.symmetric || over->axis.has_value());
   const auto [at, added] = stored_.try_emplace({constant, s.axis.value_or(-1), static_cast<int>(s.type)});
   QuantizedTensor q;
   if (added || bias != nullptr) {
@@ -109,12 +115,12 @@ StoredFloats ConstantWriter::weights(ValueId constant, std::optional<std::int64_
                       !grow(grown, *bias, x_scale);
     // Scales of this node's own.
     if (!fits) {
-      const StoredFloats alone = write(constant, floats, quantize_tensor(floats, s.type, s.axis, grown));
+      const StoredFloats alone = write(constant, quantize_tensor(floats, s.type, s.axis, grown));
       if (added) stored_.erase(at);
       return alone;
     }
   }
-  if (added) at->second = write(constant, floats, q);
+  if (added) at->second = write(constant, q);
   return at->second;
 }
 
@@ -125,30 +131,30 @@ StoredFloats ConstantWriter::operand(ValueId constant) {
   s.type = o_.activation_type;
   s.symmetric = o_.extra.activation_symmetric.value_or(s.type == QuantType::qfloat8e4m3fn);
   s.least_range = o_.extra.minimum_real_range;
-  const Tensor floats = to_float32(*constant_of(edit_.graph(), constant));
-  at->second = write(constant, floats, quantize_tensor(floats, s));
+  at->second = write(constant, quantize_tensor(*constant_of(edit_.graph(), constant), s));
   return at->second;
 }
 
 ValueId ConstantWriter::bias(ValueId constant, const Tensor& values, float x_scale, const std::vector<float>& scales) {
+  const DataType type = values.dtype();
   const Tensor floats = to_float32(values).aligned();
   const std::int64_t count = floats.size();
   const bool one = scales.size() == 1;
-  Tensor codes(DataType::int32, {count}), scale(DataType::float32, one ? Shape{} : Shape{count});
+  Tensor codes(DataType::int32, {count}), scale(type, {one ? 1 : count});
   Tensor zero(DataType::int32, scale.shape());
   for (std::size_t i = 0; i < scales.size(); ++i) {
-    scale.mutable_values<float>()[i] = x_scale * scales[i];
+    set_element(scale, static_cast<std::int64_t>(i), static_cast<double>(scale_in(type, x_scale * scales[i])));
     zero.mutable_values<std::int32_t>()[i] = 0;
   }
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    const auto step = static_cast<double>(scale.values<float>()[one ? 0 : i]);
+    const double step = element_as_double(scale, one ? 0 : static_cast<std::int64_t>(i));
     const double code = step > 0 ? std::nearbyint(static_cast<double>(floats.values<float>()[i]) / step) : 0;
     codes.mutable_values<std::int32_t>()[i] = static_cast<std::int32_t>(std::clamp(code, -kLargestBias, kLargestBias));
   }
   const std::string name = edit_.graph().value(constant).name;
   const ValueId c = edit_.constant(name + "_quantized", std::move(codes)), s = edit_.constant(name + "_scale", std::move(scale)),
                 z = edit_.constant(name + "_zero_point", std::move(zero));
-  return dequantize(name, {c, s, z}, one ? std::nullopt : std::optional<std::int64_t>(0));
+  return dequantize(name, {c, s, z}, one ? std::nullopt : std::optional<std::int64_t>(0), type);
 }
 
 }  // namespace sdx::quantize

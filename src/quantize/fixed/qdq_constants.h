@@ -28,8 +28,8 @@ class ConstantWriter {
   ValueId bias(ValueId constant, const Tensor& values, float x_scale, const std::vector<float>& scales);
 
  private:
-  StoredFloats write(ValueId constant, const Tensor& floats, const QuantizedTensor& q);
-  ValueId dequantize(const std::string& name, std::vector<ValueId> inputs, std::optional<std::int64_t> axis);
+  StoredFloats write(ValueId constant, const QuantizedTensor& q);
+  ValueId dequantize(const std::string& name, std::vector<ValueId> inputs, std::optional<std::int64_t> axis, DataType to);
   bool grow(std::vector<QuantParams>& params, const Tensor& bias, float x_scale) const;
 
   Editor& edit_;

@@ -10,6 +10,7 @@
 #include "onnx/writer.h"
 #include "ops/infer.h"
 #include "passes/pass.h"
+#include "quantize/model/edit.h"
 #include "session/pipeline.h"
 #include "session/whole/restate.h"
 
@@ -47,8 +48,36 @@ void fold(Graph& graph) {
   run_passes(graph, options);
 }
 
+void check_tensors(const Graph& graph, const QuantOptions& options) {
+  for (const auto& [tensor, own] : options.extra.tensor_quant_overrides) {
+    if (graph.find(tensor)) continue;
+    fail(ErrorCode::invalid_argument, "tensor_quant_overrides: '{}' is not present in the model", tensor);
+  }
+}
+
+// Names of constants that are scales or zero points. int32 with scales for each channel is a bias, whose numbers stay in raw_data
+// as ONNX Runtime's tool has them.
+std::set<std::string, std::less<>> scale_names(const Graph& graph) {
+  std::set<std::string, std::less<>> names;
+  for (const Node& n : graph.nodes()) {
+    if (n.removed) continue;
+    const bool pairs = n.op_type == "QuantizeLinear" || n.op_type == "DequantizeLinear";
+    if (!pairs && !n.op_type.starts_with("QLinear") && n.op_type != "QGemm") continue;
+    const bool bias = pairs && !n.inputs.empty() && graph.value(n.inputs[0]).type.elem == DataType::int32;
+    for (std::size_t i = pairs ? 1 : 0; i < n.inputs.size(); ++i) {
+      const Tensor* t = n.inputs[i] == kNoValue ? nullptr : constant_of(graph, n.inputs[i]);
+      const bool vector = t != nullptr && t->rank() == 1 && t->size() != 1;
+      if (t == nullptr || t->rank() > 1 || (vector && (bias || t->dtype() == DataType::int32))) continue;
+      names.insert(graph.value(n.inputs[i]).name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
 // One opset for all nodes, as the file will have it: functions may have brought others.
-void settle_opset(Model& model, int least, QuantReport& report) {
+void raise_opset(Model& model, int least, QuantReport& report) {
   int& opset = model.opsets.try_emplace("", least).first->second;
   const auto differs = [&](const Node& n) { return !n.removed && n.domain.empty() && n.version != opset; };
   const bool mixed = std::any_of(model.graph.nodes().begin(), model.graph.nodes().end(), differs);
@@ -65,8 +94,6 @@ void settle_opset(Model& model, int least, QuantReport& report) {
   ops::infer_in_place(copy);
   model.graph = std::move(copy);
 }
-
-}  // namespace
 
 void keep_weights(Graph& graph) {
   for (std::size_t i = graph.inputs().size(); i-- > 0;) {
@@ -102,12 +129,13 @@ void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset
   model.functions.clear();
   sink_constants(model.graph);
   if (options.preprocess) fold(model.graph);
-  settle_opset(model, opset, report);
+  raise_opset(model, opset, report);
   report.nodes = count_nodes(model.graph);
 }
 
 Model read_for_quantizing(const fs::path& path, const QuantOptions& options, int opset, QuantReport& report) {
   Model model = read_model(path);
+  check_tensors(model.graph, options);
   keep_weights(model.graph);
   report.bytes_before = model_file_bytes(path);
   prepare_for_quantizing(model, options, opset, report);
@@ -136,6 +164,7 @@ void write_quantized(Model& model, const fs::path& output, const QuantOptions& o
   WriteOptions write;
   if (constant_bytes(model.graph) > options.external_above) write.external_above = kExternalTensor;
   write.dry_run = options.dry_run;
+  write.typed = scale_names(model.graph);
   if (write.dry_run) NewFile::check(output);
   report.bytes_after = write_model(model, output, write);
 }

@@ -20,6 +20,9 @@ void keep_weights(Graph& graph);
 // The same of a model that was read.
 void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset, QuantReport& report);
 
+// All nodes of ai.onnx at this opset at least, where that can be done; a warning in the report says where it cannot.
+void raise_opset(Model& model, int least, QuantReport& report);
+
 // Drops dead nodes and constants, infers types again, writes the model and fills in the report's bytes_after. Throws
 // Error(invalid_argument) where the output is the model itself.
 void write_quantized(Model& model, const std::filesystem::path& output, const QuantOptions& options, QuantReport& report);

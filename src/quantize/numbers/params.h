@@ -27,6 +27,8 @@ struct Range {
 
 // The smallest scale whose codes span the range and 0. `least`: no range is narrower.
 QuantParams params_of(Range range, QuantType type, bool symmetric, bool reduce_range, std::optional<float> least = {});
+// Of uint8: with 0 as the zero point where the range begins there, else with 128.
+QuantParams restricted_params_of(Range range, std::optional<float> least = {});
 
 // A tensor in few bits. Scales and zero points are scalars, or vectors along `axis`.
 struct QuantizedTensor {
@@ -39,15 +41,18 @@ struct WeightSettings {
   bool symmetric = true, reduce_range = false;
   std::optional<std::int64_t> axis;  // along which each index has a scale of its own
   std::optional<float> least_range;
+  std::vector<Range> ranges;  // instead of the tensor's own: one, or one for each index along `axis`
 };
-// A float tensor (of 32, 16 or 64 bits) into a type's nearest codes; its scales are float32. Throws Error(invalid_argument) for
-// elements that are not finite.
+// A float tensor (of 32, 16 or 64 bits) into a type's nearest codes; its scales have float32, or float16 for a tensor of that.
+// Throws Error(invalid_argument) for elements that are not finite.
 QuantizedTensor quantize_tensor(const Tensor& weights, const WeightSettings& settings);
 // With scales and zero points that are known: one, or one for each index along `axis`.
 QuantizedTensor quantize_tensor(const Tensor& weights, QuantType type, std::optional<std::int64_t> axis,
                                 const std::vector<QuantParams>& params);
 
-Tensor float_scalar(float value);
+// The scale as a float type has it: never 0.
+float scale_in(DataType type, float scale);
+Tensor float_scalar(float value, DataType type = DataType::float32);
 // `value` as a scalar of the type.
 Tensor code_scalar(QuantType type, std::int64_t value);
 

@@ -11,10 +11,10 @@ __all__ = sorted({*_names.LOWER, "get_version_string"})
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("quantize_"):  # of weights, which quantization has
-        from sardonyx import quantization
+    if name.startswith("quantize_matmul_"):
+        from sardonyx.quantization import blocks
 
-        return getattr(quantization, name)
+        return getattr(blocks, name)
     return _find(name)
 
 

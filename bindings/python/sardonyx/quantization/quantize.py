@@ -20,17 +20,19 @@ from .calibrate import (
     tensors_data_of,
 )
 from .quant_utils import MODEL_SIZE_THRESHOLD, QuantFormat, QuantType, get_opset_version
+from .tensor_quant_overrides import check_entry
 
 _native = _sardonyx.quantize()
 _log = logging.getLogger(__name__)
 
 # Options that change nothing here: how often the calibration of another tool runs, and targets of other engines.
 _WITHOUT_EFFECT = {"extra.Sigmoid.nnapi", "CalibMaxIntermediateOutputs", "CalibStridedMinMax"}
-_NOT_IMPLEMENTED = {"ActivationRestrictedAsymmetric", "BlockSize"}
+_NOT_IMPLEMENTED = {"BlockSize"}
 # What the engine adds, by its own name there.
 _OWN = {"MaxLoss": "max_loss", "Accuracy": "measure_accuracy", "PreProcess": "preprocess", "CustomOps": "custom_ops"}
 _KNOWN = {
     "ActivationSymmetric",
+    "ActivationRestrictedAsymmetric",
     "WeightSymmetric",
     "EnableSubgraph",
     "ForceQuantizeNoInputCheck",
@@ -143,30 +145,38 @@ class DynamicQuantConfig(QuantConfig):
         self.extra_options = extra_options or {}
 
 
+def _type(given: QuantType | int) -> QuantType:
+    """Scripts also pass numbers of onnx.TensorProto."""
+    if isinstance(given, QuantType):
+        return given
+    found = next((t for t in QuantType if t.tensor_type == given), None)
+    if found is None:
+        raise ValueError(f"unknown type {given!r}; expected a QuantType: {', '.join(t.name for t in QuantType)}")
+    return found
+
+
 def _override(tensor: str, entries: Any) -> dict[str, Any]:
     """TensorQuantOverrides has a dict for all of a tensor, or one for each channel."""
     if isinstance(entries, Mapping):
         entries = [entries]
     if not entries:
         return {}
-    if any("convert" in e for e in entries):
-        raise NotImplementedError(f"TensorQuantOverrides of '{tensor}': 'convert' (two types for one tensor) is not implemented")
     for entry in entries:
-        if not ("scale" in entry or "zero_point" in entry):
-            continue
-        if not ("scale" in entry and "zero_point" in entry):
-            raise ValueError(f"Must provide both 'scale' and 'zero_point' if one of the overrides is provided, for tensor '{tensor}'")
-        if other := [name for name in ("symmetric", "reduce_range", "rmax", "rmin") if name in entry]:
-            raise ValueError(f"Tensor override option(s) [{', '.join(other)}] are invalid with 'scale' and 'zero_point', for '{tensor}'")
+        check_entry(tensor, entry)
     out: dict[str, Any] = {}
-    for name in ("quant_type", "axis", "symmetric", "reduce_range", "rmin", "rmax"):
+    for name in ("quant_type", "axis", "symmetric", "reduce_range"):
         values = [e[name] for e in entries if e.get(name) is not None]
-        if not values:
-            continue
-        if name in ("rmin", "rmax"):
-            out[name] = (min if name == "rmin" else max)(float(v) for v in values)
-        else:
+        if values:
             out[name] = str(values[0]) if name == "quant_type" else values[0]
+    for name in ("rmin", "rmax"):
+        if any(e.get(name) is not None for e in entries):
+            if not all(e.get(name) is not None for e in entries):
+                raise ValueError(f"TensorQuantOverrides of '{tensor}': {name} is for all channels or none")
+            out[name] = [float(e[name]) for e in entries]
+    if entries[0].get("convert"):
+        second = dict(entries[0]["convert"])
+        nodes = second.pop("recv_nodes", None)
+        out["convert"] = {**_override(tensor, second), "recv_nodes": sorted(nodes or [])}
     if any("scale" in e for e in entries):
         if not all("scale" in e for e in entries):
             raise ValueError(f"TensorQuantOverrides of '{tensor}': scale and zero_point are for all channels or none")
@@ -204,7 +214,7 @@ def options_of(
 ) -> dict[str, Any]:
     """The engine's options. Names that the model lacks are passed over, as ONNX Runtime's tool does."""
     options: dict[str, Any] = {
-        "weight_type": str(weight_type),
+        "weight_type": str(_type(weight_type)),
         "op_types_to_quantize": list(op_types_to_quantize or []),
         "nodes_to_quantize": list(nodes_to_quantize or []),
         "nodes_to_exclude": list(nodes_to_exclude or []),
@@ -286,6 +296,7 @@ def quantize_static(
     is at most this), Accuracy (True: measure the result), PreProcess (False: fold nothing first), CustomOps (libraries of operators).
     Returns a report of what was done.
     """
+    activation_type, weight_type = _type(activation_type), _type(weight_type)
     wants_float8 = QuantType.QFLOAT8E4M3FN in (activation_type, weight_type)
     if wants_float8 and calibrate_method != CalibrationMethod.Distribution:
         raise ValueError("float 8 needs calibrate_method=CalibrationMethod.Distribution")

@@ -1,0 +1,1 @@
+"""Settings for single providers."""

@@ -1,0 +1,3 @@
+"""FusionSpaceToDepth by its name in ONNX Runtime."""
+
+from sardonyx.quantization.fusions import FusionSpaceToDepth  # noqa: F401
