@@ -13,6 +13,7 @@
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/conv_shape.h"
+#include "providers/cpu/denormals.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
 #include "providers/cpu/pool_state.h"
@@ -189,13 +190,12 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   const BlockedConv algorithm = able[c.choose(std::move(names))];
   if (bias != nullptr && (bias->size() != w->shape()[0] || bias->dtype() != DataType::float32))
     return c.refuse("a bias of another size");
-  Packed packed =
-      c.pack({w, bias}, conv_blocked_packed_bytes(algorithm, packing), cache::PackKey("conv-blocked", algorithm, packing),
-             [&](float* to) {
-               const Tensor aligned = bias == nullptr || bias->is_aligned() ? Tensor() : bias->aligned();
-               const Tensor* values = aligned.defined() ? &aligned : bias;
-               conv_blocked_pack(algorithm, packing, w->data(), values != nullptr ? values->values<float>().data() : nullptr, to);
-             });
+  Packed packed = c.pack(
+      {w, bias}, conv_blocked_packed_bytes(algorithm, packing), cache::PackKey("conv-blocked", algorithm, packing),
+      [&](float* to) {
+        const Tensor filters = without_denormals(*w), added = bias == nullptr ? Tensor() : without_denormals(*bias);
+        conv_blocked_pack(algorithm, packing, filters.data(), bias != nullptr ? added.values<float>().data() : nullptr, to);
+      });
   return std::make_unique<BlockedConvKernel>(c.attrs(), w->shape(), algorithm, std::move(packed), *act);
 }
 

@@ -7,6 +7,7 @@
 #include "ops/conv/signatures.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/conv_shape.h"
+#include "providers/cpu/denormals.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
 
@@ -104,7 +105,7 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
   const ConvAlgorithm algorithm = choose(c, packing, w->shape());
   Packed packed = c.pack({w}, conv_packed_bytes(algorithm, packing), cache::PackKey("conv", algorithm, packing),
-                         [&](float* to) { conv_pack_f32(algorithm, packing, w->data(), to); });
+                         [&](float* to) { conv_pack_f32(algorithm, packing, without_denormals(*w).data(), to); });
   return std::make_unique<ConvKernel>(c.attrs(), w->shape(), algorithm, std::move(packed), *act);
 }
 
@@ -169,7 +170,7 @@ std::unique_ptr<Kernel> make_conv_transpose(LowerContext& c) {
   const bool phases = w->rank() < 5 && conv_transpose_has_phases(packing) && !few_pixels(c.shape(kX), packing);
   const TransposeForm& form = phases ? kPhases : kProducts;
   Packed packed = c.pack({w}, form.packed_bytes(packing), cache::PackKey(form.name, packing),
-                         [&](float* to) { form.pack(packing, w->data(), to); });
+                         [&](float* to) { form.pack(packing, without_denormals(*w).data(), to); });
   return std::make_unique<ConvTransposeKernel>(form, c.attrs(), w->shape(), std::move(packed));
 }
 
