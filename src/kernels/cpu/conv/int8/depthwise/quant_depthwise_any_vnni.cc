@@ -1,6 +1,6 @@
 // Depthwise convolutions of other shapes than 3x3 by vpdpbusd. Image rows lie in quads of four, one above the other for each
-// channel, in a ring that goes along with the output row. Which of a quad's rows the first tap meets changes from one output row to
-// the next, so weights are arranged for each of the four places. 5x5 taps take 10 multiply-adds for 16 results.
+// channel, in a ring that goes along with the output row. Which of a quad's rows the first tap meets changes from one output row
+// to the next, so weights are arranged for each of the four places. 5x5 taps take 10 multiply-adds for 16 results.
 
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise_vnni.h"
 
@@ -78,9 +78,9 @@ inline void half_of(const QuadRow& r, const Finish& f, std::int64_t at, int j, _
       const __m512i w0 = _mm512_load_si512(w), w1 = _mm512_load_si512(w + 64);
 #define SDX_ADD(SUM, AT, W) \
   SUM = reinterpret_cast<Ints>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(SUM), _mm512_loadu_si512(AT), W))
-#define SDX_STEP(I)                         \
-  if constexpr (kVectors > I) {             \
-    SDX_ADD(c##I, x + I * 64, w0);          \
+#define SDX_STEP(I)                          \
+  if constexpr (kVectors > I) {              \
+    SDX_ADD(c##I, x + I * 64, w0);           \
     SDX_ADD(e##I, x + r.plane + I * 64, w1); \
   }
       SDX_REPEAT_4(SDX_STEP)
@@ -88,8 +88,8 @@ inline void half_of(const QuadRow& r, const Finish& f, std::int64_t at, int j, _
 #undef SDX_ADD
     }
   }
-#define SDX_WORDS(I)            \
-  if constexpr (kVectors > I) { \
+#define SDX_WORDS(I)                                                                                        \
+  if constexpr (kVectors > I) {                                                                             \
     words[I] = _mm512_adds_epi16(_mm512_packs_epi32(rounded(f, c##I, j), rounded(f, e##I, j + 1)), f.zero); \
   }
   SDX_REPEAT_4(SDX_WORDS)
@@ -125,7 +125,9 @@ void any_rows(const QDepthwise3& d) {
     const std::int64_t x = cuts.begin(part), width = cuts.size(part), columns = (width - 1) * kStride + s.kernel[2];
     auto* const buffer = reinterpret_cast<std::uint8_t*>(d.pairs);
     const Planes<kStride, kGroups> shape(buffer, columns);
-    const auto slot = [&](std::int64_t quad) { return Planes<kStride, kGroups>(buffer + quad % ring * 4 * shape.plane, columns); };
+    const auto slot = [&](std::int64_t quad) {
+      return Planes<kStride, kGroups>(buffer + quad % ring * 4 * shape.plane, columns);
+    };
     r.plane = shape.plane;
     for (std::int64_t t = 0; t < r.taps; ++t) r.offsets[t] = shape.column(t) - shape.at;
     std::int64_t next = 0;  // quad that is not in the ring yet

@@ -1,6 +1,6 @@
 #pragma once
-// Quads of bytes of depthwise convolutions for vpdpbusd: four image rows, one above the other for each channel, and what becomes of
-// their sums. Include between HWY_PUSH_ATTRIBUTES(SDX_AVX512_VNNI) and its end, after <immintrin.h>; internal to this folder.
+// Quads of bytes of depthwise convolutions for vpdpbusd: four image rows, one above the other for each channel, and what becomes
+// of their sums. Include between HWY_PUSH_ATTRIBUTES(SDX_AVX512_VNNI) and its end, after <immintrin.h>; internal to this folder.
 
 #include <algorithm>
 
