@@ -31,7 +31,7 @@ import data
 ort.set_default_logger_severity(4)
 logging.disable(logging.WARNING)
 warnings.simplefilter("ignore")
-SETS = ("scalar", "sse4", "avx2", "avx512 without VNNI", "avx512")
+SETS = ("scalar", "sse4", "avx2 without VNNI", "avx2", "avx512 without VNNI", "avx512")
 
 
 class Reader(theirs.CalibrationDataReader):

@@ -109,24 +109,49 @@ void map_byte_rows(const std::uint8_t* table, const void* x, void* y, std::int64
   });
 }
 
-void max_pool_bytes(const ConvShape& s, const void* x, bool is_signed, void* y) {
+namespace {
+
+// Outputs [first, stop) of a line whose taps all lie inside the image: those of one another lie equally far apart.
+struct Inner {
+  std::int64_t first, stop;
+};
+Inner inner_outputs(const ConvShape& s, int axis) {
+  const std::int64_t reach = (s.kernel[axis] - 1) * s.dilation[axis], last = s.in[axis] - 1 - reach + s.pad[axis];
+  const std::int64_t first = std::clamp<std::int64_t>((s.pad[axis] + s.stride[axis] - 1) / s.stride[axis], 0, s.out[axis]);
+  return {first, last < 0 ? first : std::clamp<std::int64_t>(last / s.stride[axis] + 1, first, s.out[axis])};
+}
+
+// Outputs [begin, end) of all images.
+void max_pool_outputs(const ConvShape& s, const std::uint8_t* x, bool is_signed, std::uint8_t* y, std::int64_t begin,
+                      std::int64_t end) {
   const QuantBytesKernels& k = quant_bytes_kernels();
-  const std::int64_t channels = s.in_channels;
-  const std::int64_t plane = volume(s.out);
-  const std::int64_t work = std::max<std::int64_t>(1, channels * volume(s.kernel));
-  parallel_for(s.batch * plane, std::max<std::int64_t>(1, 262144 / work), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const auto* image = static_cast<const std::uint8_t*>(x) + i / plane * volume(s.in) * channels;
-      auto* out = static_cast<std::uint8_t*>(y) + i * channels;
-      over_taps(s, image, i % plane, [&](const std::uint8_t** taps, std::int64_t count, bool first) {
-        if (count == 0) {
-          std::memset(out, is_signed ? 0x80 : 0, static_cast<std::size_t>(channels));
-          return;
-        }
-        if (!first) taps[count++] = out;
-        k.largest(taps, count, is_signed, channels, out);
-      });
-    }
+  const std::int64_t channels = s.in_channels, plane = volume(s.out);
+  const Inner inner[3] = {inner_outputs(s, 0), inner_outputs(s, 1), inner_outputs(s, 2)};
+  const auto inside = [&](int axis, std::int64_t at) { return at >= inner[axis].first && at < inner[axis].stop; };
+  for (std::int64_t i = begin; i < end;) {
+    const auto* image = x + i / plane * volume(s.in) * channels;
+    const std::int64_t column = i % s.out[2], line = i / s.out[2];
+    const bool whole = inside(2, column) && inside(1, line % s.out[1]) && inside(0, line / s.out[1] % s.out[0]);
+    const std::int64_t width = whole && volume(s.kernel) <= kTaps ? std::min(inner[2].stop - column, end - i) : 1;
+    auto* out = y + i * channels;
+    over_taps(s, image, i % plane, [&](const std::uint8_t** taps, std::int64_t count, bool first) {
+      if (count == 0) {
+        std::memset(out, is_signed ? 0x80 : 0, static_cast<std::size_t>(channels));
+        return;
+      }
+      if (!first) taps[count++] = out;
+      k.largest(taps, count, is_signed, s.stride[2] * channels, width, channels, out);
+    });
+    i += width;
+  }
+}
+
+}  // namespace
+
+void max_pool_bytes(const ConvShape& s, const void* x, bool is_signed, void* y) {
+  const std::int64_t work = std::max<std::int64_t>(1, s.in_channels * volume(s.kernel));
+  parallel_for(s.batch * volume(s.out), std::max<std::int64_t>(1, 262144 / work), [&](std::int64_t begin, std::int64_t end) {
+    max_pool_outputs(s, static_cast<const std::uint8_t*>(x), is_signed, static_cast<std::uint8_t*>(y), begin, end);
   });
 }
 

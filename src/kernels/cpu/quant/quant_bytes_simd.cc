@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/system/cpu_features.h"
+#include "kernels/cpu/quant/quant_bytes_vbmi.h"
 #include "kernels/cpu/simd/target_width.h"
 #include "kernels/cpu/simd/targets.h"
 
@@ -33,19 +35,31 @@ HWY_INLINE VF add_vector(const QAdd& q, const T* a, const T* b) {
   return hn::Add(hn::Mul(hn::ConvertTo(df, va), hn::Set(df, q.a_scale)), hn::Mul(hn::ConvertTo(df, vb), hn::Set(df, q.b_scale)));
 }
 
+// The same of products. Differences and their products are whole numbers that floats hold.
+template <class T>
+HWY_INLINE VF mul_vector(const QMul& q, const T* a, const T* b) {
+  const DI d;
+  const DF df;
+  const BytesOf<T> d8;
+  const VI va = hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, a)), hn::Set(d, q.a_zero));
+  const VI vb = hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, b)), hn::Set(d, q.b_zero));
+  return hn::Mul(hn::Mul(hn::ConvertTo(df, va), hn::ConvertTo(df, vb)), hn::Set(df, q.scale));
+}
+
 #if HWY_TARGET == HWY_AVX2
 
-// kPlain: sums fit int32, so that packing saturates all there is to clamp.
-template <bool kPlain, class T>
-std::int64_t add_blocks(const QAdd& q, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
-  const __m256i zero = _mm256_set1_epi16(static_cast<std::int16_t>(q.y_zero));
+// Bytes from what `values` (of addresses in a and b) gives, 32 at a time. kPlain: it fits int32, so that packing saturates all
+// there is to clamp.
+template <bool kPlain, class T, class F>
+std::int64_t blocks_of(const F& values, std::int32_t y_zero, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
+  const __m256i zero = _mm256_set1_epi16(static_cast<std::int16_t>(y_zero));
   // Packing works in halves of 128 bits: groups of four come as 0 2 4 6 1 3 5 7.
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   std::int64_t i = 0;
   const auto rounded = [&](std::int64_t at) HWY_ATTR {
-    VF sum = add_vector(q, a + i + at, b + i + at);
-    if constexpr (!kPlain) sum = hn::Min(hn::Max(sum, low), high);
-    return _mm256_cvtps_epi32(sum.raw);
+    VF v = values(a + i + at, b + i + at);
+    if constexpr (!kPlain) v = hn::Min(hn::Max(v, low), high);
+    return _mm256_cvtps_epi32(v.raw);
   };
   for (; i + 32 <= n; i += 32) {
     const __m256i q01 = _mm256_adds_epi16(_mm256_packs_epi32(rounded(0), rounded(8)), zero);
@@ -56,39 +70,72 @@ std::int64_t add_blocks(const QAdd& q, const T* a, const T* b, T* y, std::int64_
   return i;
 }
 
-#elif SDX_512_BITS
-
-// The same, 64 at a time. Unpacking and packing work in the same parts of 128 bits, so that nothing needs to be put in order.
-// Bytes below 2^23 as a float's low bits are 2^23 and the byte, exactly: one subtraction takes this and the zero point away.
 template <bool kPlain, class T>
 std::int64_t add_blocks(const QAdd& q, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
+  const auto values = [&](const T* pa, const T* pb) HWY_ATTR { return add_vector(q, pa, pb); };
+  return blocks_of<kPlain>(values, q.y_zero, a, b, y, n, low, high);
+}
+
+template <bool kPlain, class T>
+std::int64_t mul_blocks(const QMul& q, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
+  const auto values = [&](const T* pa, const T* pb) HWY_ATTR { return mul_vector(q, pa, pb); };
+  return blocks_of<kPlain>(values, q.y_zero, a, b, y, n, low, high);
+}
+
+#elif SDX_512_BITS
+
+// Bytes below 2^23 as a float's low bits are 2^23 and the byte, exactly: one subtraction takes this and the zero point away.
+template <class T>
+__m512 base_of(std::int32_t zero) {
+  return _mm512_set1_ps(8388608.0F + (std::is_signed_v<T> ? 128.0F : 0.0F) + static_cast<float>(zero));
+}
+
+// Bytes from what `values` gives of such floats, 64 at a time. Unpacking and packing work in the same parts of 128 bits, so that
+// nothing needs to be put in order. kPlain: values fit int32, so that packing saturates all there is to clamp.
+template <bool kPlain, class T, class F>
+std::int64_t blocks_of(const F& values, std::int32_t y_zero, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
   constexpr bool kSigned = std::is_signed_v<T>;
   const __m512i flip = _mm512_set1_epi8(static_cast<char>(kSigned ? 0x80 : 0)), none = _mm512_setzero_si512();
-  const __m512i exponent = _mm512_set1_epi16(0x4B00), zero = _mm512_set1_epi16(static_cast<std::int16_t>(q.y_zero));
-  const float base = 8388608.0F + (kSigned ? 128.0F : 0.0F);
-  const __m512 a_base = _mm512_set1_ps(base + static_cast<float>(q.a_zero)), a_scale = _mm512_set1_ps(q.a_scale);
-  const __m512 b_base = _mm512_set1_ps(base + static_cast<float>(q.b_zero)), b_scale = _mm512_set1_ps(q.b_scale);
+  const __m512i exponent = _mm512_set1_epi16(0x4B00), zero = _mm512_set1_epi16(static_cast<std::int16_t>(y_zero));
   const auto floats = [&](__m512i words, bool upper) HWY_ATTR {
     return _mm512_castsi512_ps(upper ? _mm512_unpackhi_epi16(words, exponent) : _mm512_unpacklo_epi16(words, exponent));
   };
   // Words of both, of which each 128 bits are half of what they were as bytes.
-  const auto sums = [&](__m512i wa, __m512i wb) HWY_ATTR {
+  const auto results = [&](__m512i wa, __m512i wb) HWY_ATTR {
     const auto rounded = [&](bool upper) HWY_ATTR {
-      const __m512 va = _mm512_mul_ps(_mm512_sub_ps(floats(wa, upper), a_base), a_scale);
-      __m512 sum = _mm512_add_ps(va, _mm512_mul_ps(_mm512_sub_ps(floats(wb, upper), b_base), b_scale));
-      if constexpr (!kPlain) sum = _mm512_min_ps(_mm512_max_ps(sum, low.raw), high.raw);
-      return _mm512_cvtps_epi32(sum);
+      __m512 v = values(floats(wa, upper), floats(wb, upper));
+      if constexpr (!kPlain) v = _mm512_min_ps(_mm512_max_ps(v, low.raw), high.raw);
+      return _mm512_cvtps_epi32(v);
     };
     return _mm512_adds_epi16(_mm512_packs_epi32(rounded(false), rounded(true)), zero);
   };
   std::int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
     const __m512i va = _mm512_xor_si512(_mm512_loadu_si512(a + i), flip), vb = _mm512_xor_si512(_mm512_loadu_si512(b + i), flip);
-    const __m512i lower = sums(_mm512_unpacklo_epi8(va, none), _mm512_unpacklo_epi8(vb, none));
-    const __m512i upper = sums(_mm512_unpackhi_epi8(va, none), _mm512_unpackhi_epi8(vb, none));
+    const __m512i lower = results(_mm512_unpacklo_epi8(va, none), _mm512_unpacklo_epi8(vb, none));
+    const __m512i upper = results(_mm512_unpackhi_epi8(va, none), _mm512_unpackhi_epi8(vb, none));
     _mm512_storeu_si512(y + i, kSigned ? _mm512_packs_epi16(lower, upper) : _mm512_packus_epi16(lower, upper));
   }
   return i;
+}
+
+template <bool kPlain, class T>
+std::int64_t add_blocks(const QAdd& q, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
+  const __m512 a_base = base_of<T>(q.a_zero), a_scale = _mm512_set1_ps(q.a_scale);
+  const __m512 b_base = base_of<T>(q.b_zero), b_scale = _mm512_set1_ps(q.b_scale);
+  const auto values = [&](__m512 va, __m512 vb) HWY_ATTR {
+    return _mm512_add_ps(_mm512_mul_ps(_mm512_sub_ps(va, a_base), a_scale), _mm512_mul_ps(_mm512_sub_ps(vb, b_base), b_scale));
+  };
+  return blocks_of<kPlain>(values, q.y_zero, a, b, y, n, low, high);
+}
+
+template <bool kPlain, class T>
+std::int64_t mul_blocks(const QMul& q, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
+  const __m512 a_base = base_of<T>(q.a_zero), b_base = base_of<T>(q.b_zero), scale = _mm512_set1_ps(q.scale);
+  const auto values = [&](__m512 va, __m512 vb) HWY_ATTR {
+    return _mm512_mul_ps(_mm512_mul_ps(_mm512_sub_ps(va, a_base), _mm512_sub_ps(vb, b_base)), scale);
+  };
+  return blocks_of<kPlain>(values, q.y_zero, a, b, y, n, low, high);
 }
 
 #endif
@@ -128,27 +175,25 @@ void add(const QAdd& q, const std::uint8_t* a, const std::uint8_t* b, std::uint8
                       reinterpret_cast<std::int8_t*>(y), n);
 }
 
-// Differences and their products are whole numbers that floats hold.
 template <class T>
 void mul_of(const QMul& q, const T* a, const T* b, T* y, std::int64_t n) {
   const std::int32_t lowest = std::is_signed_v<T> ? -128 : 0;
   const auto low = static_cast<float>(lowest - q.y_zero), high = static_cast<float>(lowest + 255 - q.y_zero);
+  [[maybe_unused]] const DF df;
+  [[maybe_unused]] const VF vlow = hn::Set(df, low), vhigh = hn::Set(df, high);
   std::int64_t i = 0;
+#if HWY_TARGET == HWY_AVX2 || SDX_512_BITS
+  const bool plain = std::fabs(q.scale) < 1e4F;
+  i = plain ? mul_blocks<true>(q, a, b, y, n, vlow, vhigh) : mul_blocks<false>(q, a, b, y, n, vlow, vhigh);
+#endif
 #if HWY_TARGET != HWY_SCALAR
   const std::int64_t lanes = lanes_f32();
   const DI d;
-  const DF df;
-  const BytesOf<T> d8;
-  const VF vlow = hn::Set(df, low), vhigh = hn::Set(df, high), scale = hn::Set(df, q.scale);
-  const VI a_zero = hn::Set(d, q.a_zero), b_zero = hn::Set(d, q.b_zero), y_zero = hn::Set(d, q.y_zero);
-  const hn::Rebind<std::uint8_t, DI> du8;
+  const hn::Rebind<std::uint8_t, DI> d8;
   const hn::RebindToUnsigned<DI> du;
   for (; i + lanes <= n; i += lanes) {
-    const VF va = hn::ConvertTo(df, hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, a + i)), a_zero));
-    const VF vb = hn::ConvertTo(df, hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, b + i)), b_zero));
-    const VF v = hn::Min(hn::Max(hn::Mul(hn::Mul(va, vb), scale), vlow), vhigh);
-    hn::StoreU(hn::TruncateTo(du8, hn::BitCast(du, hn::Add(hn::NearestInt(v), y_zero))), du8,
-               reinterpret_cast<std::uint8_t*>(y) + i);
+    const VI v = hn::Add(hn::NearestInt(hn::Min(hn::Max(mul_vector(q, a + i, b + i), vlow), vhigh)), hn::Set(d, q.y_zero));
+    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, v)), d8, reinterpret_cast<std::uint8_t*>(y) + i);
   }
 #endif
   for (; i < n; ++i) {
@@ -164,16 +209,21 @@ void mul(const QMul& q, const std::uint8_t* a, const std::uint8_t* b, std::uint8
                       reinterpret_cast<std::int8_t*>(y), n);
 }
 
+// Outputs `step` bytes of input apart: the same taps of each.
 template <class T>
-void largest_of(const std::uint8_t* const* taps, std::int64_t count, std::int64_t n, T* y) {
+void largest_row_of(const std::uint8_t* const* taps, std::int64_t count, std::int64_t step, std::int64_t width, std::int64_t n,
+                    T* y) {
   std::int64_t c = 0;
 #if HWY_TARGET != HWY_SCALAR
   const auto vectors = [&](auto d) HWY_ATTR {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     for (; c + lanes <= n; c += lanes) {
-      auto best = hn::LoadU(d, reinterpret_cast<const T*>(taps[0]) + c);
-      for (std::int64_t t = 1; t < count; ++t) best = hn::Max(best, hn::LoadU(d, reinterpret_cast<const T*>(taps[t]) + c));
-      hn::StoreU(best, d, y + c);
+      for (std::int64_t i = 0; i < width; ++i) {
+        const std::int64_t at = i * step + c;
+        auto best = hn::LoadU(d, reinterpret_cast<const T*>(taps[0]) + at);
+        for (std::int64_t t = 1; t < count; ++t) best = hn::Max(best, hn::LoadU(d, reinterpret_cast<const T*>(taps[t]) + at));
+        hn::StoreU(best, d, y + i * n + c);
+      }
     }
   };
   vectors(hn::ScalableTag<T>());
@@ -181,14 +231,18 @@ void largest_of(const std::uint8_t* const* taps, std::int64_t count, std::int64_
   vectors(hn::FixedTag<T, 8>());
 #endif
   for (; c < n; ++c) {
-    T best = reinterpret_cast<const T*>(taps[0])[c];
-    for (std::int64_t t = 1; t < count; ++t) best = std::max(best, reinterpret_cast<const T*>(taps[t])[c]);
-    y[c] = best;
+    for (std::int64_t i = 0; i < width; ++i) {
+      T best = reinterpret_cast<const T*>(taps[0])[i * step + c];
+      for (std::int64_t t = 1; t < count; ++t) best = std::max(best, reinterpret_cast<const T*>(taps[t])[i * step + c]);
+      y[i * n + c] = best;
+    }
   }
 }
 
-void largest(const std::uint8_t* const* taps, std::int64_t count, bool is_signed, std::int64_t n, std::uint8_t* y) {
-  is_signed ? largest_of(taps, count, n, reinterpret_cast<std::int8_t*>(y)) : largest_of(taps, count, n, y);
+void largest_row(const std::uint8_t* const* taps, std::int64_t count, bool is_signed, std::int64_t step, std::int64_t width,
+                 std::int64_t n, std::uint8_t* y) {
+  is_signed ? largest_row_of(taps, count, step, width, n, reinterpret_cast<std::int8_t*>(y))
+            : largest_row_of(taps, count, step, width, n, y);
 }
 
 template <class T>
@@ -228,6 +282,11 @@ HWY_INLINE V look_up_low_bits(V values, V indices) {
 // half are looked up in turn, 16 subtracted each time: a byte meets all rows up to its own, and those hold differences (exclusive
 // or) to the row before. 50 instructions for a vector; a byte at a time takes four times as long.
 void map(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n) {
+#if SDX_512_BITS
+  // Of VNNI's successors: whoever goes without the one gets neither.
+  static const ByteMap vbmi = use_vnni(Isa::avx512) ? byte_map_vbmi() : nullptr;
+  if (vbmi != nullptr) return vbmi(table, x, y, n);
+#endif
   std::int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<std::uint8_t> d;
@@ -273,7 +332,7 @@ void map(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std:
 }  // namespace
 
 const QuantBytesKernels& quant_bytes_table() {
-  static const QuantBytesKernels table{add, mul, map, largest, sum};
+  static const QuantBytesKernels table{add, mul, map, largest_row, sum};
   return table;
 }
 

@@ -311,7 +311,7 @@ void quad_block(const QNhwcKernels&, const Product& g, std::int64_t m0, std::int
 }
 
 void multiply(const QNhwcKernels& kernels, Product g) {
-  g.crossed = kernels.crossed != nullptr && pairs_of(g.k) >= kLeastCrossed;
+  g.crossed = !g.quads && kernels.crossed != nullptr && pairs_of(g.k) >= kLeastCrossed;
   g.mr = g.crossed ? kernels.crossed_mr : kernels.mr;
   const bool by_tiles = g.quads && qquad_by_tiles(g.k);
   if (by_tiles) g.mr = 2 * kTileRows;

@@ -44,7 +44,7 @@ struct QNhwcKernels {
   // Sums [m][nr] of columns [column, column + n) to c, ldc elements apart.
   void (*finish)(const QEpilogue& e, const std::int32_t* sums, std::int64_t m, std::int64_t n, std::int64_t column, void* c,
                  std::int64_t ldc);
-  // qnhwc_vnni_quads() if the machine has it, else null.
+  // qnhwc_vnni_quads() or qnhwc_avx_vnni_quads() if the machine has the instructions, else null.
   void (*quads)(const QRows& t);
 };
 

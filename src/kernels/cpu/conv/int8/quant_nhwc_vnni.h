@@ -1,5 +1,5 @@
 #pragma once
-// QNhwcKernels' products with AVX512-VNNI; internal to this folder.
+// QNhwcKernels' products with AVX512-VNNI and AVX-VNNI; internal to this folder.
 
 #include <cstdint>
 
@@ -13,5 +13,7 @@ QRowsProduct qnhwc_vnni_product(std::int64_t m);
 // The same for unsigned bytes times signed ones: rows [m][quads][4], `stride` in units of two bytes, panel [quads][nr][4];
 // t.pairs is the number of quads.
 QRowsProduct qnhwc_vnni_quads(std::int64_t m);
+// The same on 256 bits by AVX-VNNI, m in [1, 6].
+QRowsProduct qnhwc_avx_vnni_quads(std::int64_t m);
 
 }  // namespace sdx::cpu

@@ -33,11 +33,16 @@ struct Rows {
   const std::uint8_t* ends = nullptr;  // of tiles: what is left of rows that lie ready
 };
 
+// Those of the instruction set whose panels qnhwc_kernels() has.
+const QQuadKernels& quad_kernels() {
+  return qnhwc_kernels().nr == kQuadColumns ? *qquad_avx512_kernels() : *qquad_avx2_kernels();
+}
+
 // Rows may be read where they lie: whole quads of unsigned bytes.
 bool lies_ready(const QSource& q) { return q.shape == nullptr && !q.is_signed && q.k % 4 == 0 && q.lda % 4 == 0; }
 
 void gather(const QSource& q, const Rows& r, std::uint8_t* to) {
-  if (q.shape != nullptr) return qquad_kernels()->gather({q, r.stride}, r.first, r.count, to);
+  if (q.shape != nullptr) return quad_kernels().gather({q, r.stride}, r.first, r.count, to);
   QOctetRows o;
   o.rows = to;
   o.stride = r.stride;
@@ -66,22 +71,23 @@ QQuadFinish finish_of(const QEpilogue& e, std::int64_t column, std::int64_t n) {
 
 // Panel p's results of these rows as bytes.
 void to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last) {
-  const std::int64_t column = p * kQuadColumns;
+  const QQuadKernels& kernels = quad_kernels();
+  const std::int64_t column = p * kernels.columns;
   QQuadPanel q;
   q.a = r.a;
   q.stride = r.stride;
   q.m = r.count;
   q.quads = pairs_of(g.source.k) / 2;
-  const std::int64_t bytes = q.quads * 4 * kQuadColumns;
+  const std::int64_t bytes = q.quads * 4 * kernels.columns;
   q.b = g.panels + p * bytes;
-  q.columns = std::min(kQuadColumns, g.n - column);
+  q.columns = std::min(kernels.columns, g.n - column);
   const QQuadFinish f = finish_of(g.epilogue, column, q.columns);
   q.finish = &f;
   q.y = static_cast<std::uint8_t*>(g.c) + r.first * g.ldc + column;
   q.ldc = g.ldc;
   q.ahead = reinterpret_cast<const char*>(q.b + bytes);
   q.ahead_bytes = last ? 0 : bytes;
-  qquad_kernels()->panel(q);
+  kernels.panel(q);
 }
 
 // The same as int32 or float, by way of `sums`.

@@ -14,6 +14,7 @@
 
 HWY_PUSH_ATTRIBUTES(SDX_AVX512_VNNI)
 #include "kernels/cpu/conv/int8/quant_quads_bytes-inl.h"
+#include "kernels/cpu/conv/int8/quant_quads_gather-inl.h"
 
 namespace sdx::cpu {
 namespace {
@@ -105,136 +106,69 @@ void panel(const QQuadPanel& g) {
   }
 }
 
-// n bytes; up to 63 behind them are written too.
-inline std::uint8_t* copy(std::uint8_t* to, const std::uint8_t* from, std::int64_t n, __m512i flip) {
-  std::int64_t i = 0;
-  for (; i + 64 <= n; i += 64) _mm512_storeu_si512(to + i, _mm512_xor_si512(_mm512_loadu_si512(from + i), flip));
-  if (n - i > 32) {
-    const auto mask = ~std::uint64_t{0} >> (64 - (n - i));
-    _mm512_storeu_si512(to + i, _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, from + i), flip));
-  } else if (n > i) {
-    const auto mask = static_cast<__mmask32>(~std::uint32_t{0} >> (32 - (n - i)));
-    const __m256i v = _mm256_xor_si256(_mm256_maskz_loadu_epi8(mask, from + i), _mm512_castsi512_si256(flip));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), v);
+// Up to 63 bytes behind what is copied or filled are written too.
+struct Copy512 {
+  __m512i flip, zero;
+  explicit Copy512(const QSource& q)
+      : flip(_mm512_set1_epi8(static_cast<char>(q.is_signed ? 0x80 : 0))),
+        zero(_mm512_xor_si512(_mm512_set1_epi8(static_cast<char>(q.zero)), flip)) {}
+
+  std::uint8_t* run(std::uint8_t* to, const std::uint8_t* from, std::int64_t n) const {
+    std::int64_t i = 0;
+    for (; i + 64 <= n; i += 64) _mm512_storeu_si512(to + i, _mm512_xor_si512(_mm512_loadu_si512(from + i), flip));
+    if (n - i > 32) {
+      const auto mask = ~std::uint64_t{0} >> (64 - (n - i));
+      _mm512_storeu_si512(to + i, _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, from + i), flip));
+    } else if (n > i) {
+      const auto mask = static_cast<__mmask32>(~std::uint32_t{0} >> (32 - (n - i)));
+      const __m256i v = _mm256_xor_si256(_mm256_maskz_loadu_epi8(mask, from + i), _mm512_castsi512_si256(flip));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), v);
+    }
+    return to + n;
   }
-  return to + n;
-}
 
-inline std::uint8_t* fill(std::uint8_t* to, std::int64_t n, __m512i value) {
-  for (std::int64_t i = 0; i < n; i += 64) _mm512_storeu_si512(to + i, value);
-  return to + n;
-}
+  std::uint8_t* padding(std::uint8_t* to, std::int64_t n) const {
+    for (std::int64_t i = 0; i < n; i += 64) _mm512_storeu_si512(to + i, zero);
+    return to + n;
+  }
 
-// Runs of neighbouring taps: as they lie in the image where nothing spaces them, else one by one.
-struct Runs {
-  std::int64_t taps, count, bytes;
-  explicit Runs(const ConvShape& s)
-      : taps(s.dilation[2] == 1 ? s.kernel[2] : 1), count(s.kernel[2] / taps), bytes(taps * s.in_channels) {}
+  void windows(const std::uint8_t* x, std::int64_t step, const std::int64_t* offsets, std::int64_t runs, std::int64_t bytes,
+               std::int64_t count, std::uint8_t* to, std::int64_t row_bytes) const {
+    if (bytes <= 32) {
+      const auto mask = static_cast<__mmask32>(~std::uint32_t{0} >> (32 - bytes));
+      for (std::int64_t i = 0; i < count; ++i, x += step, to += row_bytes) {
+        for (std::int64_t r = 0; r < runs; ++r) {
+          const __m256i v = _mm256_maskz_loadu_epi8(mask, x + offsets[r]);
+          _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + r * bytes), _mm256_xor_si256(v, _mm512_castsi512_si256(flip)));
+        }
+      }
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i, x += step, to += row_bytes) {
+      std::uint8_t* at = to;
+      for (std::int64_t r = 0; r < runs; ++r) at = run(at, x + offsets[r], bytes);
+    }
+  }
 };
 
-// One row. Order matters: what a copy writes too much belongs to what follows.
-void gather_row(const QSource& q, const Runs& runs, const std::int64_t (&origin)[3], std::int64_t batch, std::uint8_t* to,
-                __m512i flip) {
-  const ConvShape& s = *q.shape;
-  const std::int64_t channels = s.in_channels;
-  const __m512i zero = _mm512_xor_si512(_mm512_set1_epi8(static_cast<char>(q.zero)), flip);
-  for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
-    const std::int64_t z = origin[0] + kz * s.dilation[0];
-    for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
-      const std::int64_t y = origin[1] + ky * s.dilation[1];
-      const bool inside = z >= 0 && z < s.in[0] && y >= 0 && y < s.in[1];
-      const std::uint8_t* line = q.x + ((batch * s.in[0] + z) * s.in[1] + y) * s.in[2] * channels;
-      for (std::int64_t i = 0; i < runs.count; ++i) {
-        const std::int64_t x = origin[2] + i * s.dilation[2];
-        const std::int64_t begin = inside ? std::clamp<std::int64_t>(-x, 0, runs.taps) : runs.taps;
-        const std::int64_t stop = std::clamp<std::int64_t>(s.in[2] - x, begin, runs.taps);
-        to = fill(to, begin * channels, zero);
-        if (stop > begin) to = copy(to, line + (x + begin) * channels, (stop - begin) * channels, flip);
-        to = fill(to, (runs.taps - stop) * channels, zero);
-      }
-    }
-  }
-}
-
-constexpr std::int64_t kMostRuns = 64;
-
-// Outputs whose windows lie inside of the image: runs at `offsets` from `x` on.
-void gather_inner(const std::uint8_t* x, std::int64_t step, const std::int64_t* offsets, std::int64_t runs, std::int64_t bytes,
-                  std::int64_t count, std::uint8_t* to, std::int64_t row_bytes, __m512i flip) {
-  if (bytes <= 32) {
-    const auto mask = static_cast<__mmask32>(~std::uint32_t{0} >> (32 - bytes));
-    for (std::int64_t i = 0; i < count; ++i, x += step, to += row_bytes) {
-      for (std::int64_t r = 0; r < runs; ++r) {
-        const __m256i v = _mm256_maskz_loadu_epi8(mask, x + offsets[r]);
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + r * bytes), _mm256_xor_si256(v, _mm512_castsi512_si256(flip)));
-      }
-    }
-    return;
-  }
-  for (std::int64_t i = 0; i < count; ++i, x += step, to += row_bytes) {
-    std::uint8_t* at = to;
-    for (std::int64_t r = 0; r < runs; ++r) at = copy(at, x + offsets[r], bytes, flip);
-  }
-}
-
 void gather(const QQuadWindow& w, std::int64_t first, std::int64_t count, std::uint8_t* rows) {
-  const QSource& q = w.source;
-  const ConvShape& s = *q.shape;
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(q.is_signed ? 0x80 : 0));
-  const Runs runs(s);
-  const std::int64_t all = runs.count * s.kernel[0] * s.kernel[1], channels = s.in_channels;
-  std::int64_t offsets[kMostRuns];
-  for (std::int64_t i = 0; i < all && all <= kMostRuns; ++i) {
-    const std::int64_t line = i / runs.count, z = line / s.kernel[1] * s.dilation[0], y = line % s.kernel[1] * s.dilation[1];
-    offsets[i] = (((z * s.in[1]) + y) * s.in[2] + i % runs.count * s.dilation[2]) * channels;
-  }
-  // Outputs [from, to) of each line whose windows neither begin before the image's lines nor end behind them.
-  const std::int64_t reach = (s.kernel[2] - 1) * s.dilation[2] + 1, room = s.in[2] + s.pad[2] - reach;
-  const std::int64_t from = std::min(s.out[2], std::max<std::int64_t>(0, s.pad[2] + s.stride[2] - 1) / s.stride[2]);
-  const std::int64_t to = room < 0 ? from : std::clamp(room / s.stride[2] + 1, from, s.out[2]);
-  std::int64_t x = first % s.out[2], line = first / s.out[2];
-  while (count > 0) {
-    const std::int64_t z = line / s.out[1] % s.out[0], batch = line / (s.out[1] * s.out[0]);
-    std::int64_t origin[3] = {z * s.stride[0] - s.pad[0], line % s.out[1] * s.stride[1] - s.pad[1], 0};
-    const bool whole = all <= kMostRuns && origin[0] >= 0 && origin[0] + (s.kernel[0] - 1) * s.dilation[0] < s.in[0] &&
-                       origin[1] >= 0 && origin[1] + (s.kernel[1] - 1) * s.dilation[1] < s.in[1];
-    const std::int64_t stop = std::min(s.out[2], x + count);
-    const std::int64_t inner = whole ? std::clamp(from, x, stop) : stop, behind = whole ? std::clamp(to, inner, stop) : stop;
-    const auto edges = [&](std::int64_t end) {
-      for (; x < end; ++x, --count, rows += w.row_bytes) {
-        origin[2] = x * s.stride[2] - s.pad[2];
-        gather_row(q, runs, origin, batch, rows, flip);
-      }
-    };
-    edges(inner);
-    if (behind > inner) {
-      const std::int64_t pixel = ((batch * s.in[0] + origin[0]) * s.in[1] + origin[1]) * s.in[2] + x * s.stride[2] - s.pad[2];
-      gather_inner(q.x + pixel * channels, s.stride[2] * channels, offsets, all, runs.bytes, behind - inner, rows, w.row_bytes,
-                   flip);
-      rows += (behind - inner) * w.row_bytes;
-      count -= behind - inner;
-      x = behind;
-    }
-    edges(stop);
-    x = 0;
-    ++line;
-  }
+  gather_by(Copy512(w.source), w, first, count, rows);
 }
 
-constexpr QQuadKernels kKernels = {panel, gather};
+constexpr QQuadKernels kKernels = {kQuadColumns, panel, gather};
 
 }  // namespace
 }  // namespace sdx::cpu
 HWY_POP_ATTRIBUTES
 
 namespace sdx::cpu {
-const QQuadKernels* qquad_kernels() { return &kKernels; }
+const QQuadKernels* qquad_avx512_kernels() { return &kKernels; }
 }  // namespace sdx::cpu
 
 #else
 
 namespace sdx::cpu {
-const QQuadKernels* qquad_kernels() { return nullptr; }
+const QQuadKernels* qquad_avx512_kernels() { return nullptr; }
 }  // namespace sdx::cpu
 
 #endif

@@ -12,7 +12,7 @@
 
 namespace sdx::cpu {
 
-constexpr std::int64_t kQuadRows = 12, kQuadColumns = 32;
+constexpr std::int64_t kQuadRows = 12, kQuadColumns = 32;  // with AVX-512; AVX2 has tiles of 6 rows and 16 columns
 
 // What 32 columns need to become bytes; for columns that do not exist, anything finite.
 struct QQuadFinish {
@@ -29,7 +29,7 @@ struct QQuadPanel {
   std::int64_t stride = 0;
   std::int64_t m = 0;
   std::int64_t quads = 0;
-  const std::int8_t* b = nullptr;  // [quads][32][4]
+  const std::int8_t* b = nullptr;  // [quads][columns of a panel][4]
   const QQuadFinish* finish = nullptr;
   std::uint8_t* y = nullptr;  // [m][columns], ldc apart
   std::int64_t ldc = 0;
@@ -46,6 +46,7 @@ struct QQuadWindow {
 };
 
 struct QQuadKernels {
+  std::int64_t columns;  // of a panel
   void (*panel)(const QQuadPanel& p);
   // Rows [first, first + count) to `rows`, made unsigned; padding as the zero point. Overwrites up to 63 bytes after the last
   // row, and any between rows.
@@ -53,7 +54,8 @@ struct QQuadKernels {
 };
 constexpr std::int64_t kQuadSlack = 64;
 
-// Null if not compiled; does not check whether the machine has the instructions.
-const QQuadKernels* qquad_kernels();
+// With AVX512-VNNI, and with AVX-VNNI on 256 bits. Null if not compiled; they do not check whether the machine has the instructions.
+const QQuadKernels* qquad_avx512_kernels();
+const QQuadKernels* qquad_avx2_kernels();
 
 }  // namespace sdx::cpu

@@ -8,6 +8,7 @@
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise_any_simd.h"
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise_vnni.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+#include "kernels/cpu/conv/int8/quant_quads_vnni.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
@@ -89,7 +90,8 @@ void few_channels(ConvShape s, const QDepthwiseImage& x, const std::int16_t* wei
 
 bool qdepthwise_plane_has_quads(const ConvShape& s) {
   const bool any = s.kernel[1] > 1 && s.dilation[1] == 1 && s.dilation[2] == 1 && s.stride[2] <= 2;
-  return (three(s) || any) && qnhwc_kernels().quads != nullptr && qdepthwise_quads(1) != nullptr;
+  const QNhwcKernels& kernels = qnhwc_kernels();
+  return (three(s) || any) && kernels.quads != nullptr && kernels.nr == kQuadColumns && qdepthwise_quads(1) != nullptr;
 }
 
 void qdepthwise_plane_conv(const ConvShape& s, const QDepthwiseImage& x, const std::int16_t* weights, bool quads,
