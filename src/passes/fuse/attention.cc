@@ -8,23 +8,12 @@
 
 #include "ops/reduce/signatures.h"
 #include "ops/tensor/signatures.h"
+#include "passes/fuse/attention_masks.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
-#include "tensor/element.h"
 
 namespace sdx::fuse {
 namespace {
-
-// Below this a masked score's exponential is 0 whatever the others are.
-constexpr double kNever = -1e9;
-
-struct Mask {
-  ValueId add = kNoValue;        // added to the scores; or
-  ValueId condition = kNoValue;  // where it holds (or, `inverted`, where not) the score is replaced
-  ValueId replacement = kNoValue;
-  bool inverted = false;  // replaced where the condition does not hold
-  bool windows = false;   // `add` has an axis of 1 before those of the scores
-};
 
 // Q, K or V: [batch, heads, rows, size], or [batch, rows, heads * size].
 struct Source {
@@ -67,8 +56,6 @@ ValueId unscaled(const Graph& g, ValueId v, double& scale) {
     }
   }
 }
-
-bool is_const(const Dim& d, std::int64_t value) { return d.is_const() && d.value() == value; }
 
 // The input of a Reshape [b, s, n h] -> [b, s, n, h] that makes v; kNoValue when none does.
 ValueId joined_heads(const Graph& g, ValueId v) {
@@ -169,24 +156,6 @@ std::optional<Source> transposed_keys(Graph& g, ValueId v, double& scale) {
   return s;
 }
 
-// Shifted windows (Swin) add a mask while the batch is apart from the windows: [w, n, q, k] -> [1, w, n, q, k], + mask, and back.
-// The scores before that, and the mask; kNoValue where v is made otherwise.
-ValueId scores_in_windows(const Graph& g, ValueId v, const Uses& uses, ValueId& mask) {
-  const Node* together = made_by(g, v, "Reshape", 2);
-  if (together == nullptr || only_reader(g, together->inputs[0], uses) == kNoNode) return kNoValue;
-  const Node* add = made_by(g, together->inputs[0], "Add", 2);
-  for (std::size_t i = 0; add != nullptr && i < 2; ++i) {
-    const Node* apart = made_by(g, add->inputs[i], "Reshape", 2);
-    if (apart == nullptr || only_reader(g, add->inputs[i], uses) == kNoNode) continue;
-    const SymShape *wide = shape_of(g, add->inputs[i]), *scores = shape_of(g, v);
-    if (wide == nullptr || scores == nullptr || wide->size() != 5 || !is_const((*wide)[0], 1)) continue;
-    if (SymShape(wide->begin() + 1, wide->end()) != *scores || !same_shape(g, apart->inputs[0], v)) continue;
-    mask = add->inputs[1 - i];
-    return apart->inputs[0];
-  }
-  return kNoValue;
-}
-
 // Walks up from the softmax's input to the product of Q and K; false when there is none.
 bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int depth) {
   if (depth == 0 || v == kNoValue || only_reader(g, v, uses) == kNoNode) return false;
@@ -217,41 +186,15 @@ bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int dep
     return true;
   };
   const auto step = [&](std::size_t chain, const Mask& mask) { return above(n.inputs[chain], mask); };
-  ValueId windows = kNoValue;
-  if (const ValueId inner = scores_in_windows(g, v, uses, windows); inner != kNoValue)
-    return above(inner, {.add = windows, .windows = true});
+  Mask mask;
+  if (const ValueId inner = scores_in_windows(g, v, uses, mask); inner != kNoValue) return above(inner, mask);
+  if (const ValueId inner = scores_in_places(g, v, uses, mask); inner != kNoValue) return above(inner, mask);
   if (is_binary(n, "Add")) return step(0, {.add = n.inputs[1]}) || step(1, {.add = n.inputs[0]});
   if (n.op_type == "Where" && n.inputs.size() == 3) {
     return step(1, {.condition = n.inputs[0], .replacement = n.inputs[2], .inverted = true}) ||
            step(2, {.condition = n.inputs[0], .replacement = n.inputs[1]});
   }
   return false;
-}
-
-// The mask's last extents are those of the scores, or 1 but for the keys'.
-bool broadcasts(const Graph& g, ValueId mask, const SymShape& scores, bool windows = false) {
-  const SymShape* s = shape_of(g, mask);
-  if (windows) {  // the axis before the scores' goes with a reshape to known extents
-    if (s == nullptr || s->size() != 5 || !is_const((*s)[0], 1)) return false;
-    for (std::size_t i = 1; i < 5; ++i) {
-      const Dim& d = (*s)[i];
-      if (!d.is_const() || (!(d == scores[i - 1]) && (!is_const(d, 1) || i == 4))) return false;
-    }
-    return true;
-  }
-  if (s == nullptr || s->empty() || s->size() > 4) return false;
-  for (std::size_t i = 0; i < s->size(); ++i) {
-    const Dim &d = (*s)[s->size() - 1 - i], &want = scores[3 - i];
-    if (!(d == want) && !(i > 0 && is_const(d, 1))) return false;
-  }
-  return true;
-}
-
-bool usable(const Graph& g, const Mask& mask, const SymShape& scores) {
-  if (mask.add != kNoValue) return is_f32(g, mask.add) && broadcasts(g, mask.add, scores, mask.windows);
-  const auto value = scalar_value(g, mask.replacement);
-  // Smaller ones swallow every score that is added to them.
-  return value && *value <= -1e30 && is_f32(g, mask.replacement) && broadcasts(g, mask.condition, scores);
 }
 
 // Whether v is computed from the result of `node`.
@@ -270,63 +213,6 @@ bool depends_on(const Graph& g, ValueId v, const std::set<NodeId>& nodes) {
     for (const Subgraph& s : g.node(id).subgraphs) open.insert(open.end(), s.captures.begin(), s.captures.end());
   }
   return false;
-}
-
-// A constant mask that hides exactly the keys behind each query, the last of which sees all.
-bool is_causal(const Graph& g, ValueId mask) {
-  const Tensor* t = constant_value(g, mask);
-  if (t == nullptr || t->dtype() != DataType::float32 || t->rank() < 2) return false;
-  const std::int64_t keys = t->shape().back(), queries = t->shape()[t->rank() - 2];
-  if (queries < 2 || t->size() != keys * queries || keys < queries) return false;
-  for (std::int64_t i = 0; i < queries; ++i) {
-    for (std::int64_t j = 0; j < keys; ++j) {
-      const double value = element_as_double(*t, i * keys + j);
-      if (j <= i + keys - queries ? value != 0 : value > kNever) return false;
-    }
-  }
-  return true;
-}
-
-Node make(const Graph& g, const std::string& name, std::string op, std::vector<ValueId> inputs, ValueId output, int version) {
-  (void)g;
-  Node n;
-  n.name = name;
-  n.op_type = std::move(op);
-  n.version = version;
-  n.inputs = std::move(inputs);
-  n.outputs = {output};
-  return n;
-}
-
-// The masks as one that is added to the scores; kNoValue without any.
-ValueId joined_masks(Graph& g, const Match& m, const std::string& name, int version) {
-  ValueId sum = kNoValue;
-  for (const Mask& mask : m.masks) {
-    ValueId add = mask.add;
-    if (add == kNoValue) {
-      const ValueId zero = g.add_constant(name + "_zero", Tensor::scalar(0.0F));
-      add = g.add_value(name + "_mask");
-      const auto inputs = mask.inverted ? std::vector<ValueId>{mask.condition, zero, mask.replacement}
-                                        : std::vector<ValueId>{mask.condition, mask.replacement, zero};
-      g.add_node(make(g, name, "Where", inputs, add, version));
-    } else if (mask.windows) {
-      const SymShape wide = *shape_of(g, add);
-      std::vector<std::int64_t> extents;
-      for (std::size_t i = 1; i < wide.size(); ++i) extents.push_back(wide[i].value());
-      const ValueId shape =
-          g.add_constant(name + "_windows", Tensor::of<std::int64_t>({4}, std::span<const std::int64_t>(extents)));
-      const ValueId narrow = g.add_value(name + "_mask");
-      g.add_node(make(g, name, "Reshape", {add, shape}, narrow, version));
-      add = narrow;
-    }
-    if (sum != kNoValue) {
-      const ValueId both = g.add_value(name + "_masks");
-      g.add_node(make(g, name, "Add", {sum, add}, both, version));
-      add = both;
-    }
-    sum = add;
-  }
-  return sum;
 }
 
 // Where the heads are joined again behind the product with V: Transpose [b, n, s, h] -> [b, s, n, h], Reshape -> [b, s, n h].
@@ -362,9 +248,9 @@ ValueId probabilities(const Graph& g, ValueId v, const Uses& uses) {
 bool is_last_axis_softmax(const Graph& g, const Node& n) {
   if (n.removed || n.op_type != "Softmax" || !n.domain.empty() || !is_f32(g, n.inputs.at(0))) return false;
   const SymShape* s = shape_of(g, n.inputs[0]);
-  if (s == nullptr || s->size() != 4) return false;
-  const std::int64_t axis = ops::parse<ops::SoftmaxAttrs>(n).axis;
-  return axis == -1 || axis == 3;
+  if (s == nullptr || (s->size() != 4 && s->size() != 3)) return false;
+  const std::int64_t axis = ops::parse<ops::SoftmaxAttrs>(n).axis, rank = static_cast<std::int64_t>(s->size());
+  return axis == -1 || axis == rank - 1;
 }
 
 // Without Q in their flat form K and V may still have theirs; without a known count of heads nothing may.
@@ -389,6 +275,25 @@ bool complete(Graph& g, Match& m, ValueId probs, NodeId last) {
   return m.k.heads == m.v.heads && m.q.heads % m.k.heads == 0 && m.scale > 0;
 }
 
+// Heads that are part of the batch: each is the flat form of one head.
+bool complete_three(const Graph& g, Match& m, ValueId probs, NodeId last) {
+  const Node &first = g.node(m.first), &second = g.node(last);
+  if (second.op_type != "MatMul" || !second.domain.empty() || second.inputs[0] != probs) return false;
+  const Node* turn = made_by(g, unscaled(g, first.inputs[1], m.scale), "Transpose", 1);
+  if (turn == nullptr || !has_perm(*turn, {0, 2, 1})) return false;
+  m.q.value = unscaled(g, first.inputs[0], m.scale);
+  m.k.value = unscaled(g, turn->inputs[0], m.scale);
+  m.v.value = second.inputs[1];
+  for (Source* s : {&m.q, &m.k, &m.v}) {
+    s->flat = true;
+    s->heads = 1;
+    const SymShape* shape = shape_of(g, s->value);
+    if (!is_f32(g, s->value) || shape == nullptr || shape->size() != 3) return false;
+  }
+  const SymShape &q = *shape_of(g, m.q.value), &k = *shape_of(g, m.k.value), &v = *shape_of(g, m.v.value);
+  return q[0] == k[0] && k[0] == v[0] && q[2] == k[2] && k[1] == v[1] && m.scale > 0;
+}
+
 bool same_rows(const Graph& g, const Source& a, const Source& b) {
   const SymShape &x = *shape_of(g, a.value), &y = *shape_of(g, b.value);
   return x[0] == y[0] && x[a.flat ? 1 : 2] == y[b.flat ? 1 : 2];
@@ -403,7 +308,7 @@ bool take_cache(const Graph& g, Match& m) {
     const std::set<NodeId> caches{m.k.cache, m.v.cache};
     for (const ValueId v : {m.q.value, m.k.value, m.v.value, m.k.past, m.v.past}) cached = cached && !depends_on(g, v, caches);
     for (const Mask& x : m.masks) {
-      cached = cached && !depends_on(g, x.add != kNoValue ? x.add : x.condition, caches);
+      cached = cached && x.places.empty() && !depends_on(g, x.add != kNoValue ? x.add : x.condition, caches);
     }
   }
   if (cached) return true;
@@ -423,17 +328,18 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   if (!std::all_of(m.masks.begin(), m.masks.end(), [&](const Mask& x) { return usable(g, x, scores); })) return false;
   const ValueId probs = probabilities(g, g.node(id).outputs.at(0), uses);
   const NodeId last = only_reader(g, probs, uses);
-  if (last == kNoNode || !complete(g, m, probs, last)) return false;
+  const bool three = scores.size() == 3;
+  if (last == kNoNode || !(three ? complete_three(g, m, probs, last) : complete(g, m, probs, last))) return false;
 
   const bool cached = take_cache(g, m);
   if (!same_rows(g, m.k, m.v)) return false;
 
   ValueId result = g.node(last).outputs[0];
   ValueId joined = kNoValue;
-  NodeId end = m.q.flat ? join_after(g, result, uses, joined) : kNoNode;
+  NodeId end = m.q.flat && !three ? join_after(g, result, uses, joined) : kNoNode;
   if (end == kNoNode) {
     end = last;
-    if (m.q.flat) {  // as it enters the product; a factor on the way has been taken into the scale
+    if (m.q.flat && !three) {  // as it enters the product; a factor on the way has been taken into the scale
       double ignored = 1;
       m.q = Source{unscaled(g, g.node(m.first).inputs[0], ignored), false, m.q.heads, kNoValue, kNoNode};
       if (ignored != 1 && made_by(g, m.q.value, "Transpose", 1) != nullptr) {
@@ -455,13 +361,12 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   attention.attributes.set("q_num_heads", m.q.heads);
   attention.attributes.set("kv_num_heads", m.k.heads);
   ValueId mask = kNoValue;
-  const bool causal = m.masks.size() == 1 && m.masks[0].add != kNoValue && !m.masks[0].windows && is_causal(g, m.masks[0].add) &&
-                      scores[2].is_const();
+  const Dim &queries = scores[scores.size() - 2], &keys = scores.back();
   const Dim past = cached ? (*shape_of(g, m.k.past))[2] : Dim(0);
-  if (causal && past == scores[3] - scores[2]) {
+  if (queries.is_const() && is_causal(g, m.masks) && past == keys - queries) {
     attention.attributes.set("is_causal", std::int64_t{1});
   } else {
-    mask = joined_masks(g, m, name, version);
+    mask = joined_masks(g, m.masks, scores, name, version);
   }
   attention.inputs = {m.q.value, m.k.value, m.v.value};
   if (mask != kNoValue || cached) attention.inputs.push_back(mask);
