@@ -275,25 +275,6 @@ bool complete(Graph& g, Match& m, ValueId probs, NodeId last) {
   return m.k.heads == m.v.heads && m.q.heads % m.k.heads == 0 && m.scale > 0;
 }
 
-// Heads that are part of the batch: each is the flat form of one head.
-bool complete_three(const Graph& g, Match& m, ValueId probs, NodeId last) {
-  const Node &first = g.node(m.first), &second = g.node(last);
-  if (second.op_type != "MatMul" || !second.domain.empty() || second.inputs[0] != probs) return false;
-  const Node* turn = made_by(g, unscaled(g, first.inputs[1], m.scale), "Transpose", 1);
-  if (turn == nullptr || !has_perm(*turn, {0, 2, 1})) return false;
-  m.q.value = unscaled(g, first.inputs[0], m.scale);
-  m.k.value = unscaled(g, turn->inputs[0], m.scale);
-  m.v.value = second.inputs[1];
-  for (Source* s : {&m.q, &m.k, &m.v}) {
-    s->flat = true;
-    s->heads = 1;
-    const SymShape* shape = shape_of(g, s->value);
-    if (!is_f32(g, s->value) || shape == nullptr || shape->size() != 3) return false;
-  }
-  const SymShape &q = *shape_of(g, m.q.value), &k = *shape_of(g, m.k.value), &v = *shape_of(g, m.v.value);
-  return q[0] == k[0] && k[0] == v[0] && q[2] == k[2] && k[1] == v[1] && m.scale > 0;
-}
-
 bool same_rows(const Graph& g, const Source& a, const Source& b) {
   const SymShape &x = *shape_of(g, a.value), &y = *shape_of(g, b.value);
   return x[0] == y[0] && x[a.flat ? 1 : 2] == y[b.flat ? 1 : 2];
@@ -318,6 +299,114 @@ bool take_cache(const Graph& g, Match& m) {
   return false;
 }
 
+// Heads that are part of the batch, [b n, rows, size]: each is the flat form of one head.
+bool complete_three(const Graph& g, Match& m, ValueId probs, NodeId last) {
+  const Node &first = g.node(m.first), &second = g.node(last);
+  if (second.op_type != "MatMul" || !second.domain.empty() || second.inputs[0] != probs) return false;
+  const Node* turn = made_by(g, unscaled(g, first.inputs[1], m.scale), "Transpose", 1);
+  if (turn == nullptr || !has_perm(*turn, {0, 2, 1})) return false;
+  m.q.value = unscaled(g, first.inputs[0], m.scale);
+  m.k.value = unscaled(g, turn->inputs[0], m.scale);
+  m.v.value = second.inputs[1];
+  for (Source* s : {&m.q, &m.k, &m.v}) {
+    s->flat = true;
+    s->heads = 1;
+    const SymShape* shape = shape_of(g, s->value);
+    if (!is_f32(g, s->value) || shape == nullptr || shape->size() != 3) return false;
+  }
+  const SymShape &q = *shape_of(g, m.q.value), &k = *shape_of(g, m.k.value), &v = *shape_of(g, m.v.value);
+  return q[0] == k[0] && k[0] == v[0] && q[2] == k[2] && k[1] == v[1] && m.scale > 0;
+}
+
+// [b n, t, h] that is made of [b, t, n h]; no value where it is not.
+Source heads_from_batch(const Graph& g, ValueId v, double& scale) {
+  const Node* together = made_by(g, v, "Reshape", 2);
+  const SymShape* from = together == nullptr ? nullptr : shape_of(g, together->inputs[0]);
+  const SymShape* to = shape_of(g, v);
+  if (from == nullptr || from->size() != 4 || !(*from)[0].is_const() || !(*from)[1].is_const()) return {};
+  const bool same = is_const((*to)[0], (*from)[0].value() * (*from)[1].value()) && (*to)[1] == (*from)[2] && (*to)[2] == (*from)[3];
+  const Source s = same ? split_heads(g, together->inputs[0], scale) : Source{};
+  return s.flat ? s : Source{};
+}
+
+// What joins heads behind a product [b n, t, h]: Reshape to [b, n, ..., h], Transpose to [b, ..., n, h], Reshape to [b, ..., n h].
+// Empty where something else follows.
+std::vector<NodeId> join_after_three(const Graph& g, ValueId out, const Source& q, const Uses& uses) {
+  std::vector<NodeId> nodes;
+  for (const char* op : {"Reshape", "Transpose", "Reshape"}) {
+    const NodeId id = only_reader(g, out, uses);
+    if (id == kNoNode || g.node(id).op_type != op || !g.node(id).domain.empty() || g.node(id).inputs[0] != out) return {};
+    nodes.push_back(id);
+    out = g.node(id).outputs[0];
+  }
+  const SymShape *apart = shape_of(g, g.node(nodes[0]).outputs[0]), *turned = shape_of(g, g.node(nodes[1]).outputs[0]);
+  const SymShape *to = shape_of(g, out), &flat = *shape_of(g, q.value);
+  if (apart == nullptr || turned == nullptr || to == nullptr || apart->size() < 4 || apart->size() > 5) return {};
+  const bool five = apart->size() == 5;
+  const Node& turn = g.node(nodes[1]);
+  if (!(five ? has_perm(turn, {0, 2, 3, 1, 4}) : has_perm(turn, {0, 2, 1, 3})) || (*apart)[0] != flat[0]) return {};
+  for (const SymShape* s : {apart, turned, to}) {
+    if (!std::all_of(s->begin(), s->end(), [](const Dim& d) { return d.is_const(); })) return {};
+  }
+  const bool fits = is_const((*apart)[1], q.heads) && to->size() + 1 == turned->size() &&
+                    is_const(to->back(), q.heads * apart->back().value()) &&
+                    std::equal(to->begin(), to->end() - 1, turned->begin());
+  return fits ? nodes : std::vector<NodeId>{};
+}
+
+Node attention_node(const Match& m, const std::string& name, ValueId mask, ValueId result) {
+  Node n;
+  n.name = name;
+  n.domain = "sdx";
+  n.op_type = "Attention";
+  n.version = 1;
+  n.attributes.set("scale", static_cast<float>(m.scale));
+  n.attributes.set("q_num_heads", m.q.heads);
+  n.attributes.set("kv_num_heads", m.k.heads);
+  n.inputs = {m.q.value, m.k.value, m.v.value};
+  if (mask != kNoValue) n.inputs.push_back(mask);
+  n.outputs = {result};
+  return n;
+}
+
+// The heads leave the batch where they come from a flat form and go back to one, else each is an entry of the batch.
+bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeId last, const Uses& uses, const std::string& name,
+                int version) {
+  if (!complete_three(g, m, probs, last)) return false;
+  double scale = m.scale, values = 1;
+  const Source q = heads_from_batch(g, m.q.value, scale), k = heads_from_batch(g, m.k.value, scale),
+               v = heads_from_batch(g, m.v.value, values);
+  ValueId result = g.node(last).outputs[0];
+  std::vector<NodeId> joins;
+  if (q.flat && k.flat && v.flat && q.heads == k.heads && q.heads == v.heads && values == 1 && scale > 0) {
+    joins = join_after_three(g, result, q, uses);
+  }
+  const bool leave = !joins.empty();
+  if (leave) {
+    m.q = q, m.k = k, m.v = v;
+    m.scale = scale;
+  }
+  const ValueId mask = joined_masks(g, m.masks, scores, m.q.heads, name, version);
+  g.remove_node(last);
+  if (leave) {
+    const ValueId joined = g.node(joins[2]).outputs[0];
+    for (const NodeId id : joins) g.remove_node(id);
+    result = g.add_value(name + "_joined");
+    std::vector<std::int64_t> to;
+    for (const Dim& d : *shape_of(g, joined)) to.push_back(d.value());
+    const auto rank = static_cast<std::int64_t>(to.size());
+    Node reshape;
+    reshape.name = name;
+    reshape.op_type = "Reshape";
+    reshape.version = version;
+    reshape.inputs = {result, g.add_constant(name + "_shape", Tensor::of<std::int64_t>({rank}, std::span<const std::int64_t>(to)))};
+    reshape.outputs = {joined};
+    g.add_node(std::move(reshape));
+  }
+  g.add_node(attention_node(m, name, mask, result));
+  return true;
+}
+
 bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   if (!is_last_axis_softmax(g, g.node(id))) return false;
   const int version = g.node(id).version;
@@ -328,18 +417,19 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   if (!std::all_of(m.masks.begin(), m.masks.end(), [&](const Mask& x) { return usable(g, x, scores); })) return false;
   const ValueId probs = probabilities(g, g.node(id).outputs.at(0), uses);
   const NodeId last = only_reader(g, probs, uses);
-  const bool three = scores.size() == 3;
-  if (last == kNoNode || !(three ? complete_three(g, m, probs, last) : complete(g, m, probs, last))) return false;
+  if (last == kNoNode) return false;
+  if (scores.size() == 3) return fuse_three(g, m, scores, probs, last, uses, name, version);
+  if (!complete(g, m, probs, last)) return false;
 
   const bool cached = take_cache(g, m);
   if (!same_rows(g, m.k, m.v)) return false;
 
   ValueId result = g.node(last).outputs[0];
   ValueId joined = kNoValue;
-  NodeId end = m.q.flat && !three ? join_after(g, result, uses, joined) : kNoNode;
+  NodeId end = m.q.flat ? join_after(g, result, uses, joined) : kNoNode;
   if (end == kNoNode) {
     end = last;
-    if (m.q.flat && !three) {  // as it enters the product; a factor on the way has been taken into the scale
+    if (m.q.flat) {  // as it enters the product; a factor on the way has been taken into the scale
       double ignored = 1;
       m.q = Source{unscaled(g, g.node(m.first).inputs[0], ignored), false, m.q.heads, kNoValue, kNoNode};
       if (ignored != 1 && made_by(g, m.q.value, "Transpose", 1) != nullptr) {
@@ -352,25 +442,12 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
     result = joined;
   }
 
-  Node attention;
-  attention.name = name;
-  attention.domain = "sdx";
-  attention.op_type = "Attention";
-  attention.version = 1;
-  attention.attributes.set("scale", static_cast<float>(m.scale));
-  attention.attributes.set("q_num_heads", m.q.heads);
-  attention.attributes.set("kv_num_heads", m.k.heads);
-  ValueId mask = kNoValue;
-  const Dim &queries = scores[scores.size() - 2], &keys = scores.back();
   const Dim past = cached ? (*shape_of(g, m.k.past))[2] : Dim(0);
-  if (queries.is_const() && is_causal(g, m.masks) && past == keys - queries) {
-    attention.attributes.set("is_causal", std::int64_t{1});
-  } else {
-    mask = joined_masks(g, m.masks, scores, name, version);
-  }
-  attention.inputs = {m.q.value, m.k.value, m.v.value};
-  if (mask != kNoValue || cached) attention.inputs.push_back(mask);
-  attention.outputs = {result};
+  const bool causal = scores[2].is_const() && is_causal(g, m.masks) && past == scores[3] - scores[2];
+  const ValueId mask = causal ? kNoValue : joined_masks(g, m.masks, scores, 1, name, version);
+  Node attention = attention_node(m, name, mask, result);
+  if (causal) attention.attributes.set("is_causal", std::int64_t{1});
+  if (mask == kNoValue && cached) attention.inputs.push_back(kNoValue);
   if (end != last) {
     g.remove_node(g.value(g.node(end).inputs[0]).producer);
     g.remove_node(end);

@@ -1,7 +1,6 @@
 #include "passes/fuse/attention_masks.h"
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "tensor/element.h"
 
@@ -98,13 +97,21 @@ Node make(const std::string& name, std::string op, std::vector<ValueId> inputs, 
   return n;
 }
 
-ValueId reshaped(Graph& g, ValueId v, std::initializer_list<std::int64_t> to, const std::string& what, const std::string& name,
+ValueId reshaped(Graph& g, ValueId v, const std::vector<std::int64_t>& to, const std::string& what, const std::string& name,
                  int version) {
-  const ValueId shape = g.add_constant(
-      name + what, Tensor::of<std::int64_t>({static_cast<std::int64_t>(to.size())}, std::span<const std::int64_t>(to)));
+  const auto count = static_cast<std::int64_t>(to.size());
+  const ValueId shape =
+      g.add_constant(name + what, Tensor::of<std::int64_t>({count}, std::span<const std::int64_t>(to)));
   const ValueId result = g.add_value(name + "_mask");
   g.add_node(make(name, "Reshape", {v, shape}, result, version));
   return result;
+}
+
+// [batch, heads, queries, keys] of what has the extents [`first`, queries, keys].
+std::vector<std::int64_t> with_heads(const Dim& first, std::int64_t heads, const Dim& queries, const Dim& keys) {
+  const bool all = is_const(first, 1);
+  if (heads == 1) return {0, 1, queries.value(), keys.value()};
+  return {all ? 1 : first.value() / heads, all ? 1 : heads, queries.value(), keys.value()};
 }
 
 ValueId sum_of(Graph& g, ValueId a, ValueId b, const std::string& name, int version) {
@@ -115,7 +122,7 @@ ValueId sum_of(Graph& g, ValueId a, ValueId b, const std::string& name, int vers
 }
 
 // One mask as it is added to [batch, heads, queries, keys].
-ValueId as_added(Graph& g, const Mask& mask, const SymShape& scores, const std::string& name, int version) {
+ValueId as_added(Graph& g, const Mask& mask, const SymShape& scores, std::int64_t heads, const std::string& name, int version) {
   if (mask.condition != kNoValue) {
     const ValueId zero = g.add_constant(name + "_zero", Tensor::scalar(0.0F));
     const ValueId add = g.add_value(name + "_mask");
@@ -126,8 +133,12 @@ ValueId as_added(Graph& g, const Mask& mask, const SymShape& scores, const std::
   }
   if (!mask.places.empty()) {
     ValueId sum = kNoValue;
+    Dim first(1);
+    for (const ValueId term : mask.places) {
+      if (const Dim& own = (*shape_of(g, term))[0]; !is_const(own, 1)) first = own;
+    }
     for (const ValueId term : mask.places) sum = sum_of(g, sum, term, name, version);
-    return reshaped(g, sum, {0, 1, scores[1].value(), scores[2].value()}, "_places", name, version);
+    return reshaped(g, sum, with_heads(first, heads, scores[1], scores[2]), "_places", name, version);
   }
   if (mask.windows) {
     const SymShape wide = *shape_of(g, mask.add);
@@ -135,7 +146,7 @@ ValueId as_added(Graph& g, const Mask& mask, const SymShape& scores, const std::
   }
   if (!gets_heads(g, mask.add, scores)) return mask.add;
   const SymShape s = *shape_of(g, mask.add);
-  return reshaped(g, mask.add, {0, 1, s[1].value(), s[2].value()}, "_heads", name, version);
+  return reshaped(g, mask.add, with_heads(s[0], heads, s[1], s[2]), "_heads", name, version);
 }
 
 }  // namespace
@@ -185,9 +196,10 @@ bool is_causal(const Graph& g, const std::vector<Mask>& masks) {
   return masks.size() == 1 && masks[0].add != kNoValue && !masks[0].windows && hides_later(g, masks[0].add);
 }
 
-ValueId joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, const std::string& name, int version) {
+ValueId joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, std::int64_t heads, const std::string& name,
+                     int version) {
   ValueId sum = kNoValue;
-  for (const Mask& mask : masks) sum = sum_of(g, sum, as_added(g, mask, scores, name, version), name, version);
+  for (const Mask& mask : masks) sum = sum_of(g, sum, as_added(g, mask, scores, heads, name, version), name, version);
   return sum;
 }
 
