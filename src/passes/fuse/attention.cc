@@ -324,13 +324,14 @@ Source heads_from_batch(const Graph& g, ValueId v, double& scale) {
   const SymShape* from = together == nullptr ? nullptr : shape_of(g, together->inputs[0]);
   const SymShape* to = shape_of(g, v);
   if (from == nullptr || from->size() != 4 || !(*from)[0].is_const() || !(*from)[1].is_const()) return {};
-  const bool same = is_const((*to)[0], (*from)[0].value() * (*from)[1].value()) && (*to)[1] == (*from)[2] && (*to)[2] == (*from)[3];
+  const bool same =
+      is_const((*to)[0], (*from)[0].value() * (*from)[1].value()) && (*to)[1] == (*from)[2] && (*to)[2] == (*from)[3];
   const Source s = same ? split_heads(g, together->inputs[0], scale) : Source{};
   return s.flat ? s : Source{};
 }
 
-// What joins heads behind a product [b n, t, h]: Reshape to [b, n, ..., h], Transpose to [b, ..., n, h], Reshape to [b, ..., n h].
-// Empty where something else follows.
+// What joins heads behind a product [b n, t, h]: Reshape to [b, n, ..., h], Transpose to [b, ..., n, h], Reshape to [b, ..., n
+// h]. Empty where something else follows.
 std::vector<NodeId> join_after_three(const Graph& g, ValueId out, const Source& q, const Uses& uses) {
   std::vector<NodeId> nodes;
   for (const char* op : {"Reshape", "Transpose", "Reshape"}) {
@@ -399,7 +400,8 @@ bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeI
     reshape.name = name;
     reshape.op_type = "Reshape";
     reshape.version = version;
-    reshape.inputs = {result, g.add_constant(name + "_shape", Tensor::of<std::int64_t>({rank}, std::span<const std::int64_t>(to)))};
+    reshape.inputs = {result,
+                      g.add_constant(name + "_shape", Tensor::of<std::int64_t>({rank}, std::span<const std::int64_t>(to)))};
     reshape.outputs = {joined};
     g.add_node(std::move(reshape));
   }

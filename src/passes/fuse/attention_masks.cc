@@ -100,8 +100,7 @@ Node make(const std::string& name, std::string op, std::vector<ValueId> inputs, 
 ValueId reshaped(Graph& g, ValueId v, const std::vector<std::int64_t>& to, const std::string& what, const std::string& name,
                  int version) {
   const auto count = static_cast<std::int64_t>(to.size());
-  const ValueId shape =
-      g.add_constant(name + what, Tensor::of<std::int64_t>({count}, std::span<const std::int64_t>(to)));
+  const ValueId shape = g.add_constant(name + what, Tensor::of<std::int64_t>({count}, std::span<const std::int64_t>(to)));
   const ValueId result = g.add_value(name + "_mask");
   g.add_node(make(name, "Reshape", {v, shape}, result, version));
   return result;
@@ -172,7 +171,8 @@ ValueId scores_in_places(const Graph& g, ValueId v, const Uses& uses, Mask& mask
   const Node* together = made_by(g, v, "Reshape", 2);
   if (together == nullptr) return kNoValue;
   const SymShape *wide = shape_of(g, together->inputs[0]), *scores = shape_of(g, v);
-  if (wide == nullptr || scores == nullptr || wide->size() != 5 || scores->size() != 3 || (*wide)[0] != (*scores)[0]) return kNoValue;
+  if (wide == nullptr || scores == nullptr || wide->size() != 5 || scores->size() != 3 || (*wide)[0] != (*scores)[0])
+    return kNoValue;
   for (std::size_t i = 1; i < 3; ++i) {
     const Dim &rows = (*wide)[2 * i - 1], &columns = (*wide)[2 * i];
     if (!rows.is_const() || !columns.is_const() || !is_const((*scores)[i], rows.value() * columns.value())) return kNoValue;
@@ -196,8 +196,8 @@ bool is_causal(const Graph& g, const std::vector<Mask>& masks) {
   return masks.size() == 1 && masks[0].add != kNoValue && !masks[0].windows && hides_later(g, masks[0].add);
 }
 
-ValueId joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, std::int64_t heads, const std::string& name,
-                     int version) {
+ValueId joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, std::int64_t heads,
+                     const std::string& name, int version) {
   ValueId sum = kNoValue;
   for (const Mask& mask : masks) sum = sum_of(g, sum, as_added(g, mask, scores, heads, name, version), name, version);
   return sum;

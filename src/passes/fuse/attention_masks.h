@@ -23,8 +23,8 @@ struct Mask {
 // The scores before that, and the mask; kNoValue where v is made otherwise.
 ValueId scores_in_windows(const Graph& g, ValueId v, const Uses& uses, Mask& mask);
 
-// Relative places in a picture (SAM) are added while queries and keys have rows and columns: [b, q, k] -> [b, r, c, r, c], + terms,
-// and back. The scores before that, and the mask; kNoValue where v is made otherwise.
+// Relative places in a picture (SAM) are added while queries and keys have rows and columns: [b, q, k] -> [b, r, c, r, c], +
+// terms, and back. The scores before that, and the mask; kNoValue where v is made otherwise.
 ValueId scores_in_places(const Graph& g, ValueId v, const Uses& uses, Mask& mask);
 
 // Whether Attention can add the mask to scores of these extents, [batch, heads, queries, keys] or [batch, queries, keys].
@@ -35,7 +35,7 @@ bool is_causal(const Graph& g, const std::vector<Mask>& masks);
 
 // The masks as one that is added to scores [batch, heads, queries, keys]; kNoValue without any. `heads`: those that the first
 // extent of scores of three axes consists of.
-ValueId joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, std::int64_t heads, const std::string& name,
-                     int version);
+ValueId joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, std::int64_t heads,
+                     const std::string& name, int version);
 
 }  // namespace sdx::fuse

@@ -4,8 +4,8 @@
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
 
-// Queries, keys and values that one product makes: x [b, t, 3, n, h] is transposed as a whole to [3, b, n, t, h], and each is taken
-// from that.
+// Queries, keys and values that one product makes: x [b, t, 3, n, h] is transposed as a whole to [3, b, n, t, h], and each is
+// taken from that.
 
 namespace sdx::fuse {
 namespace {
@@ -45,8 +45,8 @@ std::optional<Stack> stack_at(const Graph& g, NodeId id) {
   const ValueId together = g.node(s.reshape).outputs[0];
   const SymShape* to = shape_of(g, together);
   if (to == nullptr || to->size() != 4 || !(*x)[0].is_const() || !(*x)[1].is_const()) return std::nullopt;
-  const bool fits = (*to)[0] == (*x)[2] && is_const((*to)[1], (*x)[0].value() * (*x)[3].value()) && (*to)[2] == (*x)[1] &&
-                    (*to)[3] == (*x)[4];
+  const bool fits =
+      (*to)[0] == (*x)[2] && is_const((*to)[1], (*x)[0].value() * (*x)[3].value()) && (*to)[2] == (*x)[1] && (*to)[3] == (*x)[4];
   s.gathers = takers(g, together, uses);
   return fits && !s.gathers.empty() ? std::optional(s) : std::nullopt;
 }
