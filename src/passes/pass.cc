@@ -33,6 +33,8 @@ constexpr Pass kPasses[] = {
     {"fuse-silu", fuse::fuse_silu, "computes x * Sigmoid(x) in one step"},
     {"fuse-layer-norm", fuse::fuse_layer_norm, "normalises rows in one step"},
     {"fuse-rotary", fuse::fuse_rotary, "turns queries and keys by their positions in one step"},
+    // Before fuse-attention, which reads heads where they lie side by side.
+    {"fuse-stacked-heads", fuse::fuse_stacked_heads, "takes queries, keys and values apart before they are transposed"},
     {"fuse-attention", fuse::fuse_attention, "computes attention without its matrix of scores"},
     {"fuse-gelu", fuse::fuse_gelu, "computes Gelu in one step"},
     {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},

@@ -8,23 +8,12 @@
 
 #include "ops/reduce/signatures.h"
 #include "ops/tensor/signatures.h"
+#include "passes/fuse/attention_masks.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
-#include "tensor/element.h"
 
 namespace sdx::fuse {
 namespace {
-
-// Below this a masked score's exponential is 0 whatever the others are.
-constexpr double kNever = -1e9;
-
-struct Mask {
-  ValueId add = kNoValue;        // added to the scores; or
-  ValueId condition = kNoValue;  // where it holds (or, `inverted`, where not) the score is replaced
-  ValueId replacement = kNoValue;
-  bool inverted = false;  // replaced where the condition does not hold
-  bool windows = false;   // `add` has an axis of 1 before those of the scores
-};
 
 // Q, K or V: [batch, heads, rows, size], or [batch, rows, heads * size].
 struct Source {
@@ -67,8 +56,6 @@ ValueId unscaled(const Graph& g, ValueId v, double& scale) {
     }
   }
 }
-
-bool is_const(const Dim& d, std::int64_t value) { return d.is_const() && d.value() == value; }
 
 // The input of a Reshape [b, s, n h] -> [b, s, n, h] that makes v; kNoValue when none does.
 ValueId joined_heads(const Graph& g, ValueId v) {
@@ -168,24 +155,6 @@ std::optional<Source> transposed_keys(Graph& g, ValueId v, double& scale) {
   return s;
 }
 
-// Shifted windows (Swin) add a mask while the batch is apart from the windows: [w, n, q, k] -> [1, w, n, q, k], + mask, and back.
-// The scores before that, and the mask; kNoValue where v is made otherwise.
-ValueId scores_in_windows(const Graph& g, ValueId v, const Uses& uses, ValueId& mask) {
-  const Node* together = made_by(g, v, "Reshape", 2);
-  if (together == nullptr || only_reader(g, together->inputs[0], uses) == kNoNode) return kNoValue;
-  const Node* add = made_by(g, together->inputs[0], "Add", 2);
-  for (std::size_t i = 0; add != nullptr && i < 2; ++i) {
-    const Node* apart = made_by(g, add->inputs[i], "Reshape", 2);
-    if (apart == nullptr || only_reader(g, add->inputs[i], uses) == kNoNode) continue;
-    const SymShape *wide = shape_of(g, add->inputs[i]), *scores = shape_of(g, v);
-    if (wide == nullptr || scores == nullptr || wide->size() != 5 || !is_const((*wide)[0], 1)) continue;
-    if (SymShape(wide->begin() + 1, wide->end()) != *scores || !same_shape(g, apart->inputs[0], v)) continue;
-    mask = add->inputs[1 - i];
-    return apart->inputs[0];
-  }
-  return kNoValue;
-}
-
 // Walks up from the softmax's input to the product of Q and K; false when there is none.
 bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int depth) {
   if (depth == 0 || v == kNoValue || only_reader(g, v, uses) == kNoNode) return false;
@@ -216,41 +185,15 @@ bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int dep
     return true;
   };
   const auto step = [&](std::size_t chain, const Mask& mask) { return above(n.inputs[chain], mask); };
-  ValueId windows = kNoValue;
-  if (const ValueId inner = scores_in_windows(g, v, uses, windows); inner != kNoValue)
-    return above(inner, {.add = windows, .windows = true});
+  Mask mask;
+  if (const ValueId inner = scores_in_windows(g, v, uses, mask); inner != kNoValue) return above(inner, mask);
+  if (const ValueId inner = scores_in_places(g, v, uses, mask); inner != kNoValue) return above(inner, mask);
   if (is_binary(n, "Add")) return step(0, {.add = n.inputs[1]}) || step(1, {.add = n.inputs[0]});
   if (n.op_type == "Where" && n.inputs.size() == 3) {
     return step(1, {.condition = n.inputs[0], .replacement = n.inputs[2], .inverted = true}) ||
            step(2, {.condition = n.inputs[0], .replacement = n.inputs[1]});
   }
   return false;
-}
-
-// The mask's last extents are those of the scores, or 1 but for the keys'.
-bool broadcasts(const Graph& g, ValueId mask, const SymShape& scores, bool windows = false) {
-  const SymShape* s = shape_of(g, mask);
-  if (windows) {  // the axis before the scores' goes with a reshape to known extents
-    if (s == nullptr || s->size() != 5 || !is_const((*s)[0], 1)) return false;
-    for (std::size_t i = 1; i < 5; ++i) {
-      const Dim& d = (*s)[i];
-      if (!d.is_const() || (!(d == scores[i - 1]) && (!is_const(d, 1) || i == 4))) return false;
-    }
-    return true;
-  }
-  if (s == nullptr || s->empty() || s->size() > 4) return false;
-  for (std::size_t i = 0; i < s->size(); ++i) {
-    const Dim &d = (*s)[s->size() - 1 - i], &want = scores[3 - i];
-    if (!(d == want) && !(i > 0 && is_const(d, 1))) return false;
-  }
-  return true;
-}
-
-bool usable(const Graph& g, const Mask& mask, const SymShape& scores) {
-  if (mask.add != kNoValue) return is_f32(g, mask.add) && broadcasts(g, mask.add, scores, mask.windows);
-  const auto value = scalar_value(g, mask.replacement);
-  // Smaller ones swallow every score that is added to them.
-  return value && *value <= -1e30 && is_f32(g, mask.replacement) && broadcasts(g, mask.condition, scores);
 }
 
 // Whether v is computed from the result of `node`.
@@ -269,63 +212,6 @@ bool depends_on(const Graph& g, ValueId v, const std::set<NodeId>& nodes) {
     for (const Subgraph& s : g.node(id).subgraphs) open.insert(open.end(), s.captures.begin(), s.captures.end());
   }
   return false;
-}
-
-// A constant mask that hides exactly the keys behind each query, the last of which sees all.
-bool is_causal(const Graph& g, ValueId mask) {
-  const Tensor* t = constant_value(g, mask);
-  if (t == nullptr || t->dtype() != DataType::float32 || t->rank() < 2) return false;
-  const std::int64_t keys = t->shape().back(), queries = t->shape()[t->rank() - 2];
-  if (queries < 2 || t->size() != keys * queries || keys < queries) return false;
-  for (std::int64_t i = 0; i < queries; ++i) {
-    for (std::int64_t j = 0; j < keys; ++j) {
-      const double value = element_as_double(*t, i * keys + j);
-      if (j <= i + keys - queries ? value != 0 : value > kNever) return false;
-    }
-  }
-  return true;
-}
-
-Node make(const Graph& g, const std::string& name, std::string op, std::vector<ValueId> inputs, ValueId output, int version) {
-  (void)g;
-  Node n;
-  n.name = name;
-  n.op_type = std::move(op);
-  n.version = version;
-  n.inputs = std::move(inputs);
-  n.outputs = {output};
-  return n;
-}
-
-// The masks as one that is added to the scores; kNoValue without any.
-ValueId joined_masks(Graph& g, const Match& m, const std::string& name, int version) {
-  ValueId sum = kNoValue;
-  for (const Mask& mask : m.masks) {
-    ValueId add = mask.add;
-    if (add == kNoValue) {
-      const ValueId zero = g.add_constant(name + "_zero", Tensor::scalar(0.0F));
-      add = g.add_value(name + "_mask");
-      const auto inputs = mask.inverted ? std::vector<ValueId>{mask.condition, zero, mask.replacement}
-                                        : std::vector<ValueId>{mask.condition, mask.replacement, zero};
-      g.add_node(make(g, name, "Where", inputs, add, version));
-    } else if (mask.windows) {
-      const SymShape wide = *shape_of(g, add);
-      std::vector<std::int64_t> extents;
-      for (std::size_t i = 1; i < wide.size(); ++i) extents.push_back(wide[i].value());
-      const ValueId shape =
-          g.add_constant(name + "_windows", Tensor::of<std::int64_t>({4}, std::span<const std::int64_t>(extents)));
-      const ValueId narrow = g.add_value(name + "_mask");
-      g.add_node(make(g, name, "Reshape", {add, shape}, narrow, version));
-      add = narrow;
-    }
-    if (sum != kNoValue) {
-      const ValueId both = g.add_value(name + "_masks");
-      g.add_node(make(g, name, "Add", {sum, add}, both, version));
-      add = both;
-    }
-    sum = add;
-  }
-  return sum;
 }
 
 // Where the heads are joined again behind the product with V: Transpose [b, n, s, h] -> [b, s, n, h], Reshape -> [b, s, n h].
@@ -361,9 +247,9 @@ ValueId probabilities(const Graph& g, ValueId v, const Uses& uses) {
 bool is_last_axis_softmax(const Graph& g, const Node& n) {
   if (n.removed || n.op_type != "Softmax" || !n.domain.empty() || !is_f32(g, n.inputs.at(0))) return false;
   const SymShape* s = shape_of(g, n.inputs[0]);
-  if (s == nullptr || s->size() != 4) return false;
-  const std::int64_t axis = ops::parse<ops::SoftmaxAttrs>(n).axis;
-  return axis == -1 || axis == 3;
+  if (s == nullptr || (s->size() != 4 && s->size() != 3)) return false;
+  const std::int64_t axis = ops::parse<ops::SoftmaxAttrs>(n).axis, rank = static_cast<std::int64_t>(s->size());
+  return axis == -1 || axis == rank - 1;
 }
 
 // Without Q in their flat form K and V may still have theirs; without a known count of heads nothing may.
@@ -402,7 +288,7 @@ bool take_cache(const Graph& g, Match& m) {
     const std::set<NodeId> caches{m.k.cache, m.v.cache};
     for (const ValueId v : {m.q.value, m.k.value, m.v.value, m.k.past, m.v.past}) cached = cached && !depends_on(g, v, caches);
     for (const Mask& x : m.masks) {
-      cached = cached && !depends_on(g, x.add != kNoValue ? x.add : x.condition, caches);
+      cached = cached && x.places.empty() && !depends_on(g, x.add != kNoValue ? x.add : x.condition, caches);
     }
   }
   if (cached) return true;
@@ -410,6 +296,116 @@ bool take_cache(const Graph& g, Match& m) {
     if (s->cache != kNoNode) *s = Source{g.node(s->cache).outputs[0], false, s->heads, kNoValue, kNoNode};
   }
   return false;
+}
+
+// Heads that are part of the batch, [b n, rows, size]: each is the flat form of one head.
+bool complete_three(const Graph& g, Match& m, ValueId probs, NodeId last) {
+  const Node &first = g.node(m.first), &second = g.node(last);
+  if (second.op_type != "MatMul" || !second.domain.empty() || second.inputs[0] != probs) return false;
+  const Node* turn = made_by(g, unscaled(g, first.inputs[1], m.scale), "Transpose", 1);
+  if (turn == nullptr || !has_perm(*turn, {0, 2, 1})) return false;
+  m.q.value = unscaled(g, first.inputs[0], m.scale);
+  m.k.value = unscaled(g, turn->inputs[0], m.scale);
+  m.v.value = second.inputs[1];
+  for (Source* s : {&m.q, &m.k, &m.v}) {
+    s->flat = true;
+    s->heads = 1;
+    const SymShape* shape = shape_of(g, s->value);
+    if (!is_f32(g, s->value) || shape == nullptr || shape->size() != 3) return false;
+  }
+  const SymShape &q = *shape_of(g, m.q.value), &k = *shape_of(g, m.k.value), &v = *shape_of(g, m.v.value);
+  return q[0] == k[0] && k[0] == v[0] && q[2] == k[2] && k[1] == v[1] && m.scale > 0;
+}
+
+// [b n, t, h] that is made of [b, t, n h]; no value where it is not.
+Source heads_from_batch(const Graph& g, ValueId v, double& scale) {
+  const Node* together = made_by(g, v, "Reshape", 2);
+  const SymShape* from = together == nullptr ? nullptr : shape_of(g, together->inputs[0]);
+  const SymShape* to = shape_of(g, v);
+  if (from == nullptr || from->size() != 4 || !(*from)[0].is_const() || !(*from)[1].is_const()) return {};
+  const bool same =
+      is_const((*to)[0], (*from)[0].value() * (*from)[1].value()) && (*to)[1] == (*from)[2] && (*to)[2] == (*from)[3];
+  const Source s = same ? split_heads(g, together->inputs[0], scale) : Source{};
+  return s.flat ? s : Source{};
+}
+
+// What joins heads behind a product [b n, t, h]: Reshape to [b, n, ..., h], Transpose to [b, ..., n, h], Reshape to [b, ..., n
+// h]. Empty where something else follows.
+std::vector<NodeId> join_after_three(const Graph& g, ValueId out, const Source& q, const Uses& uses) {
+  std::vector<NodeId> nodes;
+  for (const char* op : {"Reshape", "Transpose", "Reshape"}) {
+    const NodeId id = only_reader(g, out, uses);
+    if (id == kNoNode || g.node(id).op_type != op || !g.node(id).domain.empty() || g.node(id).inputs[0] != out) return {};
+    nodes.push_back(id);
+    out = g.node(id).outputs[0];
+  }
+  const SymShape *apart = shape_of(g, g.node(nodes[0]).outputs[0]), *turned = shape_of(g, g.node(nodes[1]).outputs[0]);
+  const SymShape *to = shape_of(g, out), &flat = *shape_of(g, q.value);
+  if (apart == nullptr || turned == nullptr || to == nullptr || apart->size() < 4 || apart->size() > 5) return {};
+  const bool five = apart->size() == 5;
+  const Node& turn = g.node(nodes[1]);
+  if (!(five ? has_perm(turn, {0, 2, 3, 1, 4}) : has_perm(turn, {0, 2, 1, 3})) || (*apart)[0] != flat[0]) return {};
+  for (const SymShape* s : {apart, turned, to}) {
+    if (!std::all_of(s->begin(), s->end(), [](const Dim& d) { return d.is_const(); })) return {};
+  }
+  const bool fits = is_const((*apart)[1], q.heads) && to->size() + 1 == turned->size() &&
+                    is_const(to->back(), q.heads * apart->back().value()) &&
+                    std::equal(to->begin(), to->end() - 1, turned->begin());
+  return fits ? nodes : std::vector<NodeId>{};
+}
+
+Node attention_node(const Match& m, const std::string& name, ValueId mask, ValueId result) {
+  Node n;
+  n.name = name;
+  n.domain = "sdx";
+  n.op_type = "Attention";
+  n.version = 1;
+  n.attributes.set("scale", static_cast<float>(m.scale));
+  n.attributes.set("q_num_heads", m.q.heads);
+  n.attributes.set("kv_num_heads", m.k.heads);
+  n.inputs = {m.q.value, m.k.value, m.v.value};
+  if (mask != kNoValue) n.inputs.push_back(mask);
+  n.outputs = {result};
+  return n;
+}
+
+// The heads leave the batch where they come from a flat form and go back to one, else each is an entry of the batch.
+bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeId last, const Uses& uses, const std::string& name,
+                int version) {
+  if (!complete_three(g, m, probs, last)) return false;
+  double scale = m.scale, values = 1;
+  const Source q = heads_from_batch(g, m.q.value, scale), k = heads_from_batch(g, m.k.value, scale),
+               v = heads_from_batch(g, m.v.value, values);
+  ValueId result = g.node(last).outputs[0];
+  std::vector<NodeId> joins;
+  if (q.flat && k.flat && v.flat && q.heads == k.heads && q.heads == v.heads && values == 1 && scale > 0) {
+    joins = join_after_three(g, result, q, uses);
+  }
+  const bool leave = !joins.empty();
+  if (leave) {
+    m.q = q, m.k = k, m.v = v;
+    m.scale = scale;
+  }
+  const ValueId mask = joined_masks(g, m.masks, scores, m.q.heads, name, version);
+  g.remove_node(last);
+  if (leave) {
+    const ValueId joined = g.node(joins[2]).outputs[0];
+    for (const NodeId id : joins) g.remove_node(id);
+    result = g.add_value(name + "_joined");
+    std::vector<std::int64_t> to;
+    for (const Dim& d : *shape_of(g, joined)) to.push_back(d.value());
+    const auto rank = static_cast<std::int64_t>(to.size());
+    Node reshape;
+    reshape.name = name;
+    reshape.op_type = "Reshape";
+    reshape.version = version;
+    reshape.inputs = {result,
+                      g.add_constant(name + "_shape", Tensor::of<std::int64_t>({rank}, std::span<const std::int64_t>(to)))};
+    reshape.outputs = {joined};
+    g.add_node(std::move(reshape));
+  }
+  g.add_node(attention_node(m, name, mask, result));
+  return true;
 }
 
 bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
@@ -422,7 +418,9 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   if (!std::all_of(m.masks.begin(), m.masks.end(), [&](const Mask& x) { return usable(g, x, scores); })) return false;
   const ValueId probs = probabilities(g, g.node(id).outputs.at(0), uses);
   const NodeId last = only_reader(g, probs, uses);
-  if (last == kNoNode || !complete(g, m, probs, last)) return false;
+  if (last == kNoNode) return false;
+  if (scores.size() == 3) return fuse_three(g, m, scores, probs, last, uses, name, version);
+  if (!complete(g, m, probs, last)) return false;
 
   const bool cached = take_cache(g, m);
   if (!same_rows(g, m.k, m.v)) return false;
@@ -445,26 +443,12 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
     result = joined;
   }
 
-  Node attention;
-  attention.name = name;
-  attention.domain = "sdx";
-  attention.op_type = "Attention";
-  attention.version = 1;
-  attention.attributes.set("scale", static_cast<float>(m.scale));
-  attention.attributes.set("q_num_heads", m.q.heads);
-  attention.attributes.set("kv_num_heads", m.k.heads);
-  ValueId mask = kNoValue;
-  const bool causal = m.masks.size() == 1 && m.masks[0].add != kNoValue && !m.masks[0].windows && is_causal(g, m.masks[0].add) &&
-                      scores[2].is_const();
   const Dim past = cached ? (*shape_of(g, m.k.past))[2] : Dim(0);
-  if (causal && past == scores[3] - scores[2]) {
-    attention.attributes.set("is_causal", std::int64_t{1});
-  } else {
-    mask = joined_masks(g, m, name, version);
-  }
-  attention.inputs = {m.q.value, m.k.value, m.v.value};
-  if (mask != kNoValue || cached) attention.inputs.push_back(mask);
-  attention.outputs = {result};
+  const bool causal = scores[2].is_const() && is_causal(g, m.masks) && past == scores[3] - scores[2];
+  const ValueId mask = causal ? kNoValue : joined_masks(g, m.masks, scores, 1, name, version);
+  Node attention = attention_node(m, name, mask, result);
+  if (causal) attention.attributes.set("is_causal", std::int64_t{1});
+  if (mask == kNoValue && cached) attention.inputs.push_back(kNoValue);
   if (end != last) {
     g.remove_node(g.value(g.node(end).inputs[0]).producer);
     g.remove_node(end);

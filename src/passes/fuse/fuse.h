@@ -52,6 +52,10 @@ bool fuse_integer_products(Graph& graph);
 // heads are transposed. The tables' halves must be seen to be equal. float32 only.
 bool fuse_rotary(Graph& graph);
 
+// Queries, keys and values that are taken from a whole, transposed for its heads, are taken before: Gather(Transpose(x [b, t, 3,
+// n, h])) becomes Transpose(Gather(x)), by way of the flat [b, t, n h].
+bool fuse_stacked_heads(Graph& graph);
+
 // Softmax(scale Q K' + mask) V becomes sdx Attention, with the splitting and joining of heads, grouped queries and caches. A row
 // that sees no key gives zeros, where the single operations give NaN. float32 only.
 bool fuse_attention(Graph& graph);

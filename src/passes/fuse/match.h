@@ -29,6 +29,8 @@ bool same_shape(const Graph& g, ValueId a, ValueId b);
 // Null while unknown.
 const SymShape* shape_of(const Graph& g, ValueId v);
 
+inline bool is_const(const Dim& d, std::int64_t value) { return d.is_const() && d.value() == value; }
+
 // `perm` of a Transpose equals `wanted`.
 bool has_perm(const Node& n, std::initializer_list<std::int64_t> wanted);
 

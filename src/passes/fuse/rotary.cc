@@ -16,8 +16,6 @@ const Node* maker(const Graph& g, ValueId v) {
   return v == kNoValue || g.value(v).producer == kNoNode ? nullptr : &g.node(g.value(v).producer);
 }
 
-bool is_const(const Dim& d, std::int64_t value) { return d.is_const() && d.value() == value; }
-
 // Of a constant of one integer.
 std::optional<std::int64_t> integer(const Graph& g, const Node& n, std::size_t i) {
   const Tensor* t = constant_input(g, n, i);

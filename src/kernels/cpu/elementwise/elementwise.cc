@@ -50,6 +50,34 @@ void row(const ElementwiseKernels& k, Binary op, const float* a, std::int64_t sa
   }
 }
 
+// Rows so short that a call and the walk to the next one take longer than their elements: two axes at a time.
+constexpr std::int64_t kShortRow = 64;
+
+bool short_rows(Binary op, const RowPlan<2>& p) {
+  const std::int64_t sa = p.inner_step[0], sb = p.inner_step[1];
+  return op != Binary::pow && p.outer > 0 && p.inner <= kShortRow && sa + sb >= 1 && sa <= 1 && sb <= 1;
+}
+
+void by_planes(const ElementwiseKernels& k, Binary op, const RowPlan<2>& p, const float* a, const float* b, float* y) {
+  const int axis = p.outer - 1;
+  const std::int64_t rows = p.dims[axis], a_row = p.step[0][axis], b_row = p.step[1][axis], inner = p.inner;
+  const OneForRow one = p.inner_step[0] == 0 ? OneForRow::left : (p.inner_step[1] == 0 ? OneForRow::right : OneForRow::none);
+  if (axis == 0) {
+    parallel_for(rows, std::max<std::int64_t>(1, grain_of(op) / inner), [&](std::int64_t begin, std::int64_t end) {
+      k.binary_rows(op, one, a + begin * a_row, a_row, b + begin * b_row, b_row, y + begin * inner, end - begin, inner);
+    });
+    return;
+  }
+  RowPlan<2> planes = p;
+  planes.outer = axis;
+  planes.rows = p.rows / rows;
+  planes.inner = rows * inner;
+  if (planes.rows == 1) return k.binary_rows(op, one, a, a_row, b, b_row, y, rows, inner);
+  parallel_rows(planes, grain_of(op), [&](const std::int64_t(&at)[2], std::int64_t out, std::int64_t) {
+    k.binary_rows(op, one, a + at[0], a_row, b + at[1], b_row, y + out, rows, inner);
+  });
+}
+
 }  // namespace
 
 void unary_f32(const UnarySpec& spec, const float* x, float* y, std::int64_t n) {
@@ -76,6 +104,7 @@ void binary_broadcast_f32(Binary op, const float* a, const float* b, float* y, i
                           const std::int64_t* a_strides, const std::int64_t* b_strides) {
   const ElementwiseKernels& k = elementwise_kernels();
   const RowPlan<2> p = plan_rows<2>(rank, dims, {a_strides, b_strides});
+  if (p.inner > 0 && short_rows(op, p)) return by_planes(k, op, p, a, b, y);
   parallel_rows(p, grain_of(op), [&](const std::int64_t(&at)[2], std::int64_t out, std::int64_t n) {
     row(k, op, a + at[0], p.inner_step[0], b + at[1], p.inner_step[1], y + out, n);
   });

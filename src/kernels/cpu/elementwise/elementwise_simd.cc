@@ -299,6 +299,52 @@ void binary_form(Binary op, const float* a, const float* b, float* y, std::int64
   }
 }
 
+// Short rows, without a call for each.
+template <Binary kOp, Form kForm>
+HWY_NOINLINE void rows_loop(const float* a, std::int64_t a_row, const float* b, std::int64_t b_row, float* y, std::int64_t rows,
+                            std::int64_t n) {
+  const DF d;
+  const std::int64_t step = lanes_f32(), whole = n / step * step, rest = n - whole;
+  for (std::int64_t r = 0; r < rows; ++r, a += a_row, b += b_row, y += n) {
+    const VF sa = hn::Set(d, kForm == Form::left_scalar ? *a : 0.0F);
+    const VF sb = hn::Set(d, kForm == Form::right_scalar ? *b : 0.0F);
+    for (std::int64_t i = 0; i < whole; i += step) {
+      const VF va = kForm == Form::left_scalar ? sa : hn::LoadU(d, a + i);
+      const VF vb = kForm == Form::right_scalar ? sb : hn::LoadU(d, b + i);
+      hn::StoreU(combine<kOp>(va, vb), d, y + i);
+    }
+    if (rest == 0) continue;
+    const VF va = kForm == Form::left_scalar ? sa : load_tail(d, a + whole, rest);
+    const VF vb = kForm == Form::right_scalar ? sb : load_tail(d, b + whole, rest);
+    store_tail(combine<kOp>(va, vb), d, y + whole, rest);
+  }
+}
+
+template <Form kForm>
+void rows_form(Binary op, const float* a, std::int64_t a_row, const float* b, std::int64_t b_row, float* y, std::int64_t rows,
+               std::int64_t n) {
+  switch (op) {
+    case Binary::add: return rows_loop<Binary::add, kForm>(a, a_row, b, b_row, y, rows, n);
+    case Binary::sub: return rows_loop<Binary::sub, kForm>(a, a_row, b, b_row, y, rows, n);
+    case Binary::mul: return rows_loop<Binary::mul, kForm>(a, a_row, b, b_row, y, rows, n);
+    case Binary::div: return rows_loop<Binary::div, kForm>(a, a_row, b, b_row, y, rows, n);
+    case Binary::min: return rows_loop<Binary::min, kForm>(a, a_row, b, b_row, y, rows, n);
+    case Binary::max: return rows_loop<Binary::max, kForm>(a, a_row, b, b_row, y, rows, n);
+    case Binary::prelu: return rows_loop<Binary::prelu, kForm>(a, a_row, b, b_row, y, rows, n);
+    case Binary::relu_grad: return rows_loop<Binary::relu_grad, kForm>(a, a_row, b, b_row, y, rows, n);
+    case Binary::pow: return;
+  }
+}
+
+void binary_rows(Binary op, OneForRow one, const float* a, std::int64_t a_row, const float* b, std::int64_t b_row, float* y,
+                 std::int64_t rows, std::int64_t n) {
+  switch (one) {
+    case OneForRow::none: return rows_form<Form::both>(op, a, a_row, b, b_row, y, rows, n);
+    case OneForRow::left: return rows_form<Form::left_scalar>(op, a, a_row, b, b_row, y, rows, n);
+    case OneForRow::right: return rows_form<Form::right_scalar>(op, a, a_row, b, b_row, y, rows, n);
+  }
+}
+
 void binary_both(Binary op, const float* a, const float* b, float* y, std::int64_t n) { binary_form<Form::both>(op, a, b, y, n); }
 void binary_right(Binary op, const float* a, float b, float* y, std::int64_t n) {
   binary_form<Form::right_scalar>(op, a, &b, y, n);
@@ -336,7 +382,7 @@ void bias_act(const float* x, float bias, const float* residual, const UnarySpec
 }  // namespace
 
 const ElementwiseKernels& elementwise_table() {
-  static constexpr ElementwiseKernels kTable{unary, unary_rows, binary_both, binary_right, binary_left, bias_act};
+  static constexpr ElementwiseKernels kTable{unary, unary_rows, binary_both, binary_right, binary_left, binary_rows, bias_act};
   return kTable;
 }
 

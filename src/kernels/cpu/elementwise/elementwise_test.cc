@@ -257,6 +257,11 @@ TEST(KernelsElementwise, BroadcastMatchesIndexing) {
       {{3, 300}, {1, 3}, {300, 1}},                   // transposed view
       {{1, 1}, {0, 0}, {0, 0}},
       {{2, 1, 3, 2, 5}, {30, 30, 10, 5, 1}, {15, 0, 5, 0, 1}},
+      // Short rows, two axes at a time.
+      {{5, 6, 37}, {6, 1, 0}, {37, 0, 1}},
+      {{5, 6, 37}, {37, 0, 1}, {6, 1, 0}},
+      {{5, 6, 16}, {96, 16, 1}, {40, 0, 1}},
+      {{1, 3000, 14}, {0, 1, 0}, {0, 20, 1}},
   };
   for_each_isa([&] {
     for (const Shape& s : shapes) {

@@ -1,0 +1,128 @@
+#include <algorithm>
+
+#include "ops/tensor/signatures.h"
+#include "passes/fuse/fuse.h"
+#include "passes/fuse/match.h"
+
+// Queries, keys and values that one product makes: x [b, t, 3, n, h] is transposed as a whole to [3, b, n, t, h], and each is
+// taken from that.
+
+namespace sdx::fuse {
+namespace {
+
+struct Stack {
+  NodeId transpose = kNoNode;
+  NodeId reshape = kNoNode;  // [3, b, n, t, h] -> [3, b n, t, h], where there is one
+  std::vector<NodeId> gathers;
+};
+
+// The nodes that read v, where all of them take one entry of its first axis; else none.
+std::vector<NodeId> takers(const Graph& g, ValueId v, const Uses& uses) {
+  if (is_output(g, v) || v >= uses.size()) return {};
+  for (const NodeId id : uses[v]) {
+    const Node& n = g.node(id);
+    if (n.removed || n.op_type != "Gather" || !n.domain.empty() || n.inputs[0] != v || n.inputs[1] == v) return {};
+    const Tensor* index = constant_input(g, n, 1);
+    if (index == nullptr || index->rank() != 0 || ops::parse<ops::GatherAttrs>(n).axis != 0) return {};
+  }
+  return uses[v];
+}
+
+bool has_known_heads(const SymShape* x) {
+  return x != nullptr && x->size() == 5 && (*x)[2].is_const() && (*x)[3].is_const() && (*x)[4].is_const();
+}
+
+std::optional<Stack> stack_at(const Graph& g, NodeId id) {
+  const Node& n = g.node(id);
+  if (n.removed || n.op_type != "Transpose" || !n.domain.empty() || !has_perm(n, {2, 0, 3, 1, 4})) return std::nullopt;
+  const SymShape* x = shape_of(g, n.inputs[0]);
+  if (!has_known_heads(x)) return std::nullopt;
+  const Uses uses = g.uses();
+  Stack s{id, kNoNode, takers(g, n.outputs[0], uses)};
+  if (!s.gathers.empty()) return s;
+  s.reshape = only_reader(g, n.outputs[0], uses);
+  if (s.reshape == kNoNode || g.node(s.reshape).op_type != "Reshape" || !g.node(s.reshape).domain.empty()) return std::nullopt;
+  const ValueId together = g.node(s.reshape).outputs[0];
+  const SymShape* to = shape_of(g, together);
+  if (to == nullptr || to->size() != 4 || !(*x)[0].is_const() || !(*x)[1].is_const()) return std::nullopt;
+  const bool fits =
+      (*to)[0] == (*x)[2] && is_const((*to)[1], (*x)[0].value() * (*x)[3].value()) && (*to)[2] == (*x)[1] && (*to)[3] == (*x)[4];
+  s.gathers = takers(g, together, uses);
+  return fits && !s.gathers.empty() ? std::optional(s) : std::nullopt;
+}
+
+// Nodes that follow each other, each with one input that another made and constants.
+class Chain {
+ public:
+  Chain(Graph& g, const Node& like) : g_(g), name_(like.name), base_(g.value(like.outputs[0]).name), version_(like.version) {}
+
+  ValueId reshape(ValueId v, std::vector<std::int64_t> to, ValueId out = kNoValue) {
+    const auto count = static_cast<std::int64_t>(to.size());
+    const ValueId shape = g_.add_constant(base_ + "/shape", Tensor::of<std::int64_t>({count}, std::span<const std::int64_t>(to)));
+    return add("Reshape", {v, shape}, {}, out);
+  }
+  ValueId transpose(ValueId v, ValueId out) {
+    Attributes a;
+    a.set("perm", std::vector<std::int64_t>{0, 2, 1, 3});
+    return add("Transpose", {v}, std::move(a), out);
+  }
+  ValueId gather(ValueId v, ValueId index) {
+    Attributes a;
+    a.set("axis", std::int64_t{2});
+    return add("Gather", {v, index}, std::move(a), kNoValue);
+  }
+
+ private:
+  ValueId add(const char* op, std::vector<ValueId> inputs, Attributes attributes, ValueId out) {
+    Node n;
+    n.name = name_;
+    n.op_type = op;
+    n.version = version_;
+    n.inputs = std::move(inputs);
+    n.attributes = std::move(attributes);
+    n.outputs = {out != kNoValue ? out : g_.add_value(base_ + "/" + op)};
+    out = n.outputs[0];
+    g_.add_node(std::move(n));
+    return out;
+  }
+  Graph& g_;
+  std::string name_, base_;
+  int version_;
+};
+
+void take_apart(Graph& g, const Stack& s) {
+  const ValueId x = g.node(s.transpose).inputs[0];
+  const SymShape shape = *shape_of(g, x);
+  const std::int64_t heads = shape[3].value(), size = shape[4].value();
+  for (const NodeId id : s.gathers) {
+    const Node gather = g.node(id);
+    g.remove_node(id);
+    Chain c(g, gather);
+    // Flat and apart again: attention reads heads where they lie in a flat form.
+    const ValueId flat = c.reshape(c.gather(x, gather.inputs[1]), {0, 0, heads * size});
+    const ValueId apart = c.reshape(flat, {0, 0, heads, size});
+    if (s.reshape == kNoNode) {
+      c.transpose(apart, gather.outputs[0]);
+    } else {
+      c.reshape(c.transpose(apart, kNoValue), {shape[0].value() * heads, shape[1].value(), size}, gather.outputs[0]);
+    }
+  }
+  if (s.reshape != kNoNode) g.remove_node(s.reshape);
+  g.remove_node(s.transpose);
+}
+
+}  // namespace
+
+bool fuse_stacked_heads(Graph& graph) {
+  bool changed = false;
+  const std::size_t count = graph.nodes().size();
+  for (NodeId id = 0; id < count; ++id) {
+    const auto stack = stack_at(graph, id);
+    if (!stack) continue;
+    take_apart(graph, *stack);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace sdx::fuse
