@@ -54,7 +54,8 @@ struct QQuadKernels {
 };
 constexpr std::int64_t kQuadSlack = 64;
 
-// With AVX512-VNNI, and with AVX-VNNI on 256 bits. Null if not compiled; they do not check whether the machine has the instructions.
+// With AVX512-VNNI, and with AVX-VNNI on 256 bits. Null if not compiled; they do not check whether the machine has the
+// instructions.
 const QQuadKernels* qquad_avx512_kernels();
 const QQuadKernels* qquad_avx2_kernels();
 
