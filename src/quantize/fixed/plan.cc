@@ -107,7 +107,7 @@ bool is_function(const Graph& g, const Node& n) {
   return std::ranges::all_of(n.inputs, [&](ValueId v) {
     if (v == kNoValue) return true;
     const Tensor* t = constant_of(g, v);
-    return is_f32(g, v) && (t == nullptr || t->size() == 1);
+    return has_floats(g, v) && (t == nullptr || t->size() == 1);
   });
 }
 
