@@ -25,6 +25,16 @@ TEST(Denormals, BecomeZero) {
   }
 }
 
+// A hundredth of many, in one channel.
+TEST(Denormals, AreFoundAmongMany) {
+  Tensor t(DataType::float32, {200, 500});
+  const auto x = t.mutable_values<float>();
+  std::fill(x.begin(), x.end(), 1.0F);
+  std::fill_n(x.begin() + 77 * 500, 1000, 1e-40F);
+  const Tensor out = without_denormals(t);
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(out.values<float>()[i], x[i] == 1.0F ? 1.0F : 0.0F) << i;
+}
+
 TEST(Denormals, NumbersOfOtherTypesStay) {
   Tensor t(DataType::int32, {1});
   t.mutable_values<std::int32_t>()[0] = 1;
