@@ -74,15 +74,19 @@ struct Weights {
 };
 
 void arrange(const QDepthwise3& d, Weights& w) {
+  const hn::FixedTag<std::int16_t, 8> d16;
   const std::int64_t height = d.shape->kernel[1], width = d.shape->kernel[2];
+  alignas(16) constexpr std::int16_t kNone[kBlock] = {};
   for (std::int64_t odd = 0; odd < 2; ++odd) {
     std::int16_t* to = w.of[odd];
     for (std::int64_t p = 0; p < (height + odd + 1) / 2; ++p) {
       for (std::int64_t x = 0; x < width; ++x, to += kColumn) {
-        for (std::int64_t r = 0; r < 2; ++r) {
-          const std::int64_t y = 2 * p + r - odd;
-          const bool inside = y >= 0 && y < height;
-          for (std::int64_t c = 0; c < kBlock; ++c) to[2 * c + r] = inside ? d.weights[(y * width + x) * d.weight_step + c] : 0;
+        const auto row = [&](std::int64_t y) {
+          return y >= 0 && y < height ? d.weights + (y * width + x) * d.weight_step : kNone;
+        };
+        const std::int16_t *upper = row(2 * p - odd), *lower = row(2 * p + 1 - odd);
+        for (std::int64_t c = 0; c < kBlock; c += 8) {
+          hn::StoreInterleaved2(hn::LoadU(d16, upper + c), hn::LoadU(d16, lower + c), d16, to + 2 * c);
         }
       }
     }
