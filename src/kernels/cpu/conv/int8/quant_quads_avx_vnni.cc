@@ -16,6 +16,7 @@
 
 HWY_PUSH_ATTRIBUTES(SDX_AVX_VNNI)
 #include "kernels/cpu/conv/int8/quant_quads_gather-inl.h"
+#include "kernels/cpu/conv/int8/quant_quads_panel-inl.h"
 
 namespace sdx::cpu {
 namespace {
@@ -84,12 +85,6 @@ inline void put(const QQuadPanel& g, std::uint8_t* y, __m128i v) {
   std::memcpy(y, all, static_cast<std::size_t>(g.columns));
 }
 
-// Weights come from memory, and are wanted one panel after the other: a line with each quad, for as many as there are left.
-struct Ahead {
-  const char* at;
-  std::int64_t step;
-};
-
 // M rows; kHalf: only the first 8 columns count.
 template <int M, bool kHalf, bool kClamp>
 void tile(const QQuadPanel& g, std::int64_t row, Ahead ahead) {
@@ -136,18 +131,8 @@ void tile_of(const QQuadPanel& g, std::int64_t row, std::int64_t m, Ahead ahead)
 }
 
 void panel(const QQuadPanel& g) {
-  const std::int64_t tiles = (g.m + kRows - 1) / kRows;
-  const std::int64_t fetched = g.quads * 64;  // with each tile
-  const bool half = g.columns <= kColumns / 2, clamp = g.finish->clamp;
-  const auto tile = half    ? (clamp ? tile_of<true, true> : tile_of<true, false>)
-                    : clamp ? tile_of<false, true>
-                            : tile_of<false, false>;
-  for (std::int64_t i = 0; i < tiles; ++i) {
-    const std::int64_t row = g.m * i / tiles, m = g.m * (i + 1) / tiles - row;
-    const Ahead ahead =
-        i * fetched < g.ahead_bytes ? Ahead{g.ahead + i * fetched, 64} : Ahead{reinterpret_cast<const char*>(g.b), 0};
-    tile(g, row, m, ahead);
-  }
+  constexpr QuadTile kTiles[2][2] = {{tile_of<false, false>, tile_of<false, true>}, {tile_of<true, false>, tile_of<true, true>}};
+  panel_by(g, kRows, kColumns, kTiles);
 }
 
 // Rows of int32 sums.

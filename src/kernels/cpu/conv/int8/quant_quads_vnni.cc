@@ -15,15 +15,10 @@
 HWY_PUSH_ATTRIBUTES(SDX_AVX512_VNNI)
 #include "kernels/cpu/conv/int8/quant_quads_bytes-inl.h"
 #include "kernels/cpu/conv/int8/quant_quads_gather-inl.h"
+#include "kernels/cpu/conv/int8/quant_quads_panel-inl.h"
 
 namespace sdx::cpu {
 namespace {
-
-// Weights come from memory, and are wanted one panel after the other: a line with each quad, for as many as there are left.
-struct Ahead {
-  const char* at;
-  std::int64_t step;
-};
 
 // M rows; kHalf: only the first 16 columns count.
 template <int M, bool kHalf, bool kClamp>
@@ -92,18 +87,8 @@ void tile_of(const QQuadPanel& g, std::int64_t row, std::int64_t m, Ahead ahead)
 }
 
 void panel(const QQuadPanel& g) {
-  const std::int64_t tiles = (g.m + kQuadRows - 1) / kQuadRows;
-  const std::int64_t fetched = g.quads * 64;  // with each tile
-  const bool half = g.columns <= kQuadColumns / 2, clamp = g.finish->clamp;
-  const auto tile = half    ? (clamp ? tile_of<true, true> : tile_of<true, false>)
-                    : clamp ? tile_of<false, true>
-                            : tile_of<false, false>;
-  for (std::int64_t i = 0; i < tiles; ++i) {
-    const std::int64_t row = g.m * i / tiles, m = g.m * (i + 1) / tiles - row;
-    const Ahead ahead =
-        i * fetched < g.ahead_bytes ? Ahead{g.ahead + i * fetched, 64} : Ahead{reinterpret_cast<const char*>(g.b), 0};
-    tile(g, row, m, ahead);
-  }
+  constexpr QuadTile kTiles[2][2] = {{tile_of<false, false>, tile_of<false, true>}, {tile_of<true, false>, tile_of<true, true>}};
+  panel_by(g, kQuadRows, kQuadColumns, kTiles);
 }
 
 // Up to 63 bytes behind what is copied or filled are written too.

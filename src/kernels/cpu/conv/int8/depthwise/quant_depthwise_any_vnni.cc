@@ -88,9 +88,9 @@ inline void half_of(const QuadRow& r, const Finish& f, std::int64_t at, int j, _
 #undef SDX_ADD
     }
   }
-#define SDX_WORDS(I)                                                                                        \
-  if constexpr (kVectors > I) {                                                                             \
-    words[I] = _mm512_adds_epi16(_mm512_packs_epi32(rounded(f, c##I, j), rounded(f, e##I, j + 1)), f.zero); \
+#define SDX_WORDS(I)                       \
+  if constexpr (kVectors > I) {            \
+    words[I] = words_of(f, c##I, e##I, j); \
   }
   SDX_REPEAT_4(SDX_WORDS)
 #undef SDX_WORDS
@@ -105,8 +105,7 @@ inline void vectors(const QuadRow& r, const Finish& f, std::int64_t pixel, std::
   half_of<kVectors>(r, f, pixel * kGroups * 16, 0, low);
   half_of<kVectors>(r, f, pixel * kGroups * 16, 2, high);
   for (int i = 0; i < kVectors; ++i, pixel += kPixels) {
-    const __m512i v = f.is_signed ? _mm512_packs_epi16(low[i], high[i]) : _mm512_packus_epi16(low[i], high[i]);
-    put_pixels<kGroups>(y + pixel * channels, channels, width - pixel, v);
+    put_pixels<kGroups>(y + pixel * channels, channels, width - pixel, bytes_of(f, low[i], high[i]));
   }
 }
 

@@ -173,6 +173,16 @@ inline __m512i rounded(const Finish& f, Ints sums, int j) {
   return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, f.low), f.high));
 }
 
+// Sums of channels [4j, 4j + 8) of each 16, those of j and of j + 1, as words.
+inline __m512i words_of(const Finish& f, Ints sums, Ints next, int j) {
+  return _mm512_adds_epi16(_mm512_packs_epi32(rounded(f, sums, j), rounded(f, next, j + 1)), f.zero);
+}
+
+// Words of j = 0 and j = 2 as bytes.
+inline __m512i bytes_of(const Finish& f, __m512i low, __m512i high) {
+  return f.is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+}
+
 // `count` pixels (or fewer than a vector holds) of 16 kGroups channels.
 template <int kGroups>
 inline void put_pixels(std::uint8_t* y, std::int64_t channels, std::int64_t count, __m512i v) {

@@ -34,10 +34,7 @@ void compute(const Planes<kStride, kGroups>& from, const Finish& f, const __m512
   for (std::int64_t i = 0; i < width; i += kPixels) {
     const std::uint8_t* at = from.at + i * from.kColumn;
     const Ints s0 = sum(at, 0), s1 = sum(at, 1), s2 = sum(at, 2), s3 = sum(at, 3);
-    const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(rounded(f, s0, 0), rounded(f, s1, 1)), f.zero);
-    const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(rounded(f, s2, 2), rounded(f, s3, 3)), f.zero);
-    const __m512i v = f.is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-    put_pixels<kGroups>(y + i * channels, channels, width - i, v);
+    put_pixels<kGroups>(y + i * channels, channels, width - i, bytes_of(f, words_of(f, s0, s1, 0), words_of(f, s2, s3, 2)));
   }
 }
 
