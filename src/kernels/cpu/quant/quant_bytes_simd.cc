@@ -46,6 +46,18 @@ HWY_INLINE VF mul_vector(const QMul& q, const T* a, const T* b) {
   return hn::Mul(hn::Mul(hn::ConvertTo(df, va), hn::ConvertTo(df, vb)), hn::Set(df, q.scale));
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// One vector's worth, within bounds and rounded, with the zero point.
+template <class T>
+HWY_INLINE void put_bytes(VF v, VF low, VF high, std::int32_t zero, T* y) {
+  const DI d;
+  const hn::Rebind<std::uint8_t, DI> d8;
+  const hn::RebindToUnsigned<DI> du;
+  const VI whole = hn::Add(hn::NearestInt(hn::Min(hn::Max(v, low), high)), hn::Set(d, zero));
+  hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, whole)), d8, reinterpret_cast<std::uint8_t*>(y));
+}
+#endif
+
 #if HWY_TARGET == HWY_AVX2
 
 // Bytes from what `values` (of addresses in a and b) gives, 32 at a time. kPlain: it fits int32, so that packing saturates all
@@ -153,12 +165,8 @@ void add_of(const QAdd& q, const T* a, const T* b, T* y, std::int64_t n) {
 #endif
 #if HWY_TARGET != HWY_AVX2 && HWY_TARGET != HWY_SCALAR
   const std::int64_t lanes = lanes_f32();
-  const DI d;
-  const hn::Rebind<std::uint8_t, DI> d8;
-  const hn::RebindToUnsigned<DI> du;
   for (; i + lanes <= n; i += lanes) {
-    const VI v = hn::Add(hn::NearestInt(hn::Min(hn::Max(add_vector(q, a + i, b + i), low), high)), hn::Set(d, q.y_zero));
-    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, v)), d8, reinterpret_cast<std::uint8_t*>(y) + i);
+    put_bytes(add_vector(q, a + i, b + i), low, high, q.y_zero, y + i);
   }
 #endif
   for (; i < n; ++i) {
@@ -188,12 +196,8 @@ void mul_of(const QMul& q, const T* a, const T* b, T* y, std::int64_t n) {
 #endif
 #if HWY_TARGET != HWY_SCALAR
   const std::int64_t lanes = lanes_f32();
-  const DI d;
-  const hn::Rebind<std::uint8_t, DI> d8;
-  const hn::RebindToUnsigned<DI> du;
   for (; i + lanes <= n; i += lanes) {
-    const VI v = hn::Add(hn::NearestInt(hn::Min(hn::Max(mul_vector(q, a + i, b + i), vlow), vhigh)), hn::Set(d, q.y_zero));
-    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, v)), d8, reinterpret_cast<std::uint8_t*>(y) + i);
+    put_bytes(mul_vector(q, a + i, b + i), vlow, vhigh, q.y_zero, y + i);
   }
 #endif
   for (; i < n; ++i) {
