@@ -394,13 +394,11 @@ bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeI
     result = g.add_value(name + "_joined");
     std::vector<std::int64_t> to;
     for (const Dim& d : *shape_of(g, joined)) to.push_back(d.value());
-    const auto rank = static_cast<std::int64_t>(to.size());
     Node reshape;
     reshape.name = name;
     reshape.op_type = "Reshape";
     reshape.version = version;
-    reshape.inputs = {result,
-                      g.add_constant(name + "_shape", Tensor::of<std::int64_t>({rank}, std::span<const std::int64_t>(to)))};
+    reshape.inputs = {result, shape_constant(g, name + "_shape", to)};
     reshape.outputs = {joined};
     g.add_node(std::move(reshape));
   }

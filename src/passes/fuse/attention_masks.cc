@@ -99,8 +99,7 @@ Node make(const std::string& name, std::string op, std::vector<ValueId> inputs, 
 
 ValueId reshaped(Graph& g, ValueId v, const std::vector<std::int64_t>& to, const std::string& what, const std::string& name,
                  int version) {
-  const auto count = static_cast<std::int64_t>(to.size());
-  const ValueId shape = g.add_constant(name + what, Tensor::of<std::int64_t>({count}, std::span<const std::int64_t>(to)));
+  const ValueId shape = shape_constant(g, name + what, to);
   const ValueId result = g.add_value(name + "_mask");
   g.add_node(make(name, "Reshape", {v, shape}, result, version));
   return result;

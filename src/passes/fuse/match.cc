@@ -1,6 +1,7 @@
 #include "passes/fuse/match.h"
 
 #include <algorithm>
+#include <span>
 
 #include "ops/tensor/signatures.h"
 #include "tensor/element.h"
@@ -60,6 +61,11 @@ bool has_perm(const Node& n, std::initializer_list<std::int64_t> wanted) { retur
 
 bool is_binary(const Node& n, std::string_view op) {
   return !n.removed && n.domain.empty() && n.op_type == op && n.version >= 7 && n.inputs.size() == 2 && n.outputs.size() == 1;
+}
+
+ValueId shape_constant(Graph& g, const std::string& name, const std::vector<std::int64_t>& extents) {
+  const auto rank = static_cast<std::int64_t>(extents.size());
+  return g.add_constant(name, Tensor::of<std::int64_t>({rank}, std::span<const std::int64_t>(extents)));
 }
 
 }  // namespace sdx::fuse

@@ -2,6 +2,7 @@
 // What patterns of nodes are made of.
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,5 +37,7 @@ bool has_perm(const Node& n, std::initializer_list<std::int64_t> wanted);
 
 // An ai.onnx node with two inputs whose broadcasting is numpy's.
 bool is_binary(const Node& n, std::string_view op);
+// A constant of int64, as Reshape takes it.
+ValueId shape_constant(Graph& g, const std::string& name, const std::vector<std::int64_t>& extents);
 
 }  // namespace sdx::fuse

@@ -32,12 +32,16 @@ bool has_known_heads(const SymShape* x) {
   return x != nullptr && x->size() == 5 && (*x)[2].is_const() && (*x)[3].is_const() && (*x)[4].is_const();
 }
 
-std::optional<Stack> stack_at(const Graph& g, NodeId id) {
+bool turns_stack(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
-  if (n.removed || n.op_type != "Transpose" || !n.domain.empty() || !has_perm(n, {2, 0, 3, 1, 4})) return std::nullopt;
+  return !n.removed && n.op_type == "Transpose" && n.domain.empty() && has_perm(n, {2, 0, 3, 1, 4}) &&
+         has_known_heads(shape_of(g, n.inputs[0]));
+}
+
+// `id` has turns_stack(). `uses` may be those before other stacks were taken apart: these share no node with this one.
+std::optional<Stack> stack_at(const Graph& g, NodeId id, const Uses& uses) {
+  const Node& n = g.node(id);
   const SymShape* x = shape_of(g, n.inputs[0]);
-  if (!has_known_heads(x)) return std::nullopt;
-  const Uses uses = g.uses();
   Stack s{id, kNoNode, takers(g, n.outputs[0], uses)};
   if (!s.gathers.empty()) return s;
   s.reshape = only_reader(g, n.outputs[0], uses);
@@ -56,10 +60,8 @@ class Chain {
  public:
   Chain(Graph& g, const Node& like) : g_(g), name_(like.name), base_(g.value(like.outputs[0]).name), version_(like.version) {}
 
-  ValueId reshape(ValueId v, std::vector<std::int64_t> to, ValueId out = kNoValue) {
-    const auto count = static_cast<std::int64_t>(to.size());
-    const ValueId shape = g_.add_constant(base_ + "/shape", Tensor::of<std::int64_t>({count}, std::span<const std::int64_t>(to)));
-    return add("Reshape", {v, shape}, {}, out);
+  ValueId reshape(ValueId v, const std::vector<std::int64_t>& to, ValueId out = kNoValue) {
+    return add("Reshape", {v, shape_constant(g_, base_ + "/shape", to)}, {}, out);
   }
   ValueId transpose(ValueId v, ValueId out) {
     Attributes a;
@@ -115,9 +117,12 @@ void take_apart(Graph& g, const Stack& s) {
 
 bool fuse_stacked_heads(Graph& graph) {
   bool changed = false;
+  Uses uses;
   const std::size_t count = graph.nodes().size();
   for (NodeId id = 0; id < count; ++id) {
-    const auto stack = stack_at(graph, id);
+    if (!turns_stack(graph, id)) continue;
+    if (uses.empty()) uses = graph.uses();
+    const auto stack = stack_at(graph, id, uses);
     if (!stack) continue;
     take_apart(graph, *stack);
     changed = true;
