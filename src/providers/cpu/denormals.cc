@@ -28,7 +28,7 @@ bool has_denormals(std::span<const float> x) {
 
 Tensor without_denormals(const Tensor& weights) {
   if (weights.dtype() != DataType::float32 || weights.size() == 0) return weights;
-  Tensor aligned = weights.is_aligned() ? weights : weights.aligned();
+  Tensor aligned = weights.aligned();
   const auto x = aligned.values<float>();
   if (!has_denormals(x)) return aligned;
   Tensor out(DataType::float32, weights.shape());
