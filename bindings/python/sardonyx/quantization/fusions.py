@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .onnx_model import ONNXModel
+from .onnx_model import ONNXModel, replace_all, subgraphs
 from .quant_utils import ms_domain
 
 _TOLERANCE = 1e-4  # exporters write 1.4142 as well as sqrt(2)
@@ -119,10 +119,8 @@ class Fusion:
 
     def _replace(self, nodes: list[Any]) -> None:
         graph = self.model.graph()
-        kept = [type(node).FromString(node.SerializeToString()) for node in nodes]
-        del graph.node[:]
-        graph.node.extend(kept)
-        read = names_read(kept) | {output.name for output in graph.output}
+        replace_all(graph.node, nodes)
+        read = names_read(graph.node) | {output.name for output in graph.output}
         constants = [tensor for tensor in graph.initializer if tensor.name not in read]
         self.model.remove_initializers(constants)
 
@@ -132,9 +130,8 @@ def names_read(nodes: Any) -> set[str]:
     names: set[str] = set()
     for node in nodes:
         names.update(node.input)
-        for attribute in node.attribute:
-            for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                names |= names_read(graph.node) | {output.name for output in graph.output}
+        for graph in subgraphs(node):
+            names |= names_read(graph.node) | {output.name for output in graph.output}
     return names
 
 

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _models, blocks
-from .onnx_model import ONNXModel
+from .onnx_model import ONNXModel, replace_all, subgraphs
 from .quant_utils import ms_domain
 
 
@@ -38,9 +38,8 @@ class MatMulBnb4Quantizer:
     def _process(self, graph: Any, around: list[Any]) -> None:
         graphs = [graph, *around]
         for node in graph.node:
-            for attribute in node.attribute:
-                for inside in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                    self._process(inside, graphs)
+            for inside in subgraphs(node):
+                self._process(inside, graphs)
             if node.op_type == "MatMul" and node.domain in ("", "ai.onnx") and node.name not in self.nodes_to_exclude:
                 self._quantize(node, graphs)
         _drop_unread(graph)
@@ -80,15 +79,11 @@ def _drop_unread(graph: Any) -> None:
     from .fusions import names_read
 
     read = names_read(graph.node) | {output.name for output in graph.output}
-    gone = {t.name for t in graph.initializer if f"{t.name}_Bnb4" in {u.name for u in graph.initializer}} - read
-    kept = [tensor for tensor in graph.initializer if tensor.name not in gone]
+    names = {tensor.name for tensor in graph.initializer}
+    gone = {name for name in names if f"{name}_Bnb4" in names} - read
     if gone:
-        kept = [type(tensor).FromString(tensor.SerializeToString()) for tensor in kept]
-        del graph.initializer[:]
-        graph.initializer.extend(kept)
-        inputs = [type(value).FromString(value.SerializeToString()) for value in graph.input if value.name not in gone]
-        del graph.input[:]
-        graph.input.extend(inputs)
+        for field in (graph.initializer, graph.input):
+            replace_all(field, [each for each in field if each.name not in gone])
 
 
 def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -7,6 +7,18 @@ from pathlib import Path
 from typing import Any
 
 
+def subgraphs(node: Any) -> list[Any]:
+    """The branches and bodies of a NodeProto."""
+    return [graph for attribute in node.attribute for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]]
+
+
+def replace_all(field: Any, messages: Any) -> None:
+    """Gives a repeated field these messages, which may be its own."""
+    copies = [type(message).FromString(message.SerializeToString()) for message in messages]
+    del field[:]
+    field.extend(copies)
+
+
 class ONNXModel:
     """Needs the package `onnx`."""
 

@@ -13,7 +13,7 @@ from . import _models
 from .calibrate import CalibrationMethod
 from .mixed_types import MixedPrecisionTensorQuantOverridesFixer
 from .qnn_preprocess import qnn_preprocess_model
-from .quant_utils import MODEL_SIZE_THRESHOLD, QuantType, get_opset_version
+from .quant_utils import QuantType, get_opset_version, needs_external_data
 from .quantize import StaticQuantConfig
 from .tensor_quant_overrides import TensorQuantOverridesHelper
 
@@ -138,8 +138,7 @@ def get_qnn_qdq_config(
         op_types_to_quantize=list(op_types_to_quantize or sorted(ops - _NEVER)),
         nodes_to_exclude=nodes_to_exclude,
         per_channel=per_channel,
-        use_external_data_format=model.ByteSize() >= MODEL_SIZE_THRESHOLD
-        or any(onnx.external_data_helper.uses_external_data(t) for t in model.graph.initializer),
+        use_external_data_format=needs_external_data(model),
         calibration_providers=calibration_providers,
         extra_options=extra,
     )

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 from .. import _sardonyx
 from . import _models
 from .fusions import FusionGelu, FusionLayerNormalization, FusionLpNormalization, FusionSpaceToDepth
-from .onnx_model import ONNXModel
+from .onnx_model import ONNXModel, replace_all, subgraphs
 from .quant_utils import get_opset_version
 
 _native = _sardonyx.quantize()
@@ -94,9 +94,7 @@ def _only_real_inputs(model: ONNXModel) -> bool:
     kept = [value for value in graph.input if value.name not in model.get_initializer_name_set()]
     if len(kept) == len(graph.input):
         return False
-    kept = [type(value).FromString(value.SerializeToString()) for value in kept]
-    del graph.input[:]
-    graph.input.extend(kept)
+    replace_all(graph.input, kept)
     return True
 
 
@@ -125,9 +123,7 @@ def _make_channel_last(model: ONNXModel, name: str, is_input: bool) -> None:
     info = graph.value_info.add()
     info.CopyFrom(value)
     info.name = inner
-    moved = [type(dims[i]).FromString(dims[i].SerializeToString()) for i in last]
-    del dims[:]
-    dims.extend(moved)
+    replace_all(dims, [dims[i] for i in last])
     edge = (name, inner, [0, rank - 1, *range(1, rank - 1)]) if is_input else (inner, name, last)
     graph.node.append(onnx.helper.make_node("Transpose", [edge[0]], [edge[1]], name=f"{inner}_Transpose", perm=edge[2]))
 
@@ -139,9 +135,8 @@ def _rename(graph: Any, old: str, new: str) -> None:
             for i, name in enumerate(names):
                 if name == old:
                     names[i] = new
-        for attribute in node.attribute:
-            for inside in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                _rename(inside, old, new)
+        for inside in subgraphs(node):
+            _rename(inside, old, new)
 
 
 __all__ = ["qnn_preprocess_model"]

@@ -224,8 +224,18 @@ def generate_identified_filename(filename: Path, identifier: str) -> Path:
 def model_has_external_data(model_path: Path) -> bool:
     import onnx
 
-    model = onnx.load(os.fspath(model_path), load_external_data=False)
+    return _has_external_data(onnx.load(os.fspath(model_path), load_external_data=False))
+
+
+def _has_external_data(model: Any) -> bool:
+    import onnx
+
     return any(onnx.external_data_helper.uses_external_data(t) for t in model.graph.initializer)
+
+
+def needs_external_data(model: Any) -> bool:
+    """Whether an onnx.ModelProto is larger than a file may be, or has its data in others already."""
+    return bool(model.ByteSize() >= MODEL_SIZE_THRESHOLD) or _has_external_data(model)
 
 
 def optimize_model(model_path: Path, opt_model_path: Path) -> None:

@@ -19,7 +19,7 @@ from .calibrate import (
     save_tensors_data,
     tensors_data_of,
 )
-from .quant_utils import MODEL_SIZE_THRESHOLD, QuantFormat, QuantType, get_opset_version
+from .quant_utils import QuantFormat, QuantType, get_opset_version, needs_external_data
 from .tensor_quant_overrides import check_entry
 
 _native = _sardonyx.quantize()
@@ -479,8 +479,7 @@ def get_qdq_config(
         nodes_to_exclude=sorted(excluded),
         per_channel=per_channel,
         reduce_range=reduce_range,
-        use_external_data_format=model.ByteSize() >= MODEL_SIZE_THRESHOLD
-        or any(onnx.external_data_helper.uses_external_data(t) for t in model.graph.initializer),
+        use_external_data_format=needs_external_data(model),
         calibration_providers=calibration_providers,
         extra_options=extra,
     )
