@@ -10,7 +10,11 @@ namespace sdx {
 // Thread-safe.
 SDX_TOOLS_API bool use_amx();
 
-// For tests: false makes use_amx() false, true leaves it to what is said above. Not while kernels run.
+// The same for products of bfloat16 (AMX-BF16), which every processor so far has that has AMX-INT8. SDX_CPU_AMX "int8" allows
+// bytes only.
+SDX_TOOLS_API bool use_amx_bf16();
+
+// For tests: false makes both false, true leaves them to what is said above. Not while kernels run.
 void allow_amx(bool allowed);
 
 }  // namespace sdx

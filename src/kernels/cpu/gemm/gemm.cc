@@ -31,7 +31,7 @@ bool gemv(const GemmKernels& kernels, const GemmArgs& args) {
                      } else {
                        kernels.gemv_dots(args.a, args.b + n0 * sb.column, args.ldb, args.k, nb, y, 1);
                      }
-                     gemm_finish(kernels, args, 0, 1, n0, nb, y, kPiece);
+                     gemm_finish(kernels, args, {0, 1, n0, nb}, y, kPiece);
                    }
                  });
     return true;
@@ -41,7 +41,7 @@ bool gemv(const GemmKernels& kernels, const GemmArgs& args) {
       for (std::int64_t i = begin; i < end; ++i) {
         float y = 0.0F;
         kernels.gemv_dots(args.b, args.a + i * args.lda, args.lda, args.k, 1, &y, 1);
-        gemm_finish(kernels, args, i, 1, 0, 1, &y, 1);
+        gemm_finish(kernels, args, {i, 1, 0, 1}, &y, 1);
       }
     });
     return true;
@@ -138,9 +138,9 @@ void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t
   // One part for each thread, which finds in its cache what it used last.
   if (args.sweep != 0) grid = {1, std::min<std::int64_t>(grid.rows * grid.columns, current_pool().threads())};
   const std::int64_t per = grid.rows * grid.columns;
-  const Cuts tiles(args.m, kernels.mr);
+  const RowUnits units(kernels, args);
   const std::int64_t panels = (args.n + kernels.nr - 1) / kernels.nr;
-  const Cuts row_cuts(tiles.parts, (tiles.parts + grid.rows - 1) / grid.rows);
+  const Cuts row_cuts(units.count(), (units.count() + grid.rows - 1) / grid.rows);
   const Cuts column_cuts(panels, (panels + grid.columns - 1) / grid.columns);
   const double work =
       static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k) / static_cast<double>(per);
@@ -154,7 +154,7 @@ void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t
       const std::int64_t r = cell / column_cuts.parts;
       const std::int64_t c = cell % column_cuts.parts;
       if (per_product == 1 && gemv(kernels, one)) continue;
-      gemm_block(kernels, one, nullptr, tiles.begin(row_cuts.begin(r)), tiles.begin(row_cuts.begin(r + 1)),
+      gemm_block(kernels, one, nullptr, units.begin(row_cuts.begin(r)), units.begin(row_cuts.begin(r + 1)),
                  column_cuts.begin(c) * kernels.nr, std::min(args.n, column_cuts.begin(c + 1) * kernels.nr));
     }
   });

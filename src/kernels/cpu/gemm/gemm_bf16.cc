@@ -57,7 +57,7 @@ void panel_product(const Bf16Kernels& kernels, const GemmKernels& gemm, const Ge
       t.add = p > 0;
       kernels.tile(t, tiles.size(i));
       if (p + kBlockPairs >= pairs) {
-        gemm_finish(gemm, a, rows.first + row, tiles.size(i), column, std::min(nr, a.n - column), t.sums, nr);
+        gemm_finish(gemm, a, {rows.first + row, tiles.size(i), column, std::min(nr, a.n - column)}, t.sums, nr);
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/gemm/gemm_split_run.h"
 #include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
@@ -32,6 +33,10 @@ constexpr std::int64_t kPanelsInPlace = 8;
 // apart.
 constexpr std::int64_t kBadStep = 1024;
 constexpr std::int64_t kRowGap = 16;
+
+// Rows split at a time: 393 KB, in the second-level cache.
+constexpr std::int64_t kSplitMBlock = 256;
+constexpr std::int64_t kLeastSplitRows = 16;
 
 void fetch_rows(const float* rows, std::int64_t ld, std::int64_t m, std::int64_t kc) {
   for (std::int64_t i = 0; i < m; ++i) {
@@ -119,9 +124,19 @@ std::int64_t panels_together(const GemmKernels& kernels, std::int64_t kc) {
   return std::clamp<std::int64_t>(kPanelFloats / (kc * kernels.nr), 1, kMost);
 }
 
+// The last border between tiles of a packed A up to row `end`, which is a border itself if it is m1.
+std::int64_t tile_border(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m1, std::int64_t end) {
+  if (args.packed_a == nullptr || end == m1) return end;
+  const Cuts tiles(args.m, kernels.mr);
+  std::int64_t i = end * tiles.parts / args.m;
+  while (tiles.begin(i) > end) --i;
+  return tiles.begin(i);
+}
+
 // One block of K of columns [n0, n1): panels outside, so that a panel stays in the first-level cache while A streams by.
-void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
-              std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb, std::int64_t panel_step) {
+void multiply_floats(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
+                     std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb,
+                     std::int64_t panel_step) {
   GemmTile t = tile_template(args);
   t.k = kc;
   t.accumulate = k0 > 0;
@@ -132,13 +147,7 @@ void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,
   std::int64_t block = 0;
   for (std::int64_t mb = m0; mb < m1;) {
     // Packed tiles need not be cut again, but blocks keep the part of A in use within the second-level cache.
-    std::int64_t me = std::min(m1, m0 + blocks.begin(++block) * kernels.mr);
-    if (args.packed_a != nullptr && me < m1) {
-      const Cuts tiles(args.m, kernels.mr);
-      std::int64_t i = me * tiles.parts / args.m;
-      while (tiles.begin(i) > me) --i;
-      me = tiles.begin(i);
-    }
+    const std::int64_t me = tile_border(kernels, args, m1, std::min(m1, m0 + blocks.begin(++block) * kernels.mr));
     const ATiles a = a_tiles(kernels, args, mb, me, k0, kc, n1 - n0);
     for (std::int64_t n = n0; n < n1; n += together * kernels.nr) {
       const std::int64_t end = std::min(n1, n + together * kernels.nr);
@@ -166,6 +175,61 @@ void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,
   }
 }
 
+// Consecutive products of a few rows each split the same weights again.
+bool splits(const GemmArgs& args) { return args.m >= kLeastSplitRows && args.k >= kSplitStep && args.sweep == 0; }
+
+// Splits rows [m0, m1) of this block of K.
+SplitRows split_left(const SplitKernels& split, const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,
+                     std::int64_t m1, std::int64_t k0, std::int64_t kc, std::uint16_t* to) {
+  SplitRows rows{to, kc};
+  const std::int64_t count = m1 - m0;
+  if (args.packed_a != nullptr || args.trans_a) {
+    const ATiles a = args.packed_a != nullptr
+                         ? a_tiles(kernels, args, m0, m1, k0, kc, kernels.nr)
+                         : ATiles{Cuts(count, 16), 0, up_div(count, 16), args.a + k0 * args.lda + m0, 1, 0, 0, args.lda};
+    for (std::int64_t i = 0; i < a.count; ++i) {
+      const std::int64_t row = a.tiles.begin(a.first + i) - a.row0, m = a.tiles.size(a.first + i);
+      split.split_tile(rows, a.data + row * a.row_step, a.step != 0 ? a.step : m, row, m);
+    }
+  } else {
+    split.split_rows(rows, args.a + m0 * args.lda + k0, args.lda, 0, count);
+  }
+  split.clear_rows(rows, count, round_up(count, 16) - count);
+  return rows;
+}
+
+// The same as multiply_floats for packed panels of 32 columns, by tiles of bfloat16.
+void multiply_split(const SplitKernels& split, const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1,
+                    std::int64_t n0, std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels) {
+  const std::int64_t step = kc * kSplitColumns;
+  const SplitScratch scratch(kSplitMBlock, kc);
+  for (std::int64_t mb = m0, me = 0; mb < m1; mb = me) {
+    me = tile_border(kernels, args, m1, std::min(m1, mb + kSplitMBlock));
+    const auto floats = [&](std::int64_t column, std::int64_t columns) {
+      const std::int64_t n = n0 + column;
+      multiply_floats(kernels, args, mb, me, n, n + columns, k0, kc, panels + column * kc, kSplitColumns, step);
+    };
+    const auto finish = [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
+      gemm_finish(kernels, args, {mb + row, rows, n0 + column, columns, k0 == 0, k0 + kc == args.k}, scratch.sums, kSplitColumns);
+    };
+    const SplitRows left = split_left(split, kernels, args, mb, me, k0, kc, scratch.left);
+    if (!left.finite) {
+      floats(0, n1 - n0);
+    } else {
+      multiply_panels(split, left, me - mb, {panels, step, n1 - n0}, scratch, finish, floats);
+    }
+  }
+}
+
+void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
+              std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb, std::int64_t panel_step) {
+  const SplitKernels* const split = split_kernels();
+  if (split != nullptr && splits(args) && m1 - m0 >= kLeastSplitRows && ldb == kSplitColumns && panel_step == kc * ldb) {
+    return multiply_split(*split, kernels, args, m0, m1, n0, n1, k0, kc, panels);
+  }
+  multiply_floats(kernels, args, m0, m1, n0, n1, k0, kc, panels, ldb, panel_step);
+}
+
 void pack_raw(const GemmKernels& kernels, const GemmArgs& args, std::int64_t k0, std::int64_t kc, std::int64_t n0,
               std::int64_t nb, float* out) {
   const Strides s = strides_of(args.ldb, args.trans_b);
@@ -178,7 +242,7 @@ void epilogue_only(const GemmKernels& kernels, const GemmArgs& args, std::int64_
   const float zeros[64] = {};
   for (std::int64_t i = m0; i < m1; ++i) {
     for (std::int64_t n = n0; n < n1; n += 64) {
-      gemm_finish(kernels, args, i, 1, n, std::min<std::int64_t>(64, n1 - n), zeros, 64);
+      gemm_finish(kernels, args, {i, 1, n, std::min<std::int64_t>(64, n1 - n)}, zeros, 64);
     }
   }
 }
@@ -234,6 +298,10 @@ void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker*
   }
 }
 
+RowUnits::RowUnits(const GemmKernels& kernels, const GemmArgs& args) : tiles_(args.m, kernels.mr) {
+  if (split_kernels() != nullptr && args.packed_a == nullptr && splits(args)) block_ = kSplitRows;
+}
+
 TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
                      bool packed) {
   const std::int64_t threads = current_pool().threads();
@@ -270,13 +338,14 @@ TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n,
   return g;
 }
 
-void gemm_finish(const GemmKernels& kernels, const GemmArgs& args, std::int64_t row, std::int64_t rows, std::int64_t column,
-                 std::int64_t columns, const float* product, std::int64_t ld) {
+void gemm_finish(const GemmKernels& kernels, const GemmArgs& args, const GemmPart& part, const float* product, std::int64_t ld) {
   GemmTile t = tile_template(args);
-  t.m = rows;
-  t.n = columns;
-  t.c = args.c + row * args.ldc + column;
-  fill_epilogue(t, args, row, column);
+  t.m = part.rows;
+  t.n = part.columns;
+  t.accumulate = !part.first_k;
+  t.last = part.last_k;
+  t.c = args.c + part.row * args.ldc + part.column;
+  fill_epilogue(t, args, part.row, part.column);
   kernels.finish(t, product, ld);
 }
 

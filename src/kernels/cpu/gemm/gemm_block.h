@@ -2,6 +2,7 @@
 // Blocks of a product in float on one thread, and how a product is cut into them: for gemm_f32, and for products whose right
 // operand does not come from memory (patches of images, weights of fewer bits).
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/cpu/gemm/gemm.h"
@@ -32,15 +33,32 @@ struct BPacker {
   void (*pack)(const void* context, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) = nullptr;
 };
 
+// Rows that a product may be cut between: tiles, or blocks of 32 rows where tiles of bfloat16 multiply (gemm_split.h).
+class RowUnits {
+ public:
+  RowUnits(const GemmKernels& kernels, const GemmArgs& args);
+  std::int64_t count() const { return block_ != 0 ? up_div(tiles_.total, block_) : tiles_.parts; }
+  std::int64_t begin(std::int64_t i) const { return block_ != 0 ? std::min(i * block_, tiles_.total) : tiles_.begin(i); }
+
+ private:
+  Cuts tiles_;
+  std::int64_t block_ = 0;
+};
+
 // C[m0:m1, n0:n1] on this thread. n0 must be a multiple of nr; m0 and m1 must be tile borders when packed_a is used. `packer`
 // may be null when args.packed_b is set or args.b is used.
 void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker* packer, std::int64_t m0, std::int64_t m1,
                 std::int64_t n0, std::int64_t n1);
 
-// Rows [row, row + rows) and columns [column, column + columns) of C from their products, whose rows are `ld` apart: applies
-// alpha and the epilogue.
-void gemm_finish(const GemmKernels& kernels, const GemmArgs& args, std::int64_t row, std::int64_t rows, std::int64_t column,
-                 std::int64_t columns, const float* product, std::int64_t ld);
+// A rectangle of C, for which some block of K is multiplied.
+struct GemmPart {
+  std::int64_t row, rows, column, columns;
+  bool first_k = true, last_k = true;  // whether it is the first block of K, and the last
+};
+
+// That part of C from its products, whose rows are `ld` apart: applies alpha and the epilogue. Later blocks of K are added to
+// what C holds.
+void gemm_finish(const GemmKernels& kernels, const GemmArgs& args, const GemmPart& part, const float* product, std::int64_t ld);
 
 // A product of all rows with the right operand from `packer`, split by columns over the current pool: each thread unpacks its
 // part once.

@@ -30,7 +30,7 @@ void few_rows(const GemmArgs& a, const Weights& w) {
       for (std::int64_t i = 0; i < a.m; i += 4) {
         const std::int64_t rows = std::min<std::int64_t>(4, a.m - i);
         w.kernels->panel(w.type, w.panels + p * w.k * w.nr, w.k, a.a + i * a.lda, a.lda, rows, out);
-        gemm_finish(gemm, a, i, rows, p * w.nr, std::min(w.nr, a.n - p * w.nr), out, w.nr);
+        gemm_finish(gemm, a, {i, rows, p * w.nr, std::min(w.nr, a.n - p * w.nr)}, out, w.nr);
       }
     }
   });

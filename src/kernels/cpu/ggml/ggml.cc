@@ -60,7 +60,7 @@ void few_rows(const GgmlArgs& a) {
         m = a.m - i >= 8 ? 8 : std::min<std::int64_t>(4, a.m - i);
         products_of(kernels, a, i, m, rows, columns, products + i * kColumns);
       }
-      gemm_finish(gemm, g, 0, a.m, first, columns, products, kColumns);
+      gemm_finish(gemm, g, {0, a.m, first, columns}, products, kColumns);
     }
   });
 }

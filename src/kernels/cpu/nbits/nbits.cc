@@ -119,7 +119,7 @@ void few_rows(const NBitsArgs& a, const Weights& w) {
       for (std::int64_t i = 0; i < a.m; i += 4) {
         const std::int64_t rows = std::min<std::int64_t>(4, a.m - i);
         w.kernels->gemv(l, w.panels + p * l.panel_units(), x + i * padded, padded, sums + i * l.blocks, rows, out);
-        gemm_finish(gemm, g, i, rows, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr), out, l.nr);
+        gemm_finish(gemm, g, {i, rows, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr)}, out, l.nr);
       }
     }
   });
@@ -143,7 +143,7 @@ void by_tiles(const NBitsArgs& a, const Weights& w, const NBitsRowFormat& f, con
         // The last tile begins earlier: some of its rows are known already.
         const std::int64_t first = std::min(i, a.m - kNBitsTileRows), known = i - first;
         kernels.panel(l, f, panel, tiles, rows + first * f.row_bytes, out);
-        gemm_finish(gemm, g, i, kNBitsTileRows - known, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr),
+        gemm_finish(gemm, g, {i, kNBitsTileRows - known, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr)},
                     out + known * l.nr, l.nr);
       }
     }
@@ -185,7 +185,7 @@ bool in_digits(const NBitsArgs& a, const Weights& w) {
       for (std::int64_t i = 0; i < a.m; i += 4) {
         const std::int64_t m = std::min<std::int64_t>(4, a.m - i);
         kernels->panel(l, f, w.panels + p * l.panel_units(), rows + i * f.row_bytes, m, out);
-        gemm_finish(gemm, g, i, m, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr), out, l.nr);
+        gemm_finish(gemm, g, {i, m, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr)}, out, l.nr);
       }
     }
   });

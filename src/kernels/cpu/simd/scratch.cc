@@ -16,7 +16,7 @@ struct Slot {
   std::size_t floats = 0;
 };
 
-thread_local Slot t_slots[5];
+thread_local Slot t_slots[6];
 
 }  // namespace
 

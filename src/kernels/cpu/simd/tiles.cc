@@ -2,6 +2,15 @@
 
 namespace sdx::cpu {
 
+const TileConfig& TileConfig::whole() {
+  static const TileConfig config = [] {
+    TileConfig c;
+    for (int i = 0; i < 8; ++i) c.set(i, 16, 64);
+    return c;
+  }();
+  return config;
+}
+
 #if defined(__x86_64__) && defined(__GNUC__)
 
 // Not _tile_loadconfig: GCC 12's declares that it reads eight bytes, so the rest is never written.

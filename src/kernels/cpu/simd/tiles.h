@@ -15,6 +15,8 @@ struct alignas(64) TileConfig {
     rows[tile] = static_cast<std::uint8_t>(tile_rows);
     row_bytes[tile] = static_cast<std::uint16_t>(bytes);
   }
+  // All tiles of 16 rows of 64 bytes.
+  static const TileConfig& whole();
 };
 
 // Configures the calling thread's tiles, and releases them at its end. About 300 cycles.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/system/amx.h"
 #include "base/system/cpu_features.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/gemm_strassen.h"
@@ -95,6 +96,7 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool strassen) {
   }
   if (strassen && std::string_view(setting_of("SDX_CPU_STRASSEN")) == "0") return c.refuse("SDX_CPU_STRASSEN is 0");
   if (strassen && cpu_isa() != Isa::avx2 && cpu_isa() != Isa::avx512) return c.refuse("it pays on AVX2 and AVX-512 only");
+  if (strassen && use_amx_bf16()) return c.refuse("tiles of bfloat16 are faster");
   if (strassen && rows_of(*c.shape(kX)) == 0) return c.refuse("the number of rows is not known before a run");
   if (strassen && !strassen_fits(k, n)) return c.refuse("K does not divide into even blocks, or there are few columns");
   if (strassen && !strassen_pays(rows_of(*c.shape(kX)), k, n)) return c.refuse("the product is too small");

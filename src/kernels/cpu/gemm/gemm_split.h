@@ -1,0 +1,66 @@
+#pragma once
+// Products of floats by AMX's tiles of bfloat16; internal to this folder and to kernels that hold packed panels.
+//
+// A float is the sum of three bfloat16 of 8 bits each: high, middle and low. Of the nine products of two such sums, six are
+// computed; the other three are below 2^-21 of the whole. Products of bfloat16 are exact in float, so only sums round. All but
+// the products of high parts are summed first, while the sum is small: the error is a fifth to a third of that of FMAs, at twice
+// their speed (2x16x16 sums need six tile products of 16 cycles for 32 steps of K, where FMAs take 256 cycles at least).
+// Source: Henry, Tang, Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations",
+// ARITH 2019. Tiles take factors and sums below 1.18e-38 for zero, so a factor loses bits where it is below 1e-33. They cannot
+// multiply infinities and NaN in parts: whoever finds these when splitting computes with floats.
+
+#include <cstdint>
+
+namespace sdx::cpu {
+
+inline constexpr std::int64_t kSplitRows = 32, kSplitColumns = 32,
+                              kSplitStep = 32;  // extents of a block, and steps of K at a time
+// bfloat16 of kSplitStep of K of a block of rows or columns: [part: high, middle, low][2 tiles][16][32].
+inline constexpr std::int64_t kSplitBlock = 3 * 2 * 512;
+
+inline std::int64_t split_steps(std::int64_t k) { return (k + kSplitStep - 1) / kSplitStep; }
+
+// Rows in parts, [blocks of 32 rows][steps][kSplitBlock].
+struct SplitRows {
+  std::uint16_t* to = nullptr;
+  std::int64_t k = 0;
+  bool finite = true;  // else some element is infinite or NaN, and `to` is of no use
+};
+
+// One panel of columns, [k][32], in parts, [steps][kSplitBlock]. Made in pieces, while another panel is multiplied.
+struct SplitPanel {
+  const float* b = nullptr;
+  std::int64_t k = 0;
+  std::uint16_t* to = nullptr;
+  std::int64_t fetch = 0;  // distance in floats of what is prefetched while this is read
+  std::int64_t done = 0;   // pairs of rows; (k + 1) / 2 in all, then zeros up to whole steps
+  bool finite = true;      // of what is done
+  bool complete() const { return done == split_steps(k) * (kSplitStep / 2); }
+};
+
+// sums[32][32] of one block of rows by one panel.
+struct SplitProduct {
+  const std::uint16_t* a = nullptr;
+  const std::uint16_t* b = nullptr;
+  std::int64_t steps = 0;
+  bool two_rows = true, two_columns = true;  // false: only the first 16
+  float* sums = nullptr;                     // 64-byte aligned
+};
+
+struct SplitKernels {
+  // Rows [row, row + m) of a, `lda` apart, become the same rows of `rows`.
+  void (*split_rows)(SplitRows& rows, const float* a, std::int64_t lda, std::int64_t row, std::int64_t m);
+  // The same where a is stored [k][step], its rows next to each other; m up to 16.
+  void (*split_tile)(SplitRows& rows, const float* a, std::int64_t step, std::int64_t row, std::int64_t m);
+  // Rows [row, row + m) become zeros.
+  void (*clear_rows)(SplitRows& rows, std::int64_t row, std::int64_t m);
+  // `pairs` further pairs of rows, or as many as there are.
+  void (*split_panel)(SplitPanel& panel, std::int64_t pairs);
+  // With each step, `pairs` of `next`. Within a TileScope of split_tiles().
+  void (*multiply)(const SplitProduct& p, SplitPanel& next, std::int64_t pairs);
+};
+
+// Null if use_amx_bf16() is false or the compiler has no such instructions.
+const SplitKernels* split_kernels();
+
+}  // namespace sdx::cpu
