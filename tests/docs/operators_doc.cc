@@ -89,7 +89,7 @@ std::string versions_of(const std::vector<const OpDef*>& defs) {
   std::string out;
   for (const OpDef* d : defs) out += fmt::format("{}{}", out.empty() ? "" : ", ", d->since);
   const int gone = defs.back()->deprecated_at;
-  return gone == 0 ? out : out + fmt::format(" (not from {})", gone);
+  return gone == 0 ? out : out + fmt::format(" (removed in {})", gone);
 }
 
 std::string kernels_of(const OpDef& def) {

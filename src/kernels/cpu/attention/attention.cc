@@ -114,7 +114,7 @@ AttentionArgs heads_as_queries(const AttentionArgs& a) {
   g.mask_row = a.mask_head, g.mask_head = group * a.mask_head;
   g.sink_row = a.sink_head, g.sink_head = group * a.sink_head;
   if (!a.causal && a.window <= 0) return g;
-  // All see what the single query saw.
+  // All of them see the keys that the single query saw.
   const VisibleKeys seen = visible_keys(a, 0, a.keys);
   g.causal = false, g.window = 0;
   g.keys = seen.last - seen.first;
@@ -142,7 +142,7 @@ void attention_f32(const AttentionArgs& a) {
     return;
   }
   const std::int64_t nr = gemm_kernels().nr;
-  // Too few heads for the threads: smaller blocks of queries, down to two panels each.
+  // If there are too few heads for the threads, blocks of queries are smaller, down to two panels each.
   const std::int64_t groups = a.batch * a.kv_heads;
   const std::int64_t threads = current_pool().threads();
   std::int64_t most = panel_queries(group, a.head_size, a.v_head_size);

@@ -1,6 +1,7 @@
 #pragma once
-// Scaled dot-product attention in float for a set of heads, without the full score matrix: keys are taken in blocks of 128,
-// with the running maximum and sum of the online softmax (Milakov & Gimelshein 2018; FlashAttention).
+// Scaled dot-product attention in float for a set of heads, without the full score matrix: keys are processed in blocks (of 128
+// for few queries, of 384 for many), with the running maximum and sum of the online softmax (Milakov & Gimelshein 2018;
+// FlashAttention).
 
 #include <cstdint>
 
@@ -42,17 +43,18 @@ struct AttentionArgs {
   // Additive mask (may be null); a stride of 0 broadcasts. Its last axis is contiguous.
   const float* mask = nullptr;
   std::int64_t mask_batch = 0, mask_head = 0, mask_row = 0;
-  // Query i sees keys j <= i + causal_offset only. keys - queries for a cache that ends with the queries' own keys.
+  // Query i sees only keys j <= i + causal_offset. The offset is keys - queries for a cache that ends with the queries' own keys.
   bool causal = false;
   std::int64_t causal_offset = 0;
-  // > 0: and only keys j > i + causal_offset - window (sliding window).
+  // > 0: of these, only keys j > i + causal_offset - window (sliding window).
   std::int64_t window = 0;
   // Valid keys per batch entry (may be null: all).
   const std::int32_t* key_lengths = nullptr;
   // Per head (may be null): a score that counts in the softmax's sum but has no value.
   const float* sink = nullptr;
   std::int64_t sink_head = 1, sink_row = 0;
-  // With one query: compute heads that share keys together, so that keys are read once for them, even if threads stay idle.
+  // With one query: computes heads that share keys together, so that keys are read once for all of them, even if threads stay
+  // idle.
   bool share_keys = false;
   KeySource source;  // only attend_panels() uses it
 };

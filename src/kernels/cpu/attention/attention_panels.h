@@ -5,7 +5,7 @@
 
 namespace sdx::cpu {
 
-// Keys [first, last) that query i may see, of `valid` ones.
+// The keys [first, last) that query i may see, of the first `valid` ones.
 struct VisibleKeys {
   std::int64_t first;
   std::int64_t last;
@@ -27,8 +27,8 @@ std::int64_t keys_with_weight(const AttentionArgs& a, std::int64_t b, std::int64
 // Queries [q0, q0 + rows) of all heads that share key head `kv` of batch entry b.
 void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
                    std::int64_t valid);
-// The most rows of one call, unless there are threads for smaller calls: keys and values are packed once per call. `group` heads
-// share keys.
+// The most rows of one call, unless threads need smaller calls: keys and values are packed once per call. `group` heads share
+// keys.
 std::int64_t panel_queries(std::int64_t group, std::int64_t head_size, std::int64_t v_head_size);
 
 }  // namespace sdx::cpu

@@ -27,7 +27,7 @@ constexpr int kQueries = 2;
 #endif
 constexpr std::int64_t kVectors = 4;
 
-// Loads of row elements, widened: whole vectors; `one` for the rest.
+// Load and widen row elements: whole vectors; `one` loads the rest.
 struct Floats {
   using T = float;
   static HWY_INLINE VF load(const T* p) { return hn::LoadU(DF(), p); }
@@ -106,7 +106,7 @@ HWY_INLINE void store_sums(VF a, VF b, VF c, VF e, float* y, std::int64_t n) {
 }
 #endif
 
-// The whole vectors of four rows; stores n of the products. The last rows may be the same.
+// Multiplies the whole vectors of four rows and stores n of the products. The last rows may be the same.
 template <class E, int Q>
 HWY_INLINE void dots_of_four(const float* q, std::int64_t ld_q, const typename E::T* r0, std::int64_t s1, std::int64_t s2,
                              std::int64_t s3, std::int64_t size, float* scores, std::int64_t ld_scores, std::int64_t n) {
@@ -154,7 +154,7 @@ void dots_of(const float* q, std::int64_t ld_q, const typename E::T* rows, std::
                      scores + j, ld_scores, n - j);
 }
 
-// The rest of a product, after its whole vectors. A separate function, since a call inside the loop would spill the sums.
+// The rest of a product, after its whole vectors. A separate function, because a call inside the loop would spill the sums.
 template <class E>
 float rest(const float* q, const typename E::T* row, std::int64_t begin, std::int64_t end) {
   float sum = 0.0F;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t kTile = 128;    // positions between two steps of the online softmax
-constexpr std::int64_t kAhead = 8192;  // bytes, in whole runs: fewer come too late from memory, more leave the first-level cache
+constexpr std::int64_t kAhead = 8192;  // bytes, in whole runs: fewer arrive too late, more overflow the first-level cache
 constexpr std::int64_t kPart = 512;    // the most positions that one task reads
 
 struct Kernels {
@@ -230,7 +230,7 @@ KeyRun widened_run(const TextRows& t, const PagedRows& rows, std::int64_t kv, st
   const std::int64_t size = t.a.head_size, row = row_of(t.a, t.text, kv, first);
   const std::int64_t n = std::min(most, t.a.block_size - first % t.a.block_size);
   const char* from = row_at(rows, row, size);
-  // 16 KB ahead for heads of 64: blocks are anywhere in memory, and the hardware prefetches each one too late.
+  // 16 KB ahead for heads of 64: blocks are scattered in memory, and the hardware prefetches each one too late.
   const std::int64_t later = first + 64;
   if (later < t.a.past[t.text] + length(t.a, t.text)) {
     const char* there = row_at(rows, row_of(t.a, t.text, kv, later), size);
@@ -267,7 +267,7 @@ void run_panels(const Kernels& k, const PagedArgs& a, const Task& t) {
   attend_panels(p, 0, t.kv, t.first, t.tokens, p.keys);
 }
 
-// Nanoseconds, roughly: a fast core reads 40 GB/s or computes 110 GFLOP/s, 190 with panels.
+// An estimate in nanoseconds: a fast core reads 40 GB/s or computes 110 GFLOP/s, 190 with panels.
 double cost_of(const PagedArgs& a, const Task& t) {
   const auto positions = static_cast<double>(t.end - t.begin);
   const std::int64_t rows = t.tokens * (a.heads / a.kv_heads);
@@ -324,7 +324,7 @@ Work work_of(const PagedArgs& a) {
   const std::int64_t few = few_queries();
   std::int64_t many = 0;
   for (std::int64_t s = 0; s < a.texts; ++s) many += length(a, s) > few ? length(a, s) : 0;
-  // Keys are packed once per block of queries: few blocks, but enough for the threads.
+  // Keys are packed once per block of queries, so there are as few blocks as the threads allow.
   const std::int64_t nr = gemm_kernels().nr, threads = current_pool().threads();
   std::int64_t most = panel_queries(a.heads / a.kv_heads, a.head_size, a.head_size);
   if (threads > 1) most = std::min(most, std::max(2 * nr, up_div(many * a.kv_heads, 4 * threads)));

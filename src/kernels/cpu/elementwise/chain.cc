@@ -16,11 +16,11 @@
 namespace sdx::cpu {
 namespace {
 
-// Intermediate results stay within a part of the first-level cache that leaves room for operands and results (a chain of eight
-// functions of a million doubles then takes 1.0 ms, and 1.6 with four times as much), unless tiles get too short for the calls of
-// the steps (some 5 ns each).
+// Intermediate results stay within a part of the first-level cache that leaves room for operands and results. A chain of eight
+// functions of a million doubles then takes 1.0 ms, and 1.6 ms with tiles four times as large. Tiles have a least size, because
+// each call of a step takes some 5 ns.
 constexpr std::int64_t kTileBytes = 6 << 10, kLeastTile = 256, kMostTile = 4096;
-// Periodic inputs up to this many elements are written out once per thread, then read at their phase.
+// Periodic inputs of up to this many elements are expanded once per thread, and then read at their phase.
 constexpr std::int64_t kMostPeriod = 2048;
 
 // Rows up to this many elements are folded whole.

@@ -97,10 +97,10 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
   }
 }
 
-// x sigmoid(x) of adjacent vectors x[0 .. kN). Two of the four pipes bound the speed, and are spared: bounds are integer
-// operations (floats of one sign order like integers; a NaN becomes a number there, but x stays NaN), the remainder is counted in
-// powers of 2 and comes from one multiply-add (the constant's error adds 1.3e-8 |x| of the result), and the chains of two vectors
-// overlap: 6 cycles for 8 lanes on Zen 4 instead of 7 to 10. The polynomial is that of one_plus_exp_neg_f32.
+// x sigmoid(x) of adjacent vectors x[0 .. kN), in 6 cycles for 8 lanes on Zen 4 instead of 7 to 10. Two of the four pipes are the
+// bottleneck, so this avoids them: bounds are integer operations (floats of one sign order like integers; a NaN becomes a number
+// there, but x stays NaN). The remainder is counted in powers of 2 and comes from one multiply-add (the constant's error adds
+// 1.3e-8 |x| to the result). The chains of two vectors overlap. The polynomial is that of one_plus_exp_neg_f32().
 template <int kN>
 HWY_INLINE void silu_vectors(const float* x, float* y) {
   const DF d;

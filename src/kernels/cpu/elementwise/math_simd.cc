@@ -263,8 +263,8 @@ float remainder_of(float a, float b, bool fmod) {
   return (r < 0) != (b < 0) ? r + b : r;
 }
 
-// Exact if the quotient is below 2^22: rounding makes it at most 1 too large; the fused product and difference is a multiple of
-// b's last place below |b|, and so is the sum with b. Otherwise returns false; without FMA, always.
+// Exact if the quotient is below 2^22: rounding makes the quotient at most 1 too large, and both the fused product and difference
+// and its sum with b are multiples of b's last place below |b|. Returns false for larger quotients, and always without FMA.
 HWY_INLINE bool remainders(VF a, VF b, bool fmod, float* y) {
 #if HWY_NATIVE_FMA
   const DF d;

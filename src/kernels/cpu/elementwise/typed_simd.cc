@@ -189,7 +189,7 @@ MapRow map(Map op, Elem elem) {
   return nullptr;
 }
 
-// Reads both sides before the choice, or the compiler would have to mask its reads.
+// Reads both sides before it chooses: otherwise the compiler would have to mask its reads.
 template <class T, bool kLeft, bool kRight>
 HWY_NOINLINE void select_loop(const std::uint8_t* condition, const T* a, const T* b, T* y, std::int64_t n) {
   const T left = *a, right = *b;

@@ -11,7 +11,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Vector times unpacked matrix, where packing would cost more than the product. False when neither form applies.
+// Vector times unpacked matrix, for which packing would cost more than the product. False if neither form applies.
 bool gemv(const GemmKernels& kernels, const GemmArgs& args) {
   if (args.packed_a != nullptr || args.packed_b != nullptr || args.k == 0) return false;
   const Strides sa = strides_of(args.lda, args.trans_a);
@@ -62,8 +62,8 @@ void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std
   const Strides s = strides_of(ldb, trans);
   const std::int64_t padded = round_up(n, kernels.nr);
   const auto* from = static_cast<const char*>(b);
-  // A few panels at a time on each thread. The source is walked so that whole stretches of it are done with early: of weights in
-  // a mapped file the pages behind go at once, or packing would hold large ones twice.
+  // Each thread packs a few panels at a time. Long stretches of the source are finished one after the other, so that pages of
+  // weights in a mapped file can be released at once: otherwise packing would hold large weights twice.
   constexpr std::int64_t kColumns = 128, kStretch = std::int64_t{8} << 20;
   const std::int64_t groups = (n + kColumns - 1) / kColumns;
   const auto pack = [&](std::int64_t i, std::int64_t group) {
@@ -135,7 +135,7 @@ void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t
   };
   if (batch == 1 && gemv(kernels, product(0))) return;
   TaskGrid grid = choose_grid(kernels, args.m, args.n, args.k, batch, args.packed_b != nullptr);
-  // One part for each thread, which finds in its cache what it used last.
+  // One part for each thread, which finds the data of its previous product in its cache.
   if (args.sweep != 0) grid = {1, std::min<std::int64_t>(grid.rows * grid.columns, current_pool().threads())};
   const std::int64_t per = grid.rows * grid.columns;
   const RowUnits units(kernels, args);

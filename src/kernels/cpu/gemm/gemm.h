@@ -1,11 +1,11 @@
 #pragma once
 // Matrix products in float.
 //
-// Common contract: row-major matrices with leading dimensions counted in elements (at least the row length); pointers need
-// only float alignment, the sources of pack functions none at all. Outputs must not overlap inputs, except that a residual
-// may be the output itself. Thread-safe; the work is split over current_pool(). Each thread that computes keeps up to 0.8 MB of
-// scratch for panels packed on the fly. Sums run in float, in blocks of 256 along K; results are the same for the same
-// instruction set and thread count.
+// Common contract: matrices are row-major, with leading dimensions counted in elements and at least the row length. Pointers need
+// only float alignment, the sources of pack functions none. Outputs must not overlap inputs, except that a residual may be the
+// output itself. Thread-safe; work is split over current_pool(). Each computing thread keeps up to 0.8 MB of scratch memory for
+// panels packed on the fly. Sums run in float, in blocks of 256 along K. Results are the same for the same instruction set and
+// thread count.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,11 +25,11 @@ struct Epilogue {
   UnarySpec act;
 };
 
-// Weights in the order the inner kernel reads them. Valid only under the instruction set they were packed for.
-// op(B) is [k, n]: `b` is [k, n], or [n, k] when trans. Every element is multiplied by `scale`.
+// Packs weights in the order in which the inner kernel reads them. Valid only under the instruction set they were packed for.
+// op(B) is [k, n]: `b` is [k, n], or [n, k] if trans. Every element is multiplied by `scale`.
 std::size_t packed_b_bytes(std::int64_t k, std::int64_t n);
 void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, float scale, float* packed);
-// The same for the left operand: op(A) is [m, k]: `a` is [m, k], or [k, m] when trans.
+// The same for the left operand. op(A) is [m, k]: `a` is [m, k], or [k, m] if trans.
 std::size_t packed_a_bytes(std::int64_t m, std::int64_t k);
 void pack_a_f32(const void* a, std::int64_t lda, bool trans, std::int64_t m, std::int64_t k, float scale, float* packed);
 
@@ -51,16 +51,16 @@ struct GemmArgs {
   std::int64_t ldc = 0;
   float alpha = 1.0F;
   Epilogue epilogue;
-  // For consecutive products of a few rows with one packed_b: 1 and -1 in turn go up and down its columns, so that each product
-  // begins with what the one before left in the second-level cache. Sums are the same.
+  // For consecutive products of a few rows with the same packed_b: 1 and -1, alternating, go up and down its columns, so that
+  // each product begins with what the previous one left in the second-level cache. Sums are the same either way.
   int sweep = 0;
 };
 
 // One product. Any of m, n, k may be 0 (k = 0: C is the epilogue of zeros).
 void gemm_f32(const GemmArgs& args);
 
-// `batch` products of one shape; product i uses a + a_offsets[i] (packed or not), b + b_offsets[i], c + c_offsets[i], counted
-// in elements (null: all zero). The epilogue's bias is shared; a residual advances like C.
+// Computes `batch` products of one shape. Product i uses a + a_offsets[i] (packed or not), b + b_offsets[i] and c + c_offsets[i],
+// in elements; null: all zero. All products share the epilogue's bias; a residual advances like C.
 void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t* a_offsets, const std::int64_t* b_offsets,
                     const std::int64_t* c_offsets);
 

@@ -5,7 +5,7 @@
 
 namespace sdx::cpu {
 
-// Everything but the weights: sizes, activations, bias, activation function and output have the same names in all of them.
+// Everything but the weights: all argument types use the same names for sizes, activations, bias, activation function and output.
 template <class CodedArgs>
 GemmArgs gemm_args_of(const CodedArgs& a) {
   GemmArgs g;

@@ -14,16 +14,16 @@
 namespace sdx::cpu {
 namespace {
 
-// As many bytes of a panel as gemm_f32 keeps in the first-level cache.
+// A block of a panel has as many bytes as gemm_f32 keeps in the first-level cache.
 constexpr std::int64_t kBlockPairs = kGemmKBlock;
-// Rows that are multiplied by all columns of a task before the next ones: at most 0.8 MB, in the second-level cache.
+// Rows to multiply by all columns of a task before the next rows: at most 0.8 MB, in the second-level cache.
 constexpr std::int64_t kMostRows = 120;
 constexpr std::int64_t kMostValues = 384 * 1024;
 constexpr std::int64_t kLine = 32;  // values in a cache line
 
 std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
 
-// An odd number of cache lines, so that neighbouring rows fall on different sets.
+// An odd number of cache lines, so that neighbouring rows map to different cache sets.
 std::int64_t row_stride(std::int64_t k) { return ((k + kLine - 1) / kLine | 1) * kLine; }
 
 struct Rows {
@@ -40,7 +40,7 @@ Rows rounded(const Bf16Kernels& kernels, const GemmArgs& a, std::int64_t first, 
   return {first, count, values, stride};
 }
 
-// All of K for some rows and one panel.
+// Multiplies all of K for some rows and one panel.
 void panel_product(const Bf16Kernels& kernels, const GemmKernels& gemm, const GemmArgs& a, const Rows& rows,
                    const std::uint16_t* panel, std::int64_t column, float* sums) {
   const std::int64_t pairs = pairs_of(a.k), nr = kernels.nr;
@@ -102,7 +102,7 @@ void bf16_pack(const void* w, std::int64_t ld, bool trans, std::int64_t k, std::
         }
         continue;
       }
-      // In blocks of rows that stay in the first-level cache while the columns go by.
+      // Packs blocks of rows that stay in the first-level cache over all columns.
       constexpr std::int64_t kRows = 64;
       for (std::int64_t i0 = 0; i0 < k; i0 += kRows) {
         for (std::int64_t j = 0; j < columns; ++j) {
@@ -115,8 +115,8 @@ void bf16_pack(const void* w, std::int64_t ld, bool trans, std::int64_t k, std::
 
 namespace {
 
-// W is [n, k]: a panel's rows are rounded, whose pairs then change places with the rows, 64 pairs at a time, so that what is read
-// with strides stays in the first-level cache.
+// For W [n, k]: rounds a panel's rows and then transposes their pairs, 64 pairs at a time, so that what is read with strides
+// stays in the first-level cache.
 void pack_rounded_rows(const Bf16Kernels& kernels, const float* w, std::int64_t ld, std::int64_t k, std::int64_t n,
                        void* packed) {
   const std::int64_t nr = kernels.nr, pairs = pairs_of(k);

@@ -1,8 +1,8 @@
 #pragma once
-// Products of bfloat16 matrices with the instruction that multiplies pairs of them and adds the products to a float: vdpbf16ps of
-// AVX512-BF16, bfdot of Armv8.6. Products of two bfloat16 are exact in float, so only sums round: to nearest even, on Arm to odd
-// (an inexact one gets 1 as its last bit). Numbers below 1.18e-38 count as zero, factors as well as sums (Intel SDM, VDPBF16PS;
-// Arm ARM, BFDOT).
+// Products of bfloat16 matrices with the instruction that multiplies pairs of bfloat16 and adds the products to a float:
+// vdpbf16ps of AVX512-BF16, bfdot of Armv8.6. Products of two bfloat16 are exact in float, so only sums round: to nearest even on
+// x86; on Arm to odd (an inexact sum gets 1 as its last bit). Numbers below 1.18e-38 count as zero, factors as well as sums
+// (Intel SDM, VDPBF16PS; Arm ARM, BFDOT).
 
 #include <cstddef>
 #include <cstdint>
@@ -11,18 +11,19 @@
 
 namespace sdx::cpu {
 
-// Whether both cpu_isa() and the machine have the instruction. If not, nothing else here may be called.
+// Whether both cpu_isa() and the machine support the instruction. If not, nothing else here may be called.
 bool has_bf16_dots();
 
-// Like half_pack: op(W)[k, n] with rows `ld` apart (W is [n, k] if `trans`), any alignment, in panels for bf16_gemm.
+// Like half_pack(): packs op(W)[k, n] with rows `ld` apart (W is [n, k] if `trans`), any alignment, into panels for bf16_gemm().
 std::size_t bf16_packed_bytes(std::int64_t k, std::int64_t n);
 void bf16_pack(const void* w, std::int64_t ld, bool trans, std::int64_t k, std::int64_t n, void* packed);
-// The same for floats, rounded as bf16_gemm rounds `a`; 2-byte alignment of `packed` is enough (4 if `trans`). Split over
+// The same for floats, rounded as bf16_gemm() rounds `a`. `packed` needs only 2-byte alignment (4 if `trans`). Work is split over
 // current_pool().
 void bf16_pack_rounded(const float* w, std::int64_t ld, bool trans, std::int64_t k, std::int64_t n, void* packed);
 
-// Like half_gemm, with weights from bf16_pack, and each element of `a` rounded to bfloat16 first, which keeps bfloat16 values
-// unchanged. args.type must be bfloat16. Sums run in float, in blocks of 512 along K. Thread-safe, split over current_pool().
+// Like half_gemm(), with weights from bf16_pack() and with each element of `a` rounded to bfloat16 first, which does not change
+// bfloat16 values. args.type must be bfloat16. Sums run in float, in blocks of 512 along K. Thread-safe; work is split over
+// current_pool().
 void bf16_gemm(const HalfGemmArgs& args);
 
 }  // namespace sdx::cpu

@@ -1,4 +1,4 @@
-// Tiles of bfloat16 products: the same code over AVX512-BF16's vectors and over Arm's. Both multiply a broadcast pair of a row by
+// Tiles of bfloat16 products: the same code for the vectors of AVX512-BF16 and of Arm. Both multiply a broadcast pair of a row by
 // the pairs of as many columns as a vector has floats.
 
 #include "kernels/cpu/gemm/gemm_bf16_simd.h"
@@ -46,7 +46,7 @@ SDX_BF16_INLINE Pairs broadcast(const std::uint16_t* p) {
 }
 SDX_BF16_INLINE Floats dot(Floats sum, Pairs a, Pairs b) {
 #if defined(__clang__)
-  // Clang 16 crashes on broadcasts that become its type of 32 bfloat16.
+  // Assembly, because Clang 16 crashes on broadcasts that become its type of 32 bfloat16.
   __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   return sum;
 #else
@@ -99,7 +99,7 @@ void round(const float* x, std::int64_t n, std::uint16_t* y) {
 
 #endif
 
-// In two steps, of which the second is a loop that compilers make vectors of.
+// Works in two steps so that compilers can vectorize the second.
 void interleave(const float* x0, const float* x1, std::int64_t n, std::uint16_t* y) {
   constexpr std::int64_t kPiece = 32;
   for (std::int64_t j = 0; j < n; j += kPiece) {
@@ -114,7 +114,8 @@ void interleave(const float* x0, const float* x1, std::int64_t n, std::uint16_t*
 }
 
 constexpr int kLanes = sizeof(Floats) / sizeof(float);
-// 24 vectors of sums, two of columns and a broadcast pair, of 32 registers. On Arm GCC 12 needs more of them for 11 rows.
+// 24 vectors of sums, two of columns and a broadcast pair use 27 of 32 registers. On Arm, GCC 12 runs out of registers from 11
+// rows on.
 constexpr int kMr = kLanes == 4 ? 10 : 12;
 constexpr int kNr = 2 * kLanes;
 
@@ -123,7 +124,7 @@ struct Sums {
   Floats of[S][M][2];
 };
 
-// S pairs of M rows. Rows by threes: three addresses of one register.
+// Multiplies S pairs of M rows. One pointer serves three rows.
 template <int M, int S>
 SDX_BF16_INLINE void step(const std::uint16_t* const* rows, std::int64_t stride, const std::uint16_t* b, Sums<M, S>& sums) {
 #pragma GCC unroll 4
@@ -138,8 +139,8 @@ SDX_BF16_INLINE void step(const std::uint16_t* const* rows, std::int64_t stride,
   }
 }
 
-// One and two rows have several sets of sums, for the instruction's latency. Few rows wait for weights from memory, and the
-// hardware's own prefetch stops at page borders: four kilobytes ahead.
+// One and two rows have several sets of sums, to hide the instruction's latency. Few rows wait for weights from memory, and the
+// hardware's prefetch stops at page borders, so this prefetches 4 KB ahead.
 template <int M>
 void product(const Bf16Tile& t) {
   constexpr int kSets = M == 1 ? 4 : M == 2 ? 2 : 1;

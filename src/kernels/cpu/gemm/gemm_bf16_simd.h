@@ -5,23 +5,23 @@
 
 namespace sdx::cpu {
 
-// sums[i * nr + j] of m rows of bfloat16, `stride` elements apart, by one panel of nr columns, [pairs][nr][2].
+// Computes sums[i * nr + j] of m rows of bfloat16, `stride` elements apart, and one panel of nr columns, [pairs][nr][2].
 struct Bf16Tile {
   const std::uint16_t* a = nullptr;
   std::int64_t stride = 0;
   const std::uint16_t* b = nullptr;
   std::int64_t pairs = 0;
   float* sums = nullptr;
-  bool add = false;  // to what `sums` holds: a later block of K
+  bool add = false;  // adds to what `sums` holds, for later blocks of K
 };
 
 struct Bf16Kernels {
   int mr;
   int nr;
   void (*tile)(const Bf16Tile& t, std::int64_t m);  // m: 1 .. mr
-  // Rounds x to the nearest bfloat16, and adds a zero after an odd number of them.
+  // Rounds x to the nearest bfloat16 and appends a zero if n is odd.
   void (*round)(const float* x, std::int64_t n, std::uint16_t* y);
-  // y[j][0] and y[j][1] are x0[j] and x1[j], rounded likewise; x1 may be null, which stands for zeros.
+  // Sets y[j][0] and y[j][1] to x0[j] and x1[j], rounded likewise. x1 may be null, which stands for zeros.
   void (*interleave)(const float* x0, const float* x1, std::int64_t n, std::uint16_t* y);
 };
 

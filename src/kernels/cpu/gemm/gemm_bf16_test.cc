@@ -20,7 +20,7 @@ struct Case {
 
 float rounded(float v) { return static_cast<float>(BFloat16(v)); }
 
-// Runs fn where the machine has the instruction; false: nowhere.
+// Runs fn for each instruction set that has the instruction; false if none does.
 template <class F>
 bool for_each_with_dots(F&& fn) {
   bool any = false;
@@ -36,7 +36,7 @@ void check(const Case& c, bool trans, bool extras) {
   SCOPED_TRACE("m " + std::to_string(c.m) + " k " + std::to_string(c.k) + " n " + std::to_string(c.n) + " trans " +
                std::to_string(trans) + " extras " + std::to_string(extras));
   const std::vector<float> raw = random_floats(c.k * c.n, 3);
-  // One byte off: weights come from the middle of a file.
+  // One byte off alignment, as weights in the middle of a file can be.
   std::vector<std::uint8_t> weights(static_cast<std::size_t>(2 * c.k * c.n + 1));
   for (std::int64_t i = 0; i < c.k; ++i) {
     for (std::int64_t j = 0; j < c.n; ++j) {
@@ -55,7 +55,7 @@ void check(const Case& c, bool trans, bool extras) {
   Guarded<std::uint8_t> again(packed.size(), trans ? 4 : 2);
   bf16_pack_rounded(floats.data(), trans ? c.k : c.n, trans, c.k, c.n, again.data());
   ASSERT_EQ(std::memcmp(packed.data(), again.data(), static_cast<std::size_t>(packed.size())), 0);
-  // Not rounded yet, but for rows that are: rounding must leave those alone.
+  // Two of three values are not rounded yet; rounding must not change the others.
   std::vector<float> values = random_floats(c.m * c.k, 5);
   for (std::int64_t i = 0; i < c.m * c.k; i += 3)
     values[static_cast<std::size_t>(i)] = rounded(values[static_cast<std::size_t>(i)]);
@@ -73,7 +73,7 @@ void check(const Case& c, bool trans, bool extras) {
         const double product = static_cast<double>(rounded(a[i * c.k + k])) * rounded(raw[static_cast<std::size_t>(k * c.n + j)]);
         sum += product, size += std::fabs(product);
       }
-      // Sums of up to 512 products in float, which are exact before they are added: a rounded operand too many would be 1e-3.
+      // Float sums of up to 512 exact products. One operand rounded too often would give an error of 1e-3.
       ASSERT_NEAR(out[i * c.n + j], extras ? std::max(0.0, sum) : sum, 2e-6 * size) << "row " << i << " column " << j;
     }
   }
@@ -102,7 +102,7 @@ TEST(KernelsGemmBf16, ThreadCountsAgree) {
   if (!ran) GTEST_SKIP() << "no dot products of bfloat16 on this machine";
 }
 
-// Weights of one 1 in each column give back the left operand as it was rounded: to nearest, ties to even.
+// With a single 1 in each column of the weights, the product is the rounded left operand: to nearest, ties to even.
 TEST(KernelsGemmBf16, RoundsToNearestEven) {
   const bool ran = for_each_with_dots([] {
     for (const std::int64_t k : {1, 31, 70}) {
@@ -112,7 +112,7 @@ TEST(KernelsGemmBf16, RoundsToNearestEven) {
       bf16_pack(unit.data(), k, false, k, k, packed.data());
       std::vector<float> a(static_cast<std::size_t>(k)), out(a.size());
       for (std::int64_t i = 0; i < k; ++i) {
-        // Halfway between neighbours, and one float beside.
+        // Halfway between two bfloat16 values, and one float below and above.
         const std::uint32_t bits = 0x3F808000U + static_cast<std::uint32_t>(i / 3 * 0x10000 + i % 3 - 1);
         std::memcpy(&a[static_cast<std::size_t>(i)], &bits, 4);
       }

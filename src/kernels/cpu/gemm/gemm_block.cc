@@ -12,25 +12,25 @@ namespace {
 
 const char* bytes(const float* p, std::int64_t index) { return reinterpret_cast<const char*>(p + index); }
 
-// A block of rows of A as tiles: packed ahead, rows where they are, or in this thread's scratch.
+// A block of rows of A as tiles: packed in advance, read in place, or packed into this thread's scratch memory.
 struct ATiles {
   Cuts tiles;
   std::int64_t first;  // index of the block's first tile in `tiles`
   std::int64_t count;
   const float* data;      // first tile of the block, this block of K
-  std::int64_t row_step;  // between the first elements of rows of different tiles
+  std::int64_t row_step;  // the tile of row r on starts at data + r * row_step
   std::int64_t lda;       // of rows; 0 where tiles are packed
   std::int64_t row0;      // row of the first tile, within `tiles`
-  std::int64_t step = 0;  // of transposed A where it lies: from one step of K to the next
+  std::int64_t step = 0;  // for transposed A read in place: from one step of K to the next
 };
 
-// Tiles take 2 % less time to multiply than rows in place, and packing them takes 3 to 5 % of a product by a few hundred columns
-// and more where threads share the columns.
+// Multiplying packed tiles takes 2 % less time than rows in place. Packing takes 3 to 5 % of a product with a few hundred
+// columns, and more if threads share the columns.
 constexpr std::int64_t kPanelsWorthTiles = 32;
-// Transposed tiles lie a line or two in each row of A, which as many panels read again.
+// A transposed tile occupies one or two cache lines in each row of A, which every panel reads again.
 constexpr std::int64_t kPanelsInPlace = 8;
-// Rows a multiple of 4 KB apart fall on the same few lines of the caches: if they stay rows, they are moved together, a line
-// apart.
+// Rows a multiple of 4 KB apart map to the same few cache sets. If they are read as rows, they are copied together, with a cache
+// line between them.
 constexpr std::int64_t kBadStep = 1024;
 constexpr std::int64_t kRowGap = 16;
 
@@ -90,7 +90,7 @@ void fill_epilogue(GemmTile& t, const GemmArgs& args, std::int64_t row, std::int
   if (e.bias != nullptr && t.last) {
     (e.bias_per_row ? t.bias_row : t.bias_col) = e.bias + (e.bias_per_row ? row : column);
   }
-  // The residual joins in the first block of K, before anything is written to a C that it may alias.
+  // The residual is added in the first block of K, before anything is written to C, which may be the residual itself.
   t.residual = e.residual != nullptr && !t.accumulate ? e.residual + row * e.ld_residual + column : nullptr;
 }
 
@@ -105,9 +105,12 @@ GemmTile tile_template(const GemmArgs& args) {
   return t;
 }
 
-// Weights come from memory, and the first tile of a panel would otherwise wait for them: the tiles of a panel fetch the next one,
-// each its share, spread over its steps of K. 9 MB of weights times 16, 49 and 128 rows take 0.56, 1.03 and 2.48 ms; 0.84, 1.54
-// and 2.50 ms with nothing fetched up to 56 rows and bursts before each tile above (fastest of three, AVX-512).
+// Weights come from memory, and the first tile of a panel would wait for them. So each tile of a panel prefetches a share of the
+// next panel, spread over its steps of K. Times for 9 MB of weights (fastest of three, AVX-512); without it, nothing was
+// prefetched up to 56 rows, and bursts before each tile above:
+//   rows         16       49      128
+//   with    0.56 ms  1.03 ms  2.48 ms
+//   without 0.84 ms  1.54 ms  2.50 ms
 void share_out(GemmTile& t, const char* next, std::int64_t tile, std::int64_t tiles) {
   const std::int64_t steps = t.k / 2, share = t.k * t.ldb * 4 / tiles;
   t.ahead = next + tile * share;
@@ -118,7 +121,8 @@ void fetch_results(const GemmTile& t) {
   for (std::int64_t i = 0; i < t.m; ++i) __builtin_prefetch(t.c + i * t.ldc, 1);
 }
 
-// Short panels are taken several at a time, as many as stay in the first-level cache: rows of C are then written in longer runs.
+// The number of short panels to multiply at a time: as many as stay in the first-level cache, so that rows of C are written in
+// longer runs.
 std::int64_t panels_together(const GemmKernels& kernels, std::int64_t kc) {
   constexpr std::int64_t kPanelFloats = 4096, kMost = 8;
   return std::clamp<std::int64_t>(kPanelFloats / (kc * kernels.nr), 1, kMost);
@@ -133,7 +137,8 @@ std::int64_t tile_border(const GemmKernels& kernels, const GemmArgs& args, std::
   return tiles.begin(i);
 }
 
-// One block of K of columns [n0, n1): panels outside, so that a panel stays in the first-level cache while A streams by.
+// Multiplies one block of K of columns [n0, n1). The outer loop runs over panels, so that a panel stays in the first-level cache
+// while A streams by.
 void multiply_floats(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
                      std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb,
                      std::int64_t panel_step) {
@@ -236,7 +241,7 @@ void pack_raw(const GemmKernels& kernels, const GemmArgs& args, std::int64_t k0,
   kernels.pack_b_panels(bytes(args.b, k0 * s.row + n0 * s.column), s.row, s.column, kc, nb, 1.0F, out);
 }
 
-// k = 0: the epilogue of a zero product.
+// For k = 0: applies the epilogue to a product of zeros.
 void epilogue_only(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
                    std::int64_t n1) {
   const float zeros[64] = {};
@@ -265,7 +270,7 @@ void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker*
       }
     };
     if (args.sweep == 0) return columns(n0, n1);
-    // All of K for some columns after each other, so that what is left in the cache belongs together.
+    // Computes all of K for some columns before the next ones, so that what remains in the cache belongs together.
     constexpr std::int64_t kSweep = 32768;  // floats
     const std::int64_t some = std::max<std::int64_t>(1, kSweep / (args.k * nr)) * nr;
     const std::int64_t parts = (n1 - n0 + some - 1) / some;
@@ -275,7 +280,7 @@ void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker*
     }
     return;
   }
-  // A single tile of rows uses each panel once: reading B in place spares a copy. The last, partial panel is packed.
+  // A single tile of rows uses each panel once, so reading B in place saves a copy. The last, partial panel is packed.
   const bool in_place = packer == nullptr && !args.trans_b && m1 - m0 <= kernels.mr;
   const std::int64_t whole = in_place ? n0 + (n1 - n0) / nr * nr : n0;
   for (std::int64_t kb = 0; kb < ks.parts && whole > n0; ++kb) {
@@ -306,7 +311,7 @@ TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n,
                      bool packed) {
   const std::int64_t threads = current_pool().threads();
   if (threads == 1) return {};
-  // About 250 thousand multiply-adds a task at least (5 to 10 microseconds), four tasks a thread at most.
+  // At least about 250 thousand multiply-adds (5 to 10 microseconds) per task, and at most four tasks per thread.
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<std::int64_t>(k, 1));
   const auto by_work = static_cast<std::int64_t>(std::min(work / 250000.0, 1e6));
   const std::int64_t want = std::min(by_work, (4 * threads + batch - 1) / batch);
@@ -315,8 +320,8 @@ TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n,
   const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
   TaskGrid g;
   if (packed) {
-    // Each cut of the rows reads the right operand again, each cut of the columns the left one: what reads least. Weights read
-    // five times made a second thread worth 1.5 at 128 rows.
+    // Each cut of the rows reads the right operand again, and each cut of the columns the left one: takes the grid that reads
+    // least. When weights were read five times, a second thread gave a speedup of only 1.5 at 128 rows.
     const std::int64_t most_rows = std::max<std::int64_t>(1, tiles / 4), most_columns = std::max<std::int64_t>(1, panels / 2);
     double least = 0.0;
     for (std::int64_t rows = 1; rows <= std::min(want, most_rows); ++rows) {
@@ -329,7 +334,7 @@ TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n,
       }
     }
   } else {
-    // Each cut of the rows packs the right operand anew: only when there are fewer columns than threads need.
+    // Each cut of the rows packs the right operand again, so rows are cut only if there are too few columns for the threads.
     g.columns = std::min(want, std::max<std::int64_t>(1, panels / 2));
     if (g.columns < threads) {
       g.rows = std::min((threads + g.columns - 1) / g.columns, std::max<std::int64_t>(1, tiles / 2));

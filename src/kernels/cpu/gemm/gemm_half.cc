@@ -36,11 +36,11 @@ void few_rows(const GemmArgs& a, const Weights& w) {
   });
 }
 
-// Panels are as gemm_f32 has them, but for the type: rows [k0, k0 + kc) of one are contiguous.
+// Panels are laid out as in gemm_f32, but in 16 bits: rows [k0, k0 + kc) of a panel are contiguous.
 void widen_panels(const void* context, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
   const auto& w = *static_cast<const Weights*>(context);
   for (std::int64_t j = 0; j < nb; j += w.nr) {
-    // The next panel's part begins elsewhere, where the hardware's prefetch starts anew.
+    // The next panel's part is elsewhere in memory, where the hardware's prefetch has to start again.
     const auto next = reinterpret_cast<std::uintptr_t>(w.panels + (n0 + j + w.nr) * w.k + k0 * w.nr);
     for (std::uintptr_t b = 0; b < 1024; b += 64) __builtin_prefetch(reinterpret_cast<const void*>(next + b));
     w.kernels->widen(w.type, w.panels + (n0 + j) * w.k + k0 * w.nr, kc * w.nr, out + j * kc);
@@ -76,7 +76,7 @@ void half_pack(const void* w, std::int64_t ld, bool trans, std::int64_t k, std::
       const std::int64_t columns = std::min(nr, n - p * nr);
       if (columns < nr) std::fill_n(out, k * nr, std::uint16_t{0});
       if (trans) {
-        // In blocks of rows that stay in the first-level cache while the columns go by.
+        // Packs blocks of rows that stay in the first-level cache over all columns.
         constexpr std::int64_t kRows = 64;
         for (std::int64_t i0 = 0; i0 < k; i0 += kRows) {
           for (std::int64_t j = 0; j < columns; ++j) {

@@ -26,8 +26,8 @@ HWY_INLINE VF widened(const std::uint16_t* p) {
 #endif
 }
 
-// M rows; one row has four sets of sums, for the latency of multiply-adds. The stream is read once, and the hardware's own
-// prefetch stops at page borders: four kilobytes ahead.
+// Computes M rows. One row has four sets of sums, to hide the latency of multiply-adds. Weights are read once, and the hardware's
+// prefetch stops at page borders, so this prefetches 4 KB ahead.
 template <HalfType kType, int M>
 void panel_rows(const std::uint16_t* w, std::int64_t k, const float* x, std::int64_t ldx, float* out) {
   const DF d;

@@ -8,10 +8,10 @@
 namespace sdx::cpu {
 
 struct HalfKernels {
-  // out[i * nr + j] for m in [1, 4] rows of x and one panel of nr columns, [k][nr].
+  // Computes out[i * nr + j] for m in [1, 4] rows of x and one panel of nr columns, [k][nr].
   void (*panel)(HalfType type, const std::uint16_t* panel, std::int64_t k, const float* x, std::int64_t ldx, std::int64_t m,
                 float* out);
-  // n elements, a multiple of nr.
+  // Widens n elements; n is a multiple of nr.
   void (*widen)(HalfType type, const std::uint16_t* x, std::int64_t n, float* y);
 };
 

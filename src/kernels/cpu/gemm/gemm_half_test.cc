@@ -28,7 +28,7 @@ void check(const Case& c, HalfType type, bool trans) {
   SCOPED_TRACE("m " + std::to_string(c.m) + " k " + std::to_string(c.k) + " n " + std::to_string(c.n) + " type " +
                std::to_string(static_cast<int>(type)) + " trans " + std::to_string(trans));
   const std::vector<float> raw = random_floats(c.k * c.n, 3);
-  // One byte off: weights come from the middle of a file.
+  // One byte off alignment, as weights in the middle of a file can be.
   std::vector<std::uint8_t> weights(static_cast<std::size_t>(2 * c.k * c.n + 1));
   std::vector<float> exact(static_cast<std::size_t>(c.k * c.n));  // [k][n]
   for (std::int64_t i = 0; i < c.k; ++i) {
@@ -55,7 +55,7 @@ void check(const Case& c, HalfType type, bool trans) {
         const double product = static_cast<double>(a[i * c.k + k]) * exact[static_cast<std::size_t>(k * c.n + j)];
         sum += product, size += std::fabs(product);
       }
-      // Sums of up to 700 products in float.
+      // Float sums of up to 700 products.
       ASSERT_NEAR(out[i * c.n + j], std::max(0.0, sum), 2e-6 * size) << "row " << i << " column " << j;
     }
   }

@@ -27,10 +27,10 @@ HWY_INLINE float read_f32(const char* p) {
 }
 HWY_INLINE const float* at(const char* p, std::int64_t index) { return reinterpret_cast<const float*>(p + index * 4); }
 
-// What store() does to whole vectors on their way to C. Activations beyond bounds are left to the caller.
+// What store() does to whole vectors on their way to C. Activation functions other than bounds are left to the caller.
 struct Finish {
-  bool on;   // else plain products
-  bool all;  // else nothing but what C holds is added
+  bool on;   // false: stores plain products
+  bool all;  // false: only adds what C holds
   VF col0, col1, lo, hi;
   const float* row_bias;
 };
@@ -79,9 +79,8 @@ HWY_INLINE Finish finish_of(const GemmTile& t, bool on, bool wide) {
   return f;
 }
 
-// The left operand of a register tile. Rows as they lie in a matrix need no packing, which takes 3 to 5 % of a product's time
-// however it is done, and more where several threads need the same rows. One pointer to three rows: x86 scales an index by 1
-// and 2.
+// The left operand of a register tile. Rows read in place need no packing, which always takes 3 to 5 % of a product's time, and
+// more if several threads need the same rows. One pointer serves three rows: x86 scales an index by 1 and 2.
 template <int M, bool kRows>
 struct Left {
   HWY_INLINE explicit Left(const GemmTile& t)
@@ -110,9 +109,9 @@ struct Left {
       if constexpr (M > 12) p4 += k;
     }
   }
-  // For whoever has `left` steps to go. Packed tiles follow each other in memory: weights that stream by are fetched 4 KB ahead,
-  // over the borders of pages, which the hardware's prefetchers do not cross. Of rows, those of the next tile are fetched, a line
-  // of each every 16 steps.
+  // Prefetches, with `left` steps to go. Packed tiles follow each other in memory: weights that stream by are fetched 4 KB ahead,
+  // across page borders, where hardware prefetchers stop. For rows in place, fetches those of the next tile, one cache line of
+  // each row every 16 steps.
   HWY_INLINE void fetch(std::int64_t left) const {
     if constexpr (!kRows) {
       __builtin_prefetch(p0 + 1024);
@@ -135,10 +134,10 @@ struct Left {
   const float* HWY_RESTRICT p2;
   const float* HWY_RESTRICT p3;
   const float* HWY_RESTRICT p4;
-  std::int64_t lda;  // of packed tiles: from one step of K to the next
+  std::int64_t lda;  // for packed tiles: from one step of K to the next
 };
 
-// Into the second-level cache, every line of the next `bytes`, once or more often.
+// Prefetches every line of the next `bytes` into the second-level cache, once or more often.
 HWY_INLINE void fetch_lines(const char* from, std::int64_t bytes) {
   if (bytes == 0) return;
   __builtin_prefetch(from, 0, 2);
@@ -172,8 +171,8 @@ HWY_INLINE void fetch_lines(const char* from, std::int64_t bytes) {
 #define SDX_STORE(I) \
   if constexpr (M > I) store<kWide>(t, f, I, c##I, e##I, out, ldo);
 
-// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. The products go to rows of `out`, 2 lanes wide, or
-// through the epilogue to C (then `out` is C and has as many columns as the tile has vectors).
+// Accumulators are named, because GCC 12 spills arrays of vectors. The products go to rows of `out`, 2 lanes wide, or through the
+// epilogue to C (then `out` is C and has as many columns as the tile has vectors).
 template <int M, bool kWide, bool kRows>
 HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t ldo) {
   const DF d;
@@ -184,11 +183,11 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
   SDX_REPEAT_14(SDX_DECLARE)
   std::int64_t k = t.k;
   if constexpr (M <= 3 || !kWide) {
-    // Few rows or one vector give too few independent chains to hide the latency of an FMA (4 cycles, 2 a cycle): a second
-    // set for odd k.
+    // Few rows or a single vector give too few independent chains to hide the latency of an FMA (4 cycles, 2 per cycle), so odd k
+    // have a second set of accumulators.
     SDX_REPEAT_14(SDX_DECLARE2)
     for (; k >= 2; k -= 2) {
-      // With few rows the right operand is what streams by: 4 KB ahead where it is packed.
+      // With few rows the right operand streams by: prefetches it 4 KB ahead if it is packed.
       __builtin_prefetch(b + 64 * ldb);
       __builtin_prefetch(b + 65 * ldb);
       const VF b0 = hn::LoadU(d, b);
@@ -242,7 +241,7 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
 #undef SDX_MULTIPLY
 #undef SDX_ZERO
 
-// Activations that are not bounds, in place.
+// Applies activation functions other than bounds, in place.
 void activate(const GemmTile& t) {
   if (!t.last || t.act.op == Unary::none || t.act.op == Unary::relu || t.act.op == Unary::clip) return;
   elementwise_kernels().unary_rows(t.act, t.c, t.ldc, t.m, t.n);
@@ -291,13 +290,13 @@ void finish(const GemmTile& t, const float* product, std::int64_t ld_product) {
 void tile(const GemmTile& t) {
   HWY_ALIGN float buffer[kMr * 2 * kMaxF32Lanes];
   const std::int64_t nr = 2 * lanes_f32();
-  // A last panel of at most one vector of columns (49 = 3 x 16 + 1 in a 7x7 image) is done at half the cost.
+  // A last panel of at most one vector of columns (49 = 3 x 16 + 1 for a 7x7 image) takes half the time of a whole one.
   const bool wide = t.n > lanes_f32();
-  // Whole vectors go from the registers through the epilogue to C: the detour over a buffer costs a fifth where K is small, as in
-  // the pointwise convolutions of mobile networks.
+  // Whole vectors go from registers through the epilogue to C. A buffer in between would cost a fifth of the time for small K, as
+  // in the pointwise convolutions of mobile networks.
   const bool to_c = t.n == (wide ? nr : nr / 2) && t.alpha == 1.0F && (t.residual == nullptr || t.residual_scale == 1.0F) &&
                     (!t.last || (t.bias_col == nullptr && t.bias_row == nullptr) || t.bias_scale == 1.0F);
-  // Scores and first blocks of K are stored as they are: with K = 64 the end of a tile is a tenth of its time.
+  // Attention scores and first blocks of K are stored unchanged: with K = 64 the end of a tile is a tenth of its time.
   const bool plain = to_c && wide && !t.accumulate && t.residual == nullptr &&
                      (!t.last || (t.bias_col == nullptr && t.bias_row == nullptr && t.act.op == Unary::none));
   const bool finishes = to_c && !plain;
@@ -324,7 +323,8 @@ void tile(const GemmTile& t) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Four runs of `n` contiguous floats, `stride` elements apart, to out[i * step + 0..3]: 4x4 transposes in 128-bit registers.
+// Copies four runs of `n` contiguous floats, `stride` elements apart, to out[i * step + 0..3], by 4x4 transposes in 128-bit
+// registers.
 HWY_INLINE void transpose_four(const char* s0, std::int64_t stride, std::int64_t n, float scale, float* HWY_RESTRICT out,
                                std::int64_t step) {
   const hn::FixedTag<float, 4> d4;
@@ -365,7 +365,7 @@ HWY_INLINE void pack_columns(const char* src, std::int64_t sj, std::int64_t sk, 
 #if HWY_TARGET != HWY_SCALAR
   if (sk == 1 && n >= 4) {
     for (; j + 4 <= n; j += 4) transpose_four(src + j * sj * 4, sj, depth, scale, out + j, width);
-    // The last group overlaps the one before: a tile of 6 rows took three times as long with two of them one by one.
+    // The last group overlaps the one before. Packing the last two rows of a tile of 6 one by one took three times as long.
     if (j < n) transpose_four(src + (n - 4) * sj * 4, sj, depth, scale, out + n - 4, width);
     return;
   }
@@ -381,7 +381,7 @@ void pack_a_tile(const char* a, std::int64_t rs, std::int64_t cs, std::int64_t m
     const DF d;
     const std::int64_t lanes = lanes_f32();
     const VF factor = hn::Set(d, scale);
-    // Whole vectors, of which the next row overwrites what is too much; the last rows have none to spare.
+    // Stores whole vectors, whose excess the next row overwrites. The last rows have no room for excess.
     const std::int64_t spare = k - (lanes + m - 1) / m;
     std::int64_t kk = 0;
     for (; kk < spare; ++kk) {
@@ -406,7 +406,7 @@ void pack_b_panels(const char* b, std::int64_t rs, std::int64_t cs, std::int64_t
   const std::int64_t rest = n - full * nr;
   const VF factor = hn::Set(d, scale);
   if (cs == 1) {
-    // Along rows, so that the source is read in order; the panels are a few write streams.
+    // Goes along rows, so that the source is read in order and each panel is one write stream.
     for (std::int64_t kk = 0; kk < k; ++kk) {
       const char* src = b + kk * rs * 4;
       float* dst = out + kk * nr;
@@ -429,8 +429,8 @@ void pack_b_panels(const char* b, std::int64_t rs, std::int64_t cs, std::int64_t
   }
 }
 
-// Eight rows of B at a time over a piece of y that stays in the first-level cache: the rows are read in runs of up to 2 KB,
-// which the prefetchers follow; columns of 8 vectors with all of k inside reached half the read bandwidth.
+// Takes eight rows of B at a time, over a piece of y that stays in the first-level cache. Rows are read in runs of up to 2 KB,
+// which prefetchers follow. Going over all of k for 8 vectors of columns reached only half of the read bandwidth.
 void gemv_rows(const float* x, const float* b, std::int64_t ldb, std::int64_t k, std::int64_t n, float* y) {
   const DF d;
   const std::int64_t lanes = lanes_f32();

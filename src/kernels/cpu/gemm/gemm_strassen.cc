@@ -16,32 +16,33 @@ namespace sdx::cpu {
 namespace {
 
 constexpr int kProducts = 7;
-// Squares of norms of quarters of two rows or columns that may pair up.
+// The largest ratio of the squared norms of quarters of two rows or columns that may pair up.
 constexpr float kMostUneven = 64.0F;
-// Below, sums of weights take more than the eighth product, and with smaller K the ends of tiles do: under AVX2 a product of K =
-// 384 took 8 % longer at 1500 rows. With vectors of 512 bits MiniLM, which has these, takes 9 % less time, Whisper's encoder 2 %.
+// With fewer rows, summing weights takes longer than the eighth product would. With smaller K, so do the ends of tiles: under
+// AVX2, a product with K = 384 and 1500 rows took 8 % longer. With 512-bit vectors that K is worth it: MiniLM takes 9 % less
+// time, Whisper's encoder 2 %.
 constexpr std::int64_t kFewestRows = 96;
 std::int64_t least_k(const GemmKernels& gemm) { return gemm.nr >= 32 ? 384 : 768; }
-// Tiles of all seven left operands, of all of K: as many pairs of rows at a time as fit, but at least kFewestRows / 2, and at
-// most kMostPairs: with 750 of K = 384 they leave the second-level cache, and Whisper's encoder takes 4 % longer.
+// The left operands' tiles, all seven and over all of K, hold as many pairs of rows as fit, but at least kFewestRows / 2 and at
+// most kMostPairs: 750 pairs with K = 384 exceed the second-level cache, and Whisper's encoder takes 4 % longer.
 constexpr std::int64_t kMostPairs = 192;
 constexpr std::int64_t kMostLeft = std::int64_t{1} << 20;  // floats
 constexpr std::int64_t kMostTileRows = 14;
 constexpr std::int64_t kMostHalf = kGemmKBlock / 2;
 
-// Blocks of K whose halves are the two parts of K of a product of quarters. `groups` of them are multiplied before C is touched:
-// a panel of a group's half fits the first-level cache.
+// Blocks of K. Their halves are the two parts of K in a product of quarters. The blocks of a group are multiplied before C is
+// touched: half of a group's panel fits the first-level cache.
 struct Depth {
   Cuts blocks;
   Cuts groups;
   Depth(std::int64_t k, std::int64_t nr) : blocks(k_cuts(k)), groups(blocks.parts, nr <= 16 ? 3 : 2) {}
   std::int64_t half(std::int64_t block) const { return blocks.size(block) / 2; }
-  // Halves before a block.
+  // Steps of K in the halves before a block.
   std::int64_t before(std::int64_t block) const { return blocks.begin(block) / 2; }
   std::int64_t group_half(std::int64_t g) const { return before(groups.begin(g + 1)) - before(groups.begin(g)); }
 };
 
-// A block of rows, the upper half of which pairs up with the lower one; that may have a row less.
+// A block of rows. Its upper half pairs up with the lower one, which may have one row less.
 struct Rows {
   std::int64_t first;
   std::int64_t count;
@@ -49,8 +50,8 @@ struct Rows {
   Cuts tiles;  // of the upper half
 };
 
-// The seven products: the quarters of B whose sum or difference is the right operand, and the quarters of C that the product is
-// added to, for the first or last time.
+// The seven products: the quarters of B whose sum or difference is the right operand, and the quarters of C to which the product
+// is added. `first` and `last`: the first or the last addition to that quarter.
 enum Quarter : std::uint8_t { k11, k12, k21, k22 };
 struct Goes {
   Quarter to;
@@ -77,7 +78,7 @@ bool even(const float squares[4]) {
   return std::isfinite(squares[0] + squares[1] + squares[2] + squares[3]) && *most <= kMostUneven * *least;
 }
 
-// Fetches the weights of the group to come, evenly over the tiles of this one: the first tile of a panel would otherwise wait for
+// Prefetches the weights of the next group, evenly over the tiles of this one: the first tile of a panel would otherwise wait for
 // memory.
 struct Ahead {
   const float* at[6] = {};
@@ -94,7 +95,7 @@ struct Ahead {
     for (int i = 0; i < count; ++i) all += lines[i];
     step = up_div(all, tiles);
   }
-  // The next part of it, for a tile of k steps to fetch on the way.
+  // Assigns the next part to a tile of k steps, which prefetches it.
   void give(StrassenTile& t, std::int64_t k) {
     t.ahead = reinterpret_cast<const char*>(t.a);
     t.ahead_step = 0;
@@ -135,7 +136,8 @@ struct Scheme {
   void multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std::int64_t pair, float* left) const;
 };
 
-// Of rows [row, row + rows) of the upper half with those of the lower one. A row without partner pairs up with zeros.
+// Whether rows [row, row + rows) of the upper half can pair up with those of the lower one. A row without a partner pairs up with
+// zeros.
 bool Scheme::rows_even(const Rows& r, std::int64_t row, std::int64_t rows) const {
   for (std::int64_t i = row; i < row + rows; ++i) {
     float squares[4] = {};
@@ -154,7 +156,7 @@ bool Scheme::rows_even(const Rows& r, std::int64_t row, std::int64_t rows) const
   return true;
 }
 
-// One block of K of one tile, for all products.
+// Packs one block of K of one tile for all seven products.
 void Scheme::pack_block(const Rows& r, std::int64_t tile, std::int64_t group, std::int64_t block, float* left) const {
   const std::int64_t row = r.tiles.begin(tile), rows = r.tiles.size(tile), half = depth.half(block);
   const std::int64_t at = (depth.before(block) - depth.before(depth.groups.begin(group))) * rows;
@@ -207,7 +209,7 @@ void Scheme::set_right(StrassenTile& t, const Product& p, std::int64_t pair, std
   t.right = p.right;
 }
 
-// `sums`: those of this tile, of the four quarters `step` apart.
+// `sums`: this tile's sums of the four quarters, `step` apart.
 void Scheme::set_target(StrassenTarget& o, const Goes& goes, const Rows& r, std::int64_t row, std::int64_t rows,
                         std::int64_t pair, std::int64_t group, float* sums, std::int64_t step) const {
   o.sums = sums + goes.to * step;
@@ -239,7 +241,7 @@ Ahead Scheme::fetch_after(std::int64_t pair, std::int64_t group) const {
   return ahead;
 }
 
-// Tiles [tile0, tile1) of the upper half and their partners, by one pair of panels.
+// Multiplies tiles [tile0, tile1) of the upper half and their partners by one pair of panels.
 void Scheme::multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std::int64_t pair, float* left) const {
   const std::int64_t row0 = r.tiles.begin(tile0), step = (r.tiles.begin(tile1) - row0) * nr;
   float* made = thread_scratch(1, to_size(2 * kGemmKBlock * nr + 4 * step));
@@ -349,7 +351,7 @@ void gemm_strassen_f32(const GemmArgs& args, StrassenColumns& columns) {
       gemm_f32(plain);
       continue;
     }
-    // Rows are cut only where there are too few pairs of panels for the threads.
+    // Rows are cut only if there are too few pairs of panels for the threads.
     const std::int64_t rest = s.pairs * 2 * s.nr < args.n ? 1 : 0;
     const std::int64_t threads = current_pool().threads();
     const std::int64_t want = threads == 1 ? 1 : up_div(3 * threads, s.pairs);

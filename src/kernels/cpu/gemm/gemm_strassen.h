@@ -1,10 +1,10 @@
 #pragma once
-// Products with packed weights by one level of Strassen's scheme: seven products of quarters of the matrices instead of eight.
+// Products with packed weights by one level of Strassen's algorithm: seven products of quarters of the matrices instead of eight.
 //
 // Rows and columns pair up (row i with row i + m/2), so rounding errors of one affect the other. Pairs of very different
-// magnitude are therefore multiplied as in gemm_f32, and so are rows with an infinity or NaN. Sums of at most 64 products make up
-// for the scheme, which doubles the rounding of plain sums. Results depend only on the data, the extents and the instruction set:
-// they are the same for any number of threads.
+// magnitude are therefore multiplied as in gemm_f32(), and so are rows with an infinity or NaN. The algorithm doubles the
+// rounding errors of plain sums; summing at most 64 products at a time makes up for that. Results depend only on the data, the
+// extents and the instruction set: they are the same for any number of threads.
 
 #include <cstdint>
 #include <mutex>
@@ -14,10 +14,10 @@
 
 namespace sdx::cpu {
 
-// Which of the weights' columns are similar enough in magnitude. One per matrix; the first product finds out.
+// Which of the weights' columns are similar enough in magnitude. One object per matrix; the first product determines it.
 class StrassenColumns {
  public:
-  // For each pair of panels, whether it takes part.
+  // Whether each pair of panels takes part.
   const std::vector<std::uint8_t>& even(const float* packed_b, std::int64_t k, std::int64_t n);
 
  private:
@@ -25,13 +25,13 @@ class StrassenColumns {
   std::vector<std::uint8_t> even_;
 };
 
-// Whether the extents suit the scheme (K in even blocks, at least two panels of columns), and whether there are enough rows for
-// it to be faster than gemm_f32.
+// Whether the extents suit the algorithm (K in even blocks, at least two panels of columns), and whether there are enough rows
+// for it to be faster than gemm_f32().
 bool strassen_fits(std::int64_t k, std::int64_t n);
 bool strassen_pays(std::int64_t m, std::int64_t k, std::int64_t n);
 
-// Like gemm_f32 with packed_b and untransposed a, alpha and all scales 1, and a bias of columns, for extents that
-// strassen_fits().
+// Like gemm_f32() with packed_b, untransposed a, alpha and all scales 1, and a bias per column, for extents for which
+// strassen_fits() holds.
 void gemm_strassen_f32(const GemmArgs& args, StrassenColumns& columns);
 
 }  // namespace sdx::cpu

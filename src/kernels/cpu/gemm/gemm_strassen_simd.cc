@@ -20,8 +20,8 @@ namespace {
 
 constexpr int kMr = kTileRows;
 
-// One step's part of the right operand. A sum is left behind: the first tile of a panel makes it for all, on ports and in slots
-// that the multiplications leave free.
+// One step's part of the right operand. The first tile of a panel computes the sum and stores it for the others, on ports and in
+// slots that the multiplications leave free.
 template <StrassenRight kRight>
 struct Right {
   const float* HWY_RESTRICT b;
@@ -77,8 +77,8 @@ struct Right {
     hn::Store(hn::Add(e##I, hn::Load(d, sums + (2 * I + 1) * lanes)), d, sums + (2 * I + 1) * lanes); \
   }
 
-// The tile's sums, M rows of 2 lanes. Each piece begins with a multiplication, so that it does not wait for the end of the one
-// before.
+// Computes the tile's sums, M rows of 2 lanes. Each piece begins with a multiplication, so it does not wait for the end of the
+// previous piece.
 template <int M, StrassenRight kRight>
 HWY_NOINLINE void product(const StrassenTile& t, float* HWY_RESTRICT sums) {
   const DF d;

@@ -7,27 +7,27 @@
 
 namespace sdx::cpu {
 
-// Products of quarters sum this many products at a time. The scheme doubles the rounding of plain sums; with sums of 64, where
-// gemm_f32 adds up 256, it is 1.05 to 1.13 times that of gemm_f32.
+// Products of quarters sum this many products at a time. The algorithm doubles the rounding errors of plain sums; with sums of
+// 64, where gemm_f32() adds 256, its error is 1.05 to 1.13 times that of gemm_f32().
 inline constexpr std::int64_t kStrassenSum = 64;
 inline constexpr std::int64_t kMostStrassenSums = 8;
 
-// Where a product of quarters goes: to sums of the tile, contiguous rows of nr, and with the last one to C:
-// sums + sign product [+ residual] [+ bias], then the activation.
+// Where a product of quarters goes: to the tile's sums, contiguous rows of nr, and the last one to C: sums + sign product [+
+// residual] [+ bias], then the activation function.
 struct StrassenTarget {
   float* sums = nullptr;
   float sign = 1.0F;
   bool accumulate = false;
-  float* c = nullptr;               // this tile's corner; null if other products follow
+  float* c = nullptr;               // this tile's corner; null if more products follow
   std::int64_t rows = 0;            // of C
   const float* residual = nullptr;  // this tile's corner
-  const float* bias = nullptr;      // this tile's first column
+  const float* bias = nullptr;      // from this tile's first column on
 };
 
 // What forms the right operand: one panel, or the sum or difference of two.
 enum class StrassenRight : std::uint8_t { one, sum, difference };
 
-// A register tile of a product of quarters: `rows` rows of A, stored [k][rows], by a panel of nr columns stored in pieces
+// A register tile of a product of quarters: `rows` rows of A, stored [k][rows], times a panel of nr columns stored in pieces
 // [k][nr], each of which is summed separately.
 struct StrassenTile {
   const float* a = nullptr;
@@ -35,11 +35,11 @@ struct StrassenTile {
   std::int64_t pieces = 0;
   std::int64_t k[kMostStrassenSums] = {};
   const float* b[kMostStrassenSums] = {};
-  // For sum and difference: the second terms, and where to leave the result for the tiles that follow.
+  // For sum and difference: the second terms, and where to store the result for the tiles that follow.
   StrassenRight right = StrassenRight::one;
   const float* b2[kMostStrassenSums] = {};
   float* made = nullptr;
-  // What to prefetch for later: `ahead_step` bytes further with every second step.
+  // Memory to prefetch: `ahead_step` bytes further with every second step.
   const char* ahead = nullptr;
   std::int64_t ahead_step = 0;
   StrassenTarget to[2];
@@ -51,8 +51,8 @@ struct StrassenTile {
 
 struct StrassenKernels {
   void (*tile)(const StrassenTile& t);
-  // Five sums of `count` floats of the quarters q11, q12, q21, q22, for both the left and the right operand:
-  // q11 + q22, q11 + q12, q21 + q22, q21 - q11, q12 - q22, to out[0] .. out[4].
+  // Computes five sums of `count` floats of the quarters q11, q12, q21, q22, for both the left and the right operand: q11 + q22,
+  // q11 + q12, q21 + q22, q21 - q11 and q12 - q22, to out[0] .. out[4].
   void (*sums)(const float* const quarters[4], std::int64_t count, float* const out[5]);
   // The sum of the squares of x[0 .. n).
   float (*squares)(const float* x, std::int64_t n);

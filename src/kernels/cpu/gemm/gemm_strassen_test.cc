@@ -18,8 +18,8 @@ struct Case {
   std::int64_t m, k, n;
 };
 
-// Odd rows, tiles that differ in rows, blocks of rows (K of 8000), one to several groups of blocks of K, columns beyond the
-// pairs.
+// Odd numbers of rows, tiles with different numbers of rows, blocks of rows (K of 8000), one to several groups of blocks of K,
+// and columns beyond the pairs.
 const std::vector<Case> kCases = {{96, 64, 128}, {97, 256, 64},    {7, 384, 130},  {1, 128, 64},
                                   {2, 1024, 67}, {131, 1000, 193}, {230, 8000, 64}};
 
@@ -59,7 +59,7 @@ struct Problem {
   }
 };
 
-// Columns that lie in every part of the matrix.
+// Calls check for columns in every part of the matrix.
 template <class F>
 void for_some_columns(std::int64_t n, F check) {
   for (std::int64_t j = 0; j < n; j += std::max<std::int64_t>(1, n / 37)) check(j);
@@ -150,7 +150,7 @@ TEST(KernelsGemmStrassen, UnevenRowsAndColumnsAreSummedPlainly) {
       gemm_strassen_f32(p.args(c.data()), columns);
       return std::pair(plain, c);
     };
-    Problem zero(s);  // as padding
+    Problem zero(s);  // as for padding
     std::fill_n(zero.a.begin() + 3 * s.k, s.k, 0.0F);
     const auto [plain, c] = both(zero);
     EXPECT_EQ(plain, c);

@@ -54,7 +54,7 @@ struct Variant {
   bool trans_a, trans_b, pack_a, pack_b;
 };
 
-// Every way to pass the operands, with an epilogue that varies with `style`.
+// Checks every way to pass the operands, with an epilogue that varies with `style`.
 void check(const Case& s, const Variant& v, int style) {
   SCOPED_TRACE("m " + std::to_string(s.m) + " n " + std::to_string(s.n) + " k " + std::to_string(s.k) + " variant " +
                std::to_string(v.trans_a) + std::to_string(v.trans_b) + std::to_string(v.pack_a) + std::to_string(v.pack_b) +

@@ -12,7 +12,7 @@
 namespace sdx::cpu {
 namespace {
 
-// A panel of B of so many rows and 16 columns of double takes 32 KB.
+// A panel of B with this many rows and 16 columns of double takes 32 KB.
 constexpr std::int64_t kDepth = 256;
 
 struct Aligned {
@@ -24,8 +24,8 @@ struct Aligned {
   Tensor memory;
 };
 
-// Rows [first, first + width) of an operand, `other` elements each, in panels: for each of `other` the `width` elements side by
-// side, zeros beyond `count`.
+// Packs rows [first, first + width) of an operand, `other` elements each, into panels: for each of `other`, `width` elements side
+// by side, with zeros beyond `count`.
 template <class C, class T>
 void pack(const T* from, std::int64_t row_step, std::int64_t step, std::int64_t count, int width, std::int64_t other, C* to) {
   for (std::int64_t o = 0; o < other; ++o, to += width) {

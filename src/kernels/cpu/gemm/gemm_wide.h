@@ -7,9 +7,9 @@
 
 namespace sdx::cpu {
 
-// c[m, n] = op(a)[m, k] op(b)[k, n]; op(a) is a, or if `trans_a` its transpose (a is then [k, m]); likewise b. Leading dimensions
-// count elements. All three have one type: float64, or an integer of 8 to 64 bits. Outputs must not overlap inputs. Thread-safe;
-// split over current_pool().
+// c[m, n] = op(a)[m, k] op(b)[k, n]. op(a) is a, or its transpose if `trans_a` (a is then [k, m]); op(b) likewise. Leading
+// dimensions count elements. All three have one type: float64, or an integer of 8 to 64 bits. Outputs must not overlap inputs.
+// Thread-safe; work is split over current_pool().
 struct WideGemmArgs {
   DataType type = DataType::float64;
   std::int64_t m = 0, n = 0, k = 0;

@@ -5,7 +5,7 @@
 
 namespace sdx::cpu {
 
-// tile[rows, columns] += (or =, if `first`) a panel of A, [k, rows], times one of B, [k, columns].
+// tile[rows, columns] += (or =, if `first`) a panel of A, [k, rows], times a panel of B, [k, columns].
 template <class T>
 struct WideTile {
   int rows = 0, columns = 0;

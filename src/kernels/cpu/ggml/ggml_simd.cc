@@ -137,7 +137,7 @@ void dots_of(const Byte* row, std::int64_t k, const float* x, std::int64_t ldx, 
 HWY_INLINE void add_row(VF& a, VF& b, VF w, VF u, const float* p) {
   VF v = hn::LoadU(DF(), p);
 #if SDX_512_BITS
-  __asm__("" : "+v"(v.raw));  // or GCC loads it once per product, and loads are the bottleneck
+  __asm__("" : "+v"(v.raw));  // else GCC loads it once per product, and loads are the bottleneck
 #endif
   a = hn::MulAdd(w, v, a);
   b = hn::MulAdd(u, v, b);

@@ -183,7 +183,7 @@ void pool_channel(const ConvShape& s, const float* plane, float* y, bool max, Sc
   }
 }
 
-// The same for many rows at a time, for usual windows.
+// The same for many rows at a time, for common windows.
 struct WindowRows {
   std::vector<std::int64_t> first, offsets;  // of input rows, for each row of results
   std::vector<std::vector<float>> scales;

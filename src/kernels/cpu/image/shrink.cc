@@ -10,7 +10,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Which pixels of a side each new pixel covers, and their weights. All have `count` weights; surplus ones are 0.
+// Which pixels along a side each new pixel covers, and their weights. Each has `count` weights; surplus ones are 0.
 struct Cover {
   std::vector<std::int64_t> first;
   std::vector<float> weights;  // [new side][count]

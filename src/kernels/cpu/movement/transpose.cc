@@ -186,7 +186,7 @@ void copy_strided(const void* x, void* y, std::size_t element_size, int rank, co
   const auto* src = static_cast<const char*>(x);
   auto* dst = static_cast<char*>(y);
   const GatherFn gather = gather_of(element_size);
-  // A single long row is cut, or it would stay on one thread.
+  // A single long row is cut; otherwise it would stay on one thread.
   if (c.walk.rank == 1) {
     parallel_for(c.inner, 65536 / c.size, [&](std::int64_t b, std::int64_t e) {
       if (c.stride == 1) {

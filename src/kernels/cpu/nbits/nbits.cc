@@ -52,7 +52,7 @@ float zero_of(const NBitsSource& s, const NBitsLayout& l, std::int64_t column, s
   return static_cast<float>(b % 2 == 0 ? pair & 15 : pair >> 4);
 }
 
-// Floats that are all integers are stored as integers; if all are the middle, none are stored.
+// Floats that are all integers are stored as integers. If all of them are the middle value, none are stored.
 NBitsZeros zeros_of(const NBitsSource& s, const NBitsLayout& l) {
   if (s.zero_points == nullptr && s.zero_points_f32 == nullptr) return NBitsZeros::none;
   const float middle = static_cast<float>(1 << (s.bits - 1)), most = 2 * middle - 1;
@@ -88,7 +88,7 @@ void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::i
   }
 }
 
-// Divides by the powers of two by which codes are scaled in their words, as the inner kernel expects; exact above 2^-102.
+// Divides x by the powers of two by which codes are scaled in their words, as the inner kernel expects; exact above 2^-102.
 void place_codes(int bits, float* x, std::int64_t n) {
   const std::int64_t codes = 32 / bits;
   for (std::int64_t t = 1; t + 1 < codes; ++t) {

@@ -71,8 +71,8 @@ void multiply(int turn, const std::byte* digits, std::int64_t row_bytes, const s
 }
 #undef SDX_MULTIPLY
 
-// Products of one half of a panel, part by part: sums are scaled three parts after their product and pass through memory
-// meanwhile.
+// Products of one half of a panel, part by part. Sums are scaled three parts after their product, and pass through memory in the
+// meantime.
 struct Products {
   static constexpr std::int64_t kAhead = kSums - 1;
   const std::byte* digits;

@@ -16,7 +16,7 @@
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kScratchBytes = 256 * 1024;  // what a block of A or B packed on the fly should take
+constexpr std::int64_t kScratchBytes = 256 * 1024;  // the target size of a block of A or B that is packed on the fly
 
 std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
 
@@ -25,7 +25,7 @@ std::int8_t normal(std::uint8_t value, bool is_signed) {
   return static_cast<std::int8_t>(is_signed ? value : static_cast<std::uint8_t>(value ^ 0x80));
 }
 
-// Packed A: m row sums, then the tiles as int16.
+// Packed A holds m row sums, then the tiles as int16.
 std::int16_t* tiles_of(void* packed, std::int64_t m) {
   return reinterpret_cast<std::int16_t*>(static_cast<std::int32_t*>(packed) + round_up(m, 16));
 }
@@ -57,14 +57,14 @@ void pack_a_rows(const std::uint8_t* a, bool is_signed, std::int64_t lda, std::i
   }
 }
 
-// Rows of codes, `rows` of them, as a tile [pairs][rows][2].
+// Rearranges `rows` rows of codes into a tile [pairs][rows][2].
 void spread_pairs(const std::int16_t* codes, std::int64_t rows, std::int64_t pairs, std::int16_t* tile) {
   for (std::int64_t p = 0; p < pairs; ++p) {
     for (std::int64_t i = 0; i < rows; ++i) std::memcpy(tile + (p * rows + i) * 2, codes + (i * pairs + p) * 2, 4);
   }
 }
 
-// Columns [n0, n0 + nb) of op(B) as panels of [pairs][nr][2].
+// Packs columns [n0, n0 + nb) of op(B) into panels of [pairs][nr][2].
 void pack_b_columns(const QuantKernels& kernels, const std::uint8_t* b, bool is_signed, std::int64_t ldb, bool trans,
                     std::int64_t k, std::int64_t n0, std::int64_t nb, std::int8_t* out) {
   const std::int64_t nr = kernels.nr;
@@ -103,7 +103,7 @@ struct QPacker {
   void (*pack)(const void* context, std::int64_t n0, std::int64_t nb, std::int8_t* out) = nullptr;
 };
 
-// C[m0:m1, n0:n1] on this thread; n0 a multiple of nr, m0 and m1 tile borders when packed_a is used.
+// Computes C[m0:m1, n0:n1] on this thread. n0 is a multiple of nr; m0 and m1 are tile borders if packed_a is used.
 void qblock(const QuantKernels& kernels, const QGemmArgs& args, const QPacker* packer, std::int64_t m0, std::int64_t m1,
             std::int64_t n0, std::int64_t n1) {
   const std::int64_t nr = kernels.nr;
@@ -154,7 +154,8 @@ void qblock(const QuantKernels& kernels, const QGemmArgs& args, const QPacker* p
         sums = out_sums;
         data = tiles_of(scratch, rows);
       }
-      // A tile of A stays in the first-level cache while it meets all panels, which are in the second: A may be larger than both.
+      // Multiplies one tile of A after another by all panels: the tile stays in the first-level cache and the panels in the
+      // second-level cache, while A may be larger than both.
       for (std::int64_t i = 0; i < tiles.parts; ++i) {
         const std::int64_t first = tiles.begin(i);
         if (origin + first < mb || origin + first >= me) continue;
@@ -176,7 +177,7 @@ void qblock(const QuantKernels& kernels, const QGemmArgs& args, const QPacker* p
   }
 }
 
-// Tasks over rows and columns as the float product has them; fn(m0, m1, n0, n1, product).
+// Cuts rows and columns into tasks as the float product does, and calls fn(m0, m1, n0, n1, product) for each.
 template <class F>
 void over_blocks(const QuantKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t products,
                  bool prefer_rows, F&& fn) {
@@ -242,7 +243,7 @@ void narrow(const void* context, const float* sums, std::int64_t n, std::int64_t
   d.kernels->narrow(sums, n, *d.epilogue, channel, static_cast<char*>(d.y) + at * step);
 }
 
-// Kernel element k of output positions [n0, n0 + nb), in x's own bytes.
+// Reads kernel element k of output positions [n0, n0 + nb), as bytes of x.
 void patch_row(const QPatches& q, std::int64_t k, std::int64_t n0, std::int64_t nb, std::uint8_t* row) {
   const ConvShape& s = *q.shape;
   const std::int64_t kx = k % s.kernel[2];

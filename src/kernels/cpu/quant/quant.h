@@ -1,10 +1,10 @@
 #pragma once
-// 8-bit integers: (de)quantisation, matrix products and convolutions with exact int32 accumulation.
+// 8-bit integers: quantisation and dequantisation, matrix products and convolutions with exact int32 accumulation.
 //
-// Common contract: values are u8 or s8 as a flag says; float, int32 arrays need natural alignment, sources of pack functions
-// none; packed buffers are 64-byte aligned. Outputs must not overlap inputs. Thread-safe, split over current_pool(). Computing
-// threads keep up to 1 MB of scratch, more when K exceeds 16 thousand. Sums wrap modulo 2^32, as the reference's do; they
-// cannot overflow for K below 65 thousand.
+// Common contract: a flag tells whether values are u8 or s8. Arrays of float and int32 need natural alignment, the sources of
+// pack functions none; packed buffers are 64-byte aligned. Outputs must not overlap inputs. Thread-safe; work is split over
+// current_pool(). Computing threads keep up to 1 MB of scratch memory, and more if K exceeds 16 thousand. Sums wrap modulo 2^32,
+// as the reference's do; they cannot overflow for K below 65 thousand.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ void quantize_s8(const float* x, std::int8_t* y, std::int64_t n, float scale, st
 void dequantize_u8(const std::uint8_t* x, float* y, std::int64_t n, float scale, std::int32_t zero_point);
 void dequantize_s8(const std::int8_t* x, float* y, std::int64_t n, float scale, std::int32_t zero_point);
 
-// The smallest and largest of n >= 1 values (DynamicQuantizeLinear); NaN is ignored unless all are.
+// The smallest and the largest of n >= 1 values (DynamicQuantizeLinear). Ignores NaN unless all values are NaN.
 void min_max_f32(const float* x, std::int64_t n, float* min, float* max);
 
 // What is stored for a sum: with v = sum + bias,
@@ -30,7 +30,7 @@ void min_max_f32(const float* x, std::int64_t n, float* min, float* max);
 struct QEpilogue {
   enum class Output : std::uint8_t { i32, f32, u8, s8 };
   Output output = Output::i32;
-  bool per_row = false;  // arrays below are indexed by rows (output channels of a convolution), else by columns
+  bool per_row = false;  // the arrays below are indexed by rows (output channels of a convolution) instead of columns
   const std::int32_t* bias = nullptr;
   const float* scale = nullptr;     // needed for all but i32
   bool scale_is_array = false;      // else one value
@@ -50,8 +50,8 @@ void pack_qb(const void* b, bool is_signed, std::int64_t ldb, bool trans, std::i
 std::size_t packed_qa_bytes(std::int64_t m, std::int64_t k);
 void pack_qa(const void* a, bool is_signed, std::int64_t lda, std::int64_t m, std::int64_t k, const std::int32_t* zero_points,
              std::int64_t zero_point_count, void* packed);
-// The same for floats as 16-bit codes: saturate(round_half_even(a * factor)); NaN gives some code. The caller ensures that no sum
-// of products exceeds 32 bits.
+// The same for floats, as 16-bit codes: saturate(round_half_even(a * factor)); the code of NaN is undefined. The caller ensures
+// that no sum of products exceeds 32 bits.
 void pack_qa_f32(const float* a, std::int64_t lda, std::int64_t m, std::int64_t k, float factor, void* packed);
 
 struct QGemmArgs {
@@ -63,7 +63,7 @@ struct QGemmArgs {
   std::int64_t lda = 0;
   std::int32_t a_zero = 0;
   const std::int32_t* a_zeros = nullptr;  // m values instead of a_zero
-  const void* packed_a = nullptr;         // by pack_qa, including its zero points
+  const void* packed_a = nullptr;         // from pack_qa(), which has subtracted the zero points
   const void* b = nullptr;                // raw, or null when packed_b is set
   bool b_signed = true;                   // of raw and of packed B
   std::int64_t ldb = 0;

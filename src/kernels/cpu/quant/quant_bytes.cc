@@ -10,12 +10,12 @@
 namespace sdx::cpu {
 namespace {
 
-// The taps of one output position that lie inside the image, in groups of at most kTaps: `fn(taps, count, first)`.
+// Calls fn(taps, count, first) for the taps of one output position that lie inside the image, in groups of at most kTaps.
 constexpr std::int64_t kTaps = 64;
 
 template <class F>
 void over_taps(const ConvShape& s, const std::uint8_t* image, std::int64_t position, F&& fn) {
-  const std::uint8_t* taps[kTaps + 1];  // one place for what earlier groups gave
+  const std::uint8_t* taps[kTaps + 1];  // one extra for the result of earlier groups
   std::int64_t count = 0;
   bool first = true;
   const std::int64_t x0 = position % s.out[2] * s.stride[2] - s.pad[2];
@@ -65,7 +65,7 @@ void qmul_channels(const QMul& mul, const void* a, const void* b, void* y, std::
                    std::int64_t channels) {
   if (batch * pixels * channels == 0) return;
   const QuantBytesKernels& k = quant_bytes_kernels();
-  // Channels over and over: few of them do not fill a vector.
+  // Repeats the factors over several pixels: a few channels do not fill a vector.
   constexpr std::int64_t kLeast = 256;
   const std::int64_t repeats = std::clamp<std::int64_t>((kLeast + channels - 1) / channels, 1, pixels),
                      group = repeats * channels;
@@ -111,7 +111,7 @@ void map_byte_rows(const std::uint8_t* table, const void* x, void* y, std::int64
 
 namespace {
 
-// Outputs [first, stop) of a line whose taps all lie inside the image: those of one another lie equally far apart.
+// Outputs [first, stop) of a line, all of whose taps lie inside the image: their windows are equally far apart.
 struct Inner {
   std::int64_t first, stop;
 };
@@ -121,7 +121,7 @@ Inner inner_outputs(const ConvShape& s, int axis) {
   return {first, last < 0 ? first : std::clamp<std::int64_t>(last / s.stride[axis] + 1, first, s.out[axis])};
 }
 
-// Outputs [begin, end) of all images.
+// Computes outputs [begin, end), counted over all images.
 void max_pool_outputs(const ConvShape& s, const std::uint8_t* x, bool is_signed, std::uint8_t* y, std::int64_t begin,
                       std::int64_t end) {
   const QuantBytesKernels& k = quant_bytes_kernels();

@@ -1,8 +1,9 @@
 #pragma once
-// Operators on bytes that are not products: additions of quantised values, pools over images with the channels last.
+// Operators on bytes other than matrix products: elementwise sums and products, tables, and pools over images with the channels
+// last.
 //
-// Common contract as in quant.h: u8 or s8 as a flag says, any alignment, outputs must not overlap inputs (add: may be equal to
-// one), thread-safe, split over current_pool().
+// Common contract as in quant.h: a flag tells whether values are u8 or s8; any alignment; outputs must not overlap inputs, but
+// the output of a sum may be one of its inputs; thread-safe; work is split over current_pool().
 
 #include <cstdint>
 
@@ -22,7 +23,7 @@ void qadd(const QAdd& add, const void* a, const void* b, void* y, std::int64_t n
 struct QMul {
   bool is_signed = false;
   std::int32_t a_zero = 0, b_zero = 0, y_zero = 0;
-  float scale = 1.0F;  // of a and of b, over that of the result
+  float scale = 1.0F;  // the scales of a and b multiplied, divided by the scale of the result
 };
 void qmul(const QMul& mul, const void* a, const void* b, void* y, std::int64_t n);
 // a: [batch, pixels, channels], b: [batch, channels].
@@ -34,11 +35,11 @@ void map_bytes(const std::uint8_t* table, const void* x, void* y, std::int64_t n
 // The same for rows of `count` bytes, contiguous in x and `y_step` bytes apart in y; without a table they are copied.
 void map_byte_rows(const std::uint8_t* table, const void* x, void* y, std::int64_t y_step, std::int64_t rows, std::int64_t count);
 
-// x: [batch, in..., channels] (in_channels of the shape), y: [batch, out..., channels]. A window of only padding gives the lowest
-// value.
+// x: [batch, in..., channels] (the shape's in_channels), y: [batch, out..., channels]. A window that contains only padding gives
+// the lowest value.
 void max_pool_bytes(const ConvShape& shape, const void* x, bool is_signed, void* y);
 
-// sums[batch][channels] over the pixels of each image.
+// Computes sums[batch][channels] over the pixels of each image.
 void sum_pixels(const void* x, bool is_signed, std::int64_t batch, std::int64_t pixels, std::int64_t channels,
                 std::int32_t* sums);
 

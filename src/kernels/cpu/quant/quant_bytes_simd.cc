@@ -24,7 +24,7 @@ namespace {
 template <class T>
 using BytesOf = hn::Rebind<T, DI>;
 
-// One vector's worth of sums before rounding.
+// A vector of sums before rounding.
 template <class T>
 HWY_INLINE VF add_vector(const QAdd& q, const T* a, const T* b) {
   const DI d;
@@ -35,7 +35,7 @@ HWY_INLINE VF add_vector(const QAdd& q, const T* a, const T* b) {
   return hn::Add(hn::Mul(hn::ConvertTo(df, va), hn::Set(df, q.a_scale)), hn::Mul(hn::ConvertTo(df, vb), hn::Set(df, q.b_scale)));
 }
 
-// The same of products. Differences and their products are whole numbers that floats hold.
+// The same for products. Differences and their products are whole numbers, which floats hold exactly.
 template <class T>
 HWY_INLINE VF mul_vector(const QMul& q, const T* a, const T* b) {
   const DI d;
@@ -47,7 +47,7 @@ HWY_INLINE VF mul_vector(const QMul& q, const T* a, const T* b) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// One vector's worth, within bounds and rounded, with the zero point.
+// Stores a vector of bytes: clamped, rounded and with the zero point added.
 template <class T>
 HWY_INLINE void put_bytes(VF v, VF low, VF high, std::int32_t zero, T* y) {
   const DI d;
@@ -60,12 +60,12 @@ HWY_INLINE void put_bytes(VF v, VF low, VF high, std::int32_t zero, T* y) {
 
 #if HWY_TARGET == HWY_AVX2
 
-// Bytes from what `values` (of addresses in a and b) gives, 32 at a time. kPlain: it fits int32, so that packing saturates all
-// there is to clamp.
+// Stores bytes of values(address in a, address in b), 32 at a time. kPlain: values fit int32, so that saturating while packing
+// does all the clamping.
 template <bool kPlain, class T, class F>
 std::int64_t blocks_of(const F& values, std::int32_t y_zero, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
   const __m256i zero = _mm256_set1_epi16(static_cast<std::int16_t>(y_zero));
-  // Packing works in halves of 128 bits: groups of four come as 0 2 4 6 1 3 5 7.
+  // Packing works within 128-bit halves: groups of four come out as 0 2 4 6 1 3 5 7.
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   std::int64_t i = 0;
   const auto rounded = [&](std::int64_t at) HWY_ATTR {
@@ -96,14 +96,14 @@ std::int64_t mul_blocks(const QMul& q, const T* a, const T* b, T* y, std::int64_
 
 #elif SDX_512_BITS
 
-// Bytes below 2^23 as a float's low bits are 2^23 and the byte, exactly: one subtraction takes this and the zero point away.
+// A byte in the low bits of the float 2^23 gives 2^23 plus the byte, exactly. One subtraction removes 2^23 and the zero point.
 template <class T>
 __m512 base_of(std::int32_t zero) {
   return _mm512_set1_ps(8388608.0F + (std::is_signed_v<T> ? 128.0F : 0.0F) + static_cast<float>(zero));
 }
 
-// Bytes from what `values` gives of such floats, 64 at a time. Unpacking and packing work in the same parts of 128 bits, so that
-// nothing needs to be put in order. kPlain: values fit int32, so that packing saturates all there is to clamp.
+// Stores bytes of `values` of such floats, 64 at a time. Unpacking and packing work in the same 128-bit parts, so no reordering
+// is needed. kPlain: values fit int32, so that saturating while packing does all the clamping.
 template <bool kPlain, class T, class F>
 std::int64_t blocks_of(const F& values, std::int32_t y_zero, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
   constexpr bool kSigned = std::is_signed_v<T>;
@@ -112,7 +112,7 @@ std::int64_t blocks_of(const F& values, std::int32_t y_zero, const T* a, const T
   const auto floats = [&](__m512i words, bool upper) HWY_ATTR {
     return _mm512_castsi512_ps(upper ? _mm512_unpackhi_epi16(words, exponent) : _mm512_unpacklo_epi16(words, exponent));
   };
-  // Words of both, of which each 128 bits are half of what they were as bytes.
+  // Computes words of results from words of both operands, which hold one half of each 128 bits of bytes.
   const auto results = [&](__m512i wa, __m512i wb) HWY_ATTR {
     const auto rounded = [&](bool upper) HWY_ATTR {
       __m512 v = values(floats(wa, upper), floats(wb, upper));
@@ -203,7 +203,8 @@ void mul_of(const QMul& q, const T* a, const T* b, T* y, std::int64_t n) {
   for (; i < n; ++i) {
     const float product = static_cast<float>((a[i] - q.a_zero) * (b[i] - q.b_zero)) * q.scale;
     const float bounded = std::min(product > low ? product : low, high);
-    // Rounded by what floats of this size have no room for: nearbyint() is a call where nothing is vectorised.
+    // Adding 1.5 * 2^23 rounds, because floats of that size have no fraction. nearbyint() would be a call if nothing is
+    // vectorised.
     y[i] = static_cast<T>(static_cast<std::int32_t>((bounded + 12582912.0F) - 12582912.0F) + q.y_zero);
   }
 }
@@ -214,7 +215,7 @@ void mul(const QMul& q, const std::uint8_t* a, const std::uint8_t* b, std::uint8
                       reinterpret_cast<std::int8_t*>(y), n);
 }
 
-// Outputs `step` bytes of input apart: the same taps of each.
+// Outputs whose windows are `step` bytes apart, with the same taps in each.
 template <class T>
 void largest_row_of(const std::uint8_t* const* taps, std::int64_t count, std::int64_t step, std::int64_t width, std::int64_t n,
                     T* y) {
@@ -271,8 +272,8 @@ void sum(const std::uint8_t* x, bool is_signed, std::int64_t pixels, std::int64_
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// By the low four bits of indices below 128, 0 for others. x86's shuffle leaves out the bits between by itself; NEON's gives 0
-// there, and so does what Clang's builds have for machines without vectors.
+// Looks up indices below 128 by their low four bits; gives 0 for others. x86's shuffle ignores the bits in between; NEON's gives
+// 0 for them, and so do Clang's builds for machines without vectors.
 template <class V>
 HWY_INLINE V look_up_low_bits(V values, V indices) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
@@ -283,12 +284,13 @@ HWY_INLINE V look_up_low_bits(V values, V indices) {
 }
 #endif
 
-// A table of 256 is 16 of 16, which is what a shuffle looks up. Indices with the highest bit set give 0, so eight rows of one
-// half are looked up in turn, 16 subtracted each time: a byte meets all rows up to its own, and those hold differences (exclusive
-// or) to the row before. 50 instructions for a vector; a byte at a time takes four times as long.
+// A table of 256 bytes is 16 rows of 16 bytes, the size that a shuffle looks up. Indices with the highest bit set give 0. So the
+// eight rows of one half are looked up in turn, and each time 16 is subtracted from the indices: a byte reads all rows up to its
+// own. The rows hold differences (exclusive or) to the row before, so these add up to the row's value. A vector takes 50
+// instructions; one byte at a time takes four times as long.
 void map(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n) {
 #if SDX_512_BITS
-  // Of VNNI's successors: whoever goes without the one gets neither.
+  // VBMI counts as a successor of VNNI: if VNNI is turned off, neither is used.
   static const ByteMap vbmi = use_vnni(Isa::avx512) ? byte_map_vbmi() : nullptr;
   if (vbmi != nullptr) return vbmi(table, x, y, n);
 #endif

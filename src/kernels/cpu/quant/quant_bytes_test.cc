@@ -38,7 +38,7 @@ TEST(KernelsQuantBytes, Adds) {
   });
 }
 
-// The same images by a factor for each element and by one for each channel.
+// Multiplies the same images by a factor for each element and by one for each channel.
 TEST(KernelsQuantBytes, Multiplies) {
   struct Images {
     std::int64_t batch, pixels, channels;

@@ -1,4 +1,5 @@
-// Code shared by products of bytes: multiply-add of int16 pairs, and the epilogue of sums. Included once per instruction set.
+// Code that products of bytes share: the multiply-add of int16 pairs, and the epilogue of sums. Included once per instruction
+// set.
 #if defined(SDX_KERNELS_CPU_QUANT_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SDX_KERNELS_CPU_QUANT_EPILOGUE_INL_H_
 #undef SDX_KERNELS_CPU_QUANT_EPILOGUE_INL_H_
@@ -45,7 +46,7 @@ HWY_INLINE std::int32_t read_pair(const std::int16_t* p) {
 
 #endif
 
-// The first `left` (at most a vector) values; the rest are 0.
+// Loads the first `left` values, at most a vector; the others are 0.
 HWY_INLINE VI load_ints(const std::int32_t* p, std::int64_t left) {
   const DI d;
   if (left >= lanes_f32()) return hn::LoadU(d, p);
@@ -59,7 +60,7 @@ struct Narrow {
   const QEpilogue* e;
   std::int64_t column;
   VI bias, zero_point;
-  VF scale, bias_f32, low, high;  // the bounds are those of bytes before the zero point is added
+  VF scale, bias_f32, low, high;  // low and high: bounds of bytes before the zero point is added
 };
 
 HWY_INLINE Narrow narrow_of(const QEpilogue& e, std::int64_t row, std::int64_t column) {
@@ -78,12 +79,12 @@ HWY_INLINE Narrow narrow_of(const QEpilogue& e, std::int64_t row, std::int64_t c
   return n;
 }
 
-// Clamped as a float: the conversion is undefined beyond int32's range, and rounding keeps bounds that are whole numbers.
+// Clamps before converting: the conversion is undefined beyond int32's range. Bounds are whole numbers, so rounding keeps them.
 HWY_INLINE VI to_byte(const Narrow& n, VF v) { return hn::Add(hn::NearestInt(hn::Min(hn::Max(v, n.low), n.high)), n.zero_point); }
 
 #if HWY_TARGET == HWY_SCALAR
 
-// To the nearest, halves to even, by adding and subtracting 1.5 * 2^23: for magnitudes below 2^22.
+// Rounds to the nearest integer, halves to even, by adding and subtracting 1.5 * 2^23; for magnitudes below 2^22.
 inline float whole_of(float v) { return v + 12582912.0F - 12582912.0F; }
 
 inline std::uint8_t byte_of(const QEpilogue& e, float v) {
@@ -118,7 +119,7 @@ HWY_INLINE void put(const Narrow& n, VI v, std::int64_t j, std::int64_t left, vo
   const VI q = to_byte(n, f);
   auto* to = static_cast<std::uint8_t*>(y) + j;
 #if HWY_TARGET != HWY_SCALAR
-  // Both signednesses share the low byte.
+  // The low byte is the same for both signednesses.
   const hn::Rebind<std::uint8_t, DI> d8;
   const auto bytes = hn::TruncateTo(d8, hn::BitCast(hn::RebindToUnsigned<DI>(), q));
   if (left >= lanes) {

@@ -28,10 +28,10 @@ constexpr int kMr = kPairTileRows;
 
 #if HWY_TARGET == HWY_SCALAR
 
-// Rows [first, first + R) of M.
+// Computes rows [first, first + R) of a tile.
 template <int R>
 void few_rows(const QTile& t, int m, int first, std::int32_t* out) {
-  constexpr std::int64_t kPairs = 1 << 14;  // whose products, of 9 and 8 bits, fit int32
+  constexpr std::int64_t kPairs = 1 << 14;  // products of 9 and 8 bits, whose sum fits int32
   std::uint32_t total[R][2] = {};
   const std::int16_t* a = t.a + 2 * first;
   const std::int8_t* b = t.b;
@@ -138,7 +138,7 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
   const bool bytes = gives_bytes(*t.epilogue);
   void* y = bytes ? static_cast<void*>(static_cast<std::uint8_t*>(t.c) + i * t.ldc)
                   : static_cast<void*>(static_cast<float*>(t.c) + i * t.ldc);
-  // Convolutions: one scale and one correction for the whole row.
+  // Convolutions have one scale and one correction for the whole row.
   if (bytes && t.epilogue->per_row && t.b_zeros == nullptr && t.n == 2 * lanes) {
     const DF df;
     const hn::Rebind<std::uint8_t, DI> d8;
@@ -216,7 +216,7 @@ void halve(const std::uint8_t* x, std::int64_t n, std::uint8_t* y) {
   std::int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<std::uint8_t, 16> d;
-  for (; i + 16 < n; i += 16) {  // 32 bytes are read
+  for (; i + 16 < n; i += 16) {  // reads 32 bytes
     hn::Vec<decltype(d)> even;
     hn::Vec<decltype(d)> odd;
     hn::LoadInterleaved2(d, x + 2 * i, even, odd);
@@ -239,8 +239,8 @@ void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float sca
   HWY_ALIGN std::int32_t buffer[kMaxF32Lanes];
   std::int64_t i = 0;
 #if HWY_TARGET == HWY_AVX2
-  // Packing saturates: only what int32 cannot hold is clamped. NaN becomes the lowest int32, as _mm256_min_ps gives its second
-  // operand then.
+  // Packing saturates, so only values beyond int32 are clamped. NaN becomes the lowest int32: for NaN, _mm256_min_ps gives its
+  // second operand.
   const __m256i zero16 = _mm256_set1_epi16(static_cast<std::int16_t>(zero_point));
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   const auto words = [&](const float* p) HWY_ATTR {
@@ -255,9 +255,9 @@ void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float sca
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_permutevar8x32_epi32(bytes, order));
   }
 #elif SDX_512_BITS
-  // As there: narrowing saturates, and _mm512_max_ps gives its second operand for NaN. A division takes 16 cycles. A product by
-  // the inverse is off by less than 2^-14 where its bytes are in range, so both round alike unless the product is that near to
-  // the middle between two integers.
+  // As with AVX2, narrowing saturates; for NaN, _mm512_max_ps gives its second operand. A division takes 16 cycles. A product by
+  // the inverse is off by less than 2^-14 if the result is in the range of bytes. So both round alike, unless the product is that
+  // close to the middle between two integers.
   const bool multiplies = scale > 1e-30F && scale < 1e30F;
   const __m512 inverse = _mm512_set1_ps(1.0F / scale), middle = _mm512_set1_ps(0.5F - 0x1p-13F);
   const auto bounded = [](__m512 v)
@@ -288,7 +288,7 @@ void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float sca
     const VI q = hn::Min(hn::Max(hn::Add(hn::ConvertTo(di, v), vzero), vlow), vhigh);
 #if HWY_TARGET != HWY_SCALAR
     if (count == lanes) {
-      // Both signednesses share the low byte.
+      // The low byte is the same for both signednesses.
       const hn::Rebind<std::uint8_t, DI> d8;
       hn::StoreU(hn::TruncateTo(d8, hn::BitCast(hn::RebindToUnsigned<DI>(), q)), d8, out + i);
       continue;
@@ -331,7 +331,7 @@ void codes(const float* x, std::int64_t n, float factor, std::int16_t* y) {
   std::copy_n(buffer, n - i, y + i);
 }
 
-// NaN is left out: comparisons with it are false, and x86's minimum and maximum give their second operand then.
+// Ignores NaN: comparisons with NaN are false, and x86's minimum and maximum then give their second operand.
 void min_max(const float* x, std::int64_t n, float* min, float* max) {
   const DF d;
   const std::int64_t lanes = lanes_f32();

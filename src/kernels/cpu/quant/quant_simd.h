@@ -1,8 +1,8 @@
 #pragma once
 // Per-target inner kernels of the 8-bit products; internal to this folder.
 //
-// Pairs along K: A is kept as int16 (its zero point already subtracted, so |a| <= 255), B as s8 (u8 shifted by 128). One
-// multiply-add of int16 pairs into int32 is exact, unlike the u8 x s8 instructions of AVX2, which saturate.
+// Operands hold pairs along K: A as int16 with its zero point subtracted, so |a| <= 255; B as s8, u8 shifted by 128. A
+// multiply-add of int16 pairs into int32 is exact, unlike AVX2's u8 x s8 instructions, which saturate.
 
 #include <cstdint>
 
@@ -17,10 +17,10 @@ struct QTile {
   std::int64_t m = 0;
   std::int64_t n = 0;
   const std::int32_t* row_sums = nullptr;  // of A; m values
-  const std::int32_t* b_zeros = nullptr;   // this tile's first column; else b_zero
-  std::int32_t b_zero = 0;                 // in the shifted (s8) sense
+  const std::int32_t* b_zeros = nullptr;   // from this tile's first column on; null: b_zero for all
+  std::int32_t b_zero = 0;                 // as for B shifted to s8
   std::int32_t b_shift = 0;                // to be added to each of b_zeros
-  std::int64_t row = 0;                    // of the tile in C: for the epilogue's arrays
+  std::int64_t row = 0;                    // the tile's row in C, for the epilogue's arrays
   std::int64_t column = 0;
   const QEpilogue* epilogue = nullptr;
   void* c = nullptr;  // the tile's corner
@@ -31,13 +31,13 @@ struct QuantKernels {
   int mr;
   int nr;
   void (*tile)(const QTile& t);
-  // One K pair of a block: rows r0 and r1 (n bytes each, xored with `flip`) interleaved into the panels at `out`, which step by
-  // panel_step. Writable up to n rounded up to nr; readable 16 bytes further.
+  // Interleaves one K pair of a block, rows r0 and r1 (n bytes each, xored with `flip`), into panels that start at `out` and are
+  // panel_step apart. `out` must be writable for n rounded up to nr columns, and the rows readable for 16 bytes more.
   void (*interleave)(const std::uint8_t* r0, const std::uint8_t* r1, std::uint8_t flip, std::int64_t n, std::int8_t* out,
                      std::int64_t panel_step);
-  // Every second of 2 n - 1 bytes.
+  // Copies every second one of 2 n - 1 bytes.
   void (*halve)(const std::uint8_t* x, std::int64_t n, std::uint8_t* y);
-  // Exact sums as floats, below 2^24, of output channel (or row) `row` of e through e to y.
+  // Applies e to sums of its output channel (or row) `row` and stores them in y. Sums are floats below 2^24, and so exact.
   void (*narrow)(const float* sums, std::int64_t n, const QEpilogue& e, std::int64_t row, void* y);
   void (*quantize)(const float* x, void* y, bool is_signed, std::int64_t n, float scale, std::int32_t zero_point);
   void (*dequantize)(const void* x, bool is_signed, float* y, std::int64_t n, float scale, std::int32_t zero_point);

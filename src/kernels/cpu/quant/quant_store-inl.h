@@ -1,4 +1,4 @@
-// From sums to bytes under AVX2 and above, 16 columns at a time. Included once per instruction set; empty for others.
+// Turns sums into bytes, 16 columns at a time, with AVX2 or better. Included once per instruction set; empty for others.
 #if defined(SDX_KERNELS_CPU_QUANT_STORE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SDX_KERNELS_CPU_QUANT_STORE_INL_H_
 #undef SDX_KERNELS_CPU_QUANT_STORE_INL_H_
@@ -13,14 +13,14 @@ namespace sdx::cpu::HWY_NAMESPACE {
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2  // better targets have lower numbers
 
-// What 16 columns need to become bytes, in registers for all rows.
+// What turns sums of 16 columns into bytes, in registers for all rows.
 struct Columns {
   __m256i bias0, bias1;
   __m256 scale0, scale1, low, high;
   __m256i zero;
   bool is_signed;
-  // Nothing to clamp beyond what packing saturates: the range is the type's, and scales below 1 keep the product of an int32 in
-  // int32. Through int16 it is exact: +-32767 is outside the bytes' range with any zero point.
+  // Packing does all the clamping by saturating: the range is the type's, and with scales below 1 the product of an int32 fits
+  // int32. Going through int16 is exact: +-32767 is outside the bytes' range with any zero point.
   bool plain;
 };
 
@@ -44,7 +44,7 @@ HWY_INLINE Columns columns_of(const QEpilogue& e, std::int64_t column) {
   return k;
 }
 
-// Eight sums, biases added, rounded.
+// Rounds eight scaled sums that include biases.
 template <bool kPlain>
 HWY_INLINE __m256i rounded(const Columns& k, __m256i v, __m256 scale) {
   __m256 f = _mm256_mul_ps(_mm256_cvtepi32_ps(v), scale);
@@ -52,7 +52,7 @@ HWY_INLINE __m256i rounded(const Columns& k, __m256i v, __m256 scale) {
   return _mm256_cvtps_epi32(f);
 }
 
-// 16 sums as int16 with the zero point added; groups of four in the order 0 2 1 3.
+// 16 sums as int16 with the zero point added, in groups of four in the order 0 2 1 3.
 template <bool kPlain>
 HWY_INLINE __m256i words_of(const Columns& k, __m256i v0, __m256i v1) {
   return _mm256_adds_epi16(_mm256_packs_epi32(rounded<kPlain>(k, v0, k.scale0), rounded<kPlain>(k, v1, k.scale1)), k.zero);
@@ -65,7 +65,7 @@ HWY_INLINE __m256i narrow_words(__m256i w0, __m256i w1) {
 
 HWY_INLINE void store_half(std::uint8_t* y, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(y), v); }
 
-// Stores what words_of() returned for two rows.
+// Stores the words of two rows, from words_of(), as bytes.
 template <bool kSigned>
 HWY_INLINE void store_two(__m256i w0, __m256i w1, std::uint8_t* y0, std::uint8_t* y1) {
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -79,7 +79,7 @@ HWY_INLINE void store_one(__m256i w, std::uint8_t* y) {
   store_half(y, _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(narrow_words<kSigned>(w, w), order)));
 }
 
-// fn(std::bool_constant plain, std::bool_constant is_signed)
+// Calls fn(std::bool_constant plain, std::bool_constant is_signed).
 template <class F>
 HWY_INLINE void by_kind(const Columns& k, F&& fn) {
   if (k.plain) {

@@ -22,7 +22,7 @@ std::int32_t value(std::uint8_t v, bool is_signed) { return is_signed ? static_c
 
 double round_even(double v) { return std::nearbyint(v); }
 
-// Quotients next to the middle between two integers, where a product by the inverse would round the other way.
+// Quotients close to the middle between two integers, where a product by the inverse would round the other way.
 TEST(KernelsQuant, QuantizeDividesExactly) {
   for_each_isa([] {
     for (const float scale : {0.1F, 0.0125F, 3.3F, 1.0F / 127.0F, 1e-35F}) {
@@ -73,7 +73,7 @@ TEST(KernelsQuant, QuantizeAndBack) {
     EXPECT_EQ(s[1], 2);
     EXPECT_EQ(s[2], 0);
     EXPECT_EQ(s[3], -128);
-    // The same in whole vectors, with what int32 does not hold.
+    // The same in whole vectors, with values beyond int32.
     const float inf = std::numeric_limits<float>::infinity();
     const float wide[8] = {odd[3], inf, -inf, 3e38F, -3e38F, 5e9F, 0.5F, -0.5F};
     const int want[8] = {0, 255, 0, 255, 0, 255, 100, 100};
@@ -201,7 +201,7 @@ TEST(KernelsQuant, ExtremesOfManyValues) {
   });
 }
 
-// A of 16-bit codes, whose sums nearly fill 32 bits.
+// A holds 16-bit codes whose sums nearly fill 32 bits.
 void check_codes(const Case& c, bool b_signed) {
   SCOPED_TRACE("m " + std::to_string(c.m) + " n " + std::to_string(c.n) + " k " + std::to_string(c.k));
   const std::int64_t lda = c.k + 3;

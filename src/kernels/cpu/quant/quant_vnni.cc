@@ -1,5 +1,5 @@
-// vpdpwssd adds a pair of int16 products to an int32 in one instruction, where AVX-512BW needs two (Intel SDM, VPDPWSSD; it
-// wraps, and does not saturate). Same operand layouts as quant_simd.cc.
+// vpdpwssd adds a pair of int16 products to an int32 in one instruction, where AVX-512BW needs two. It wraps and does not
+// saturate (Intel SDM, VPDPWSSD). Operands are laid out as in quant_simd.cc.
 
 #include "kernels/cpu/quant/quant_vnni.h"
 
@@ -20,8 +20,8 @@ namespace {
 // Not __m512i: GCC 12 spills accumulators of that type, which halves the speed.
 using Ints = int __attribute__((vector_size(64)));
 
-// One row: an addition of products takes four cycles and waits for the one before it, so that the two sums of a pair of inputs
-// would leave half of the processor idle. Hence sums of their own for each of four pairs.
+// Computes one row. Adding products takes four cycles and waits for the previous addition, so the two sums of one pair of inputs
+// would leave half of the processor idle. So each of four pairs has sums of its own.
 void row_product(const QTile& t, std::int32_t* out) {
   const std::int16_t* a = t.a;
   const std::int8_t* b = t.b;

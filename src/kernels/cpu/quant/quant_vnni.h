@@ -7,7 +7,7 @@
 
 namespace sdx::cpu {
 
-// sums[m][32] of a tile under AVX512-VNNI, m in [1, 12]; null if the compiler has no such target.
+// Computes sums[m][32] of a tile with AVX512-VNNI, m in [1, 12]. Null if the compiler has no such target.
 using QProduct = void (*)(const QTile& t, std::int32_t* sums);
 QProduct quant_vnni_product(std::int64_t m);
 

@@ -67,8 +67,8 @@ Spread spread_in_double(const float* x, std::int64_t slices, std::int64_t step, 
   return s;
 }
 
-// Of `slices` runs of n elements, `step` apart. Runs are equally long, so means are averaged; the variance is the mean of the
-// runs' variances plus the variance of their means.
+// Mean and variance over `slices` runs of n elements, `step` apart. Runs are equally long, so their means are averaged; the
+// variance is the mean of the runs' variances plus the variance of their means.
 Spread spread_of(const NormKernels& k, const float* x, std::int64_t slices, std::int64_t step, std::int64_t n) {
   double mean = 0, square = 0, variance = 0;
   for (std::int64_t o = 0; o < slices; ++o) {

@@ -129,8 +129,8 @@ void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t outer, std::i
 
 namespace {
 
-// Larger for elements that come first: the upper half ranks the value, the lower the position. NaN is above everything, or below
-// it if the smallest come first; -0 equals 0.
+// A number that is larger for elements that come first: its upper half ranks the value, its lower half the position. NaN ranks
+// above everything, or below everything if the smallest elements come first; -0 equals 0.
 std::uint64_t rank_of(float v, std::int64_t at, bool largest) {
   std::uint32_t bits = std::bit_cast<std::uint32_t>(v + 0.0F);
   bits = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
@@ -140,8 +140,7 @@ std::uint64_t rank_of(float v, std::int64_t at, bool largest) {
 }
 std::int64_t position_of(std::uint64_t rank) { return 0xFFFFFFFFU - static_cast<std::uint32_t>(rank); }
 
-// The k largest ranks in order, in scratch: kept sorted while the row is searched for elements beyond the last of them, which are
-// few.
+// Keeps the k largest ranks sorted while it searches the row for elements beyond the last of them, which are rare.
 void top_few(const float* x, std::int64_t n, std::int64_t k, bool largest, std::uint64_t* kept) {
   for (std::int64_t i = 0; i < k; ++i) kept[i] = rank_of(x[i], i, largest);
   std::sort(kept, kept + k, std::greater<>());
@@ -161,7 +160,8 @@ void keep_largest(std::uint64_t* ranks, std::int64_t k, std::int64_t count) {
   if (count > k) std::nth_element(ranks, ranks + k - 1, ranks + count, std::greater<>());
 }
 
-// As above, for too many to keep sorted cheaply: up to k more are collected after the best k, then the best are chosen again.
+// The same for a k too large to keep the ranks sorted cheaply: collects up to k more ranks after the best k, then chooses the
+// best again.
 void top_some(const float* x, std::int64_t n, std::int64_t k, bool largest, std::uint64_t* kept) {
   const std::int64_t room = std::min(n, 2 * k);
   for (std::int64_t i = 0; i < room; ++i) kept[i] = rank_of(x[i], i, largest);
@@ -181,7 +181,8 @@ void top_some(const float* x, std::int64_t n, std::int64_t k, bool largest, std:
   std::sort(kept, kept + k, std::greater<>());
 }
 
-// Uses the ranks' upper 11 bits: all ranks above some value of these are among the k, and ranks with that value are the rest.
+// Counts the values of the ranks' upper 11 bits. All ranks above one of these values are among the k largest; ranks with that
+// value supply the rest.
 void top_many(const float* x, std::int64_t n, std::int64_t k, bool largest, std::uint64_t* ranks) {
   constexpr int kShift = 53;
   std::uint32_t counts[std::size_t{1} << (64 - kShift)] = {};

@@ -86,8 +86,8 @@ HWY_INLINE float sum_of(const float* x, std::int64_t n, F&& map) {
 }
 
 // exp(x) for x <= 0; NaN stays NaN, and values below -87.7 give 0. The integer part comes from kExponentSum (0 below -126.5 ln
-// 2). The polynomial is a minimax fit made for this file (degree 6, relative error
-// 4e-9): with roundings at most 1.5 ulp. Its 15 operations take most of a softmax's time.
+// 2). The polynomial is a minimax fit made for this file (degree 6, relative error 4e-9): with roundings at most 1.5 ulp. Its 15
+// operations take most of a softmax's time.
 HWY_INLINE VF exp_row(VF x) {
   const DF d;
   const VF magic = hn::Set(d, kExponentSum);

@@ -8,7 +8,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Each task owns a range of the table and scans all places: cheap compared with its sums, and no task waits for another.
+// Each task owns a range of the table and scans all places. That is cheap compared with its sums, and no task waits for another.
 constexpr std::int64_t kMostTasks = 16;
 constexpr std::int64_t kElements = 1 << 14;  // per task, at least
 

@@ -12,8 +12,7 @@ void softmax_grad_f32(const float* dy, const float* y, float* dx, std::int64_t o
                       bool log);
 
 // The gradient of a loss with respect to the scores: (exp(log_prob) - 1 at the label) * share, for `outer * inner` samples with
-// labels in [0, axis), or
-// -1, which gives 0. share: per sample.
+// labels in [0, axis), or -1, which gives 0. share: per sample.
 struct ClassLossGrad {
   const float* log_prob = nullptr;
   const std::int64_t* labels = nullptr;

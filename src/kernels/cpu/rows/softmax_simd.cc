@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// A maximum that is NaN or infinite: plain arithmetic gives what the definition gives.
+// For a maximum that is NaN or infinite: plain arithmetic gives the result of the definition.
 void softmax_special(const float* x, float* y, std::int64_t n, float max, bool log) {
   for (std::int64_t i = 0; i < n; ++i) {
     if (x[i] != x[i]) max = x[i];

@@ -251,9 +251,9 @@ HWY_INLINE VF tanh_f32(VF x) {
   return hn::IfThenElse(hn::Lt(ax, hn::Set(d, 0.625F)), small, large);
 }
 
-// 1 + exp(-x), at most 2.5 ulp. As above, but scaled in one step and with the integer part from kExponentSum: infinite from x =
-// -88.4 on. The polynomial is a minimax fit made for this file (degree 5,
-// relative error 1.05e-7): two steps fewer save a quarter of a SiLU's time.
+// 1 + exp(-x), at most 2.5 ulp. As above, but scaled in one step and with the integer part from kExponentSum; infinite from x =
+// -88.4 on. The polynomial is a minimax fit made for this file (degree 5, relative error 1.05e-7): two steps fewer save a quarter
+// of a SiLU's time.
 HWY_INLINE VF one_plus_exp_neg_f32(VF x) {
   const DF d;
   const VF one = hn::Set(d, 1.0F);

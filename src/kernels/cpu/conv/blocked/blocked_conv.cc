@@ -23,8 +23,8 @@
 namespace sdx::cpu {
 namespace {
 
-// Input of one block of pixels, half of a usual second-level cache: it is read once per pair of output vectors, at 4 bytes a
-// cycle, while the pair's weights, read at 10, stay closer.
+// Input of one block of pixels: half of a typical second-level cache. It is read once per pair of output vectors, at 4 bytes per
+// cycle, while the pair's weights, read at 10 bytes per cycle, stay closer.
 constexpr std::int64_t kInputFloats = 128 * 1024;
 
 // The packed weights of direct convolutions: for each group, pairs of output vectors, a single one last.
@@ -103,7 +103,8 @@ struct Lines {
   const std::int64_t* places = nullptr;  // offsets of one line's pixels from x, if they are not evenly spaced
 };
 
-// An activation that is no bound is applied while results are in the first-level cache: after this many floats of each vector.
+// Activation functions other than bounds are applied while results are in the first-level cache: after this many floats of each
+// vector.
 constexpr std::int64_t kActivated = 1024;
 
 // Activates `count` pixels of the blocks of channels that end with a tile's one or two vectors, at y0 and y1.
@@ -171,7 +172,7 @@ void run_pointwise(const Job& j, const float* x, bool plain) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
   const std::int64_t pixels = s.out[1] * s.out[2];
-  // Reading few weights again for each chunk costs nothing, so chunks may be smaller.
+  // If there are few weights, reading them again for each chunk costs nothing, so chunks may be smaller.
   const std::int64_t input = l.group_floats() <= 64 * 1024 ? 48 * 1024 : kInputFloats;
   std::int64_t most = std::min(pixels, std::max<std::int64_t>(input / l.channels, 4 * j.kernels->wide_pixels));
   if (const std::int64_t threads = current_pool().threads(); s.batch < threads && shares_pixels(pixels)) {
@@ -252,9 +253,9 @@ void copy_strided_pixels(const ConvShape& s, std::int64_t in_block, std::int64_t
   }
 }
 
-// Whether register tiles should extend over the ends of rows of `width` outputs. Rows of 7 make tiles of three and four pixels,
-// which neither hide the latency of multiply-adds nor get weights from the second-level cache as fast as they use them: a seventh
-// of the time on Zen 4. (Rows of 14, in tiles of four and five, gain nothing.) Only if all tiles are wide.
+// Whether register tiles should extend over the ends of rows of `width` outputs. Rows of 7 make tiles of three and four pixels.
+// These neither hide the latency of multiply-adds nor get weights from the second-level cache as fast as they use them, which
+// costs a seventh of the time on Zen 4. (Rows of 14, in tiles of four and five, gain nothing.) Only if all tiles are wide.
 bool spreads(const Job& j, std::int64_t lines, std::int64_t width) {
   const BlockedKernels& k = *j.kernels;
   const Cuts rows(width, k.wide_pixels);
@@ -423,7 +424,7 @@ BlockedConv conv_blocked_choose(const ConvShape& of) {
   }
   const std::int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
   if (!blocked_winograd_supports(s) || in < 16 || out < 16) return BlockedConv::direct;
-  // Weights that do not stay in the caches cost at least the time to read them: at 12 GB/s per core, that of 15 products each.
+  // Weights that do not stay in the caches cost at least the time to read them: at 12 GB/s per core, as much as 15 products each.
   const auto with_weights = [&](double weights, double cost) {
     const double bytes = weights * 4.0 * static_cast<double>(s.groups * in * out);
     return bytes > 2e6 ? std::max(cost, 15.0 * weights) : cost;
@@ -432,9 +433,9 @@ BlockedConv conv_blocked_choose(const ConvShape& of) {
   const double two = with_weights(16.0, blocked_winograd_cost(2, s)), four = with_weights(36.0, blocked_winograd_cost(4, s));
   if (std::min(two, four) > 0.9 * plain) return BlockedConv::direct;
   if (two < four) return BlockedConv::winograd2;
-  // In this form weights take four times their size. If the tiles of the whole image share a transform, lean weights save that
-  // memory for 3 to 23 % of the convolution's time, more with fewer tiles (whole networks: ResNet-50 33 MB for 1 %, VGG-19 197 MB
-  // for 3 % with one thread): worth it if it is much.
+  // In this form, weights take four times their size. If all tiles of the image share one transform, lean weights save that
+  // memory and cost 3 to 23 % of the convolution's time, more with fewer tiles. (Whole networks with one thread: ResNet-50 saves
+  // 33 MB for 1 %, VGG-19 197 MB for 3 %.) That is worth it if much memory is saved for many tiles.
   constexpr double kMuch = 9e6 * 16;
   const double bytes = 36.0 * 4.0 * static_cast<double>(s.groups * in * out);
   const std::int64_t tiles = s.batch * up_div(s.out[1], 4) * up_div(s.out[2], 4);

@@ -56,7 +56,7 @@ void run_pixels(const Job& j, const float* x, const float* w, const float* bias,
   }
 }
 
-// After this many floats of results, what cannot be done in registers is done in the first-level cache.
+// After this many floats of results, steps that registers cannot do are done in the first-level cache.
 constexpr std::int64_t kNear = 2048;
 
 // Rows [y0, y1) of one block of channels of one image. `sums`: room for a row of results.

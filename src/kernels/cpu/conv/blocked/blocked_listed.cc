@@ -137,7 +137,7 @@ void conv_blocked_listed(const ConvShape& s, const float* x, const float* packed
   const Cuts chunks(plane, std::clamp<std::int64_t>(kInputFloats / s.in_channels, 1, plane));
   const std::int64_t outer = s.batch * chunks.parts;
   const std::int64_t threads = current_pool().threads();
-  // Threads also split the parts of the outputs if the pixels are too few tasks; not if an activation follows, which needs whole
+  // Threads also split the parts of the outputs if the pixels are too few tasks, unless an activation follows, which needs whole
   // blocks of outputs.
   const auto count = static_cast<std::int64_t>(parts.all.size());
   const bool whole = threads <= 1 || outer >= 4 * threads || j.bounds.after;

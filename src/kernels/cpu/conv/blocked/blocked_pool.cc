@@ -91,8 +91,8 @@ void mean_blocked_f32(std::int64_t images, std::int64_t rows, std::int64_t plane
       for (std::int64_t r = begin; r < end; ++r) k.mean(x + r * plane * block, factor, y + r * block, plane);
     });
   }
-  // Reading a pixel on another core than the one that wrote it would delay that core's next write: threads split pixels as layers
-  // do. The pieces are the kernel's, added in its order.
+  // Reading a pixel on a core other than the one that wrote it would delay that core's next write, so threads split pixels as
+  // layers do. The pieces are those of the kernel, added in its order.
   const std::int64_t pieces = up_div(plane, kMeanPixels);
   float* const sums = thread_scratch(2, static_cast<std::size_t>(pieces * all * block));
   parallel_for(pieces * all, up_div(32768, kMeanPixels * block), [&](std::int64_t begin, std::int64_t end) {

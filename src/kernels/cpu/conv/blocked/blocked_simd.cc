@@ -63,7 +63,7 @@ constexpr int kSpread = std::min(kWide, 6);
   if constexpr (P > I) e##I = hn::IfThenElse(before, e##I, c##I);
 #define SDX_TAKE(I) \
   if constexpr (P > I) c##I = e##I;
-// The bias last, as everywhere: sums that start from a large bias lose bits.
+// The bias is added last, as everywhere: sums that start from a large bias lose bits.
 #define SDX_OUTPUT                                                                            \
   const VF bias0 = hn::LoadU(d, t.bias);                                                      \
   [[maybe_unused]] const VF bias1 = kTwo ? hn::LoadU(d, t.bias + lanes) : bias0;              \
@@ -80,8 +80,8 @@ constexpr int kSpread = std::min(kWide, 6);
       hn::StoreU(finished(hn::Add(e##I, bias1), r1 != nullptr ? r1 + I * kBlock : nullptr, lo, hi), d, y1 + I * kBlock); \
   }
 
-// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. Step::point: whole blocks of a pointwise convolution,
-// whose runs have a length known at compile time.
+// Accumulators are named, because GCC 12 spills arrays of vectors. Step::point: whole blocks of a pointwise convolution, whose
+// runs have a length known at compile time.
 template <int P, bool kTwo, Step kStep>
 HWY_NOINLINE void product(const BlockedTile& t) {
   const DF d;
@@ -102,7 +102,7 @@ HWY_NOINLINE void product(const BlockedTile& t) {
       }
       if constexpr (kStep == Step::point) {
         const float* HWY_RESTRICT x = first + b * t.block_step;
-        // The next block is a plane further, where no prefetcher looks.
+        // The next block is one plane further, out of reach of prefetchers.
         __builtin_prefetch(x + t.block_step);
         if constexpr (P > 2) __builtin_prefetch(x + t.block_step + 2 * kBlock);
         if constexpr (P > 4) __builtin_prefetch(x + t.block_step + 4 * kBlock);

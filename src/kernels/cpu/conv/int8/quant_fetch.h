@@ -1,5 +1,5 @@
 #pragma once
-// Prefetches the memory needed next, evenly while a panel is computed; internal to this folder.
+// Spreads the prefetch of the memory needed next evenly over the computation of a panel; internal to this folder.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace sdx::cpu {
 
-// Weights come from memory, one panel after the other: prefetches `bytes` bytes from `next` into the second-level cache, in
-// `parts` parts.
+// Weights come from memory, one panel after the other. Prefetches `bytes` bytes at `next` into the second-level cache, in `parts`
+// equal parts: one with each call of part().
 struct Fetch {
   const char* at = nullptr;
   std::int64_t left = 0, step = 0;

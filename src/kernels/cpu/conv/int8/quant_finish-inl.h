@@ -28,7 +28,7 @@ void finish_bytes(const Columns& k, const std::int32_t* sums, std::int64_t step,
   if (i < m) store_one<kSigned>(words(sums), y);
 }
 
-// The last columns, fewer than 16; 16 sums can be read.
+// The last columns, fewer than 16. All 16 sums of a row are readable.
 inline void finish_partial(const QEpilogue& e, const std::int32_t* sums, std::int64_t step, std::int64_t m, std::int64_t n,
                            std::int64_t column, std::uint8_t* y, std::int64_t ldc) {
   constexpr std::int64_t kRows = 16;
@@ -72,7 +72,7 @@ inline void finish_bytes(const QEpilogue& e, const std::int32_t* sums, std::int6
 
 #endif
 
-// Sums [m], `step` apart, of columns [column, column + n) to c, whose rows are ldc elements apart.
+// Finishes m rows of sums, `step` apart, of columns [column, column + n) and writes them to c, whose rows are ldc elements apart.
 inline void finish_rows(const QEpilogue& e, const std::int32_t* sums, std::int64_t step, std::int64_t m, std::int64_t n,
                         std::int64_t column, void* c, std::int64_t ldc) {
   std::int64_t done = 0;

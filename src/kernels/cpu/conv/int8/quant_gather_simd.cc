@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// n bytes as int16 minus the zero point. Up to 15 elements behind them are overwritten, and as many bytes read if they lie
-// before `end`.
+// Widens n bytes to int16 and subtracts the zero point. May overwrite up to 15 elements after the last one, and read as many
+// bytes after the last one if they lie before `end`.
 HWY_INLINE void widen(const std::uint8_t* HWY_RESTRICT x, [[maybe_unused]] const std::uint8_t* end, bool is_signed,
                       std::int32_t zero, std::int64_t n, std::int16_t* HWY_RESTRICT out) {
   std::int64_t i = 0;
@@ -86,7 +86,8 @@ void gather_pixel(const QSource& q, const Position& at, std::int16_t* out) {
   }
 }
 
-// Positions from `first` on, one row of outputs at a time: fn(position of the first, offset from `first`, count).
+// Visits `rows` positions from `first` on, one row of outputs at a time: fn(position of the row's first, its offset from `first`,
+// count).
 template <class F>
 void over_lines(const ConvShape& s, std::int64_t first, std::int64_t rows, F&& fn) {
   Position at{};
@@ -107,18 +108,18 @@ void over_lines(const ConvShape& s, std::int64_t first, std::int64_t rows, F&& f
   }
 }
 
-constexpr std::int64_t kLine = 4096;  // int16 of widened image: 8 KB
+constexpr std::int64_t kLine = 4096;  // int16 of a widened image: 8 KB
 constexpr std::int64_t kFewChannels = 16;
 
-// Whether windows are runs so short that a line of the image is widened as a whole and windows are copied from there: the first
-// convolution of three channels has runs of 9 or 21.
+// Whether windows are so short that it pays to widen a whole line of the image and copy them from there. A first convolution,
+// with three channels, has windows of 9 or 21 values.
 bool copies_windows(const ConvShape& s) {
   const std::int64_t window = s.kernel[2] * s.in_channels;
   return s.groups == 1 && s.dilation[2] == 1 && s.in_channels < kFewChannels && s.kernel[2] > 1 && window <= kLine / 4 &&
          s.stride[2] * s.in_channels <= kLine / 4;
 }
 
-// n values from the beginning of each window. Up to 15 behind them are written too: by then nothing lies there yet.
+// Copies n values of each window. Also overwrites up to 15 values after them, which are not filled yet.
 void copy_windows(const std::int16_t* HWY_RESTRICT line, std::int64_t step, std::int64_t count, std::int64_t n,
                   std::int16_t* HWY_RESTRICT out, std::int64_t stride) {
 #if HWY_TARGET == HWY_SCALAR
@@ -129,13 +130,13 @@ void copy_windows(const std::int16_t* HWY_RESTRICT line, std::int64_t step, std:
   for (std::int64_t i = 0; i < count; ++i, line += step, out += stride) {
     for (std::int64_t j = 0; j < n; j += lanes) {
       hn::StoreU(hn::LoadU(d, line + j), d, out + j);
-      __asm__("" ::: "memory");  // or GCC makes this loop a call of memcpy, which was a fifth of such a convolution
+      __asm__("" ::: "memory");  // else GCC calls memcpy, which took a fifth of such a convolution
     }
   }
 #endif
 }
 
-// `count` neighbouring outputs from `at` on.
+// Gathers the windows of `count` neighbouring outputs from `at` on.
 void gather_windows(const QSource& q, const Position& at, std::int64_t count, std::int16_t* out, std::int64_t stride) {
   const ConvShape& s = *q.shape;
   const std::int64_t channels = s.in_channels;
@@ -168,7 +169,7 @@ void gather_windows(const QSource& q, const Position& at, std::int64_t count, st
 }
 
 void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_t* out, std::int64_t stride) {
-  // The rest of the last quad; four values more do not matter, and a fixed size is not a call.
+  // Clears the rest of the last quad. Writing four values always is harmless, and a fixed size avoids a call of memset.
   const bool whole = q.k % 4 == 0;
   const auto fill_up = [&](std::int16_t* row) {
     if (!whole) std::memset(row + q.k, 0, 4 * sizeof(std::int16_t));

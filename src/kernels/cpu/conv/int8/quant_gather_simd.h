@@ -1,5 +1,5 @@
 #pragma once
-// Rows of int16 from bytes, per target: output pixels of a convolution, or rows of a matrix. Internal to this folder.
+// Gathers bytes into rows of int16, per target: windows of a convolution's outputs, or rows of a matrix. Internal to this folder.
 
 #include <cstdint>
 

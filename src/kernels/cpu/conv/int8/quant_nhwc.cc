@@ -25,15 +25,15 @@ using namespace nhwc;
 
 namespace {
 
-constexpr std::int64_t kPairBlock = 256;        // a panel of 16 columns takes 16 KB as int16: half of a usual first-level cache
-constexpr std::int64_t kLeastCrossed = 24;      // pairs; below, tiles of fewer rows cost more than crossed products gain
-constexpr std::int64_t kRowBytes = 128 * 1024;  // rows widened at a time: they meet all panels from the second-level cache
-constexpr std::int64_t kFinishRows = 48;  // rows whose sums are finished at once: what is set up for that costs as much as two
-constexpr std::int64_t kEntriesPer = 10;  // quads: with an eighth bit in each of so many, octets are no faster
+constexpr std::int64_t kPairBlock = 256;        // a panel of 16 columns takes 16 KB as int16: half of a typical first-level cache
+constexpr std::int64_t kLeastCrossed = 24;      // pairs; with fewer, crossed products gain less than their smaller tiles cost
+constexpr std::int64_t kRowBytes = 128 * 1024;  // rows widened at a time: they stay in the second-level cache for all panels
+constexpr std::int64_t kFinishRows = 48;        // rows finished at once: the setup costs as much as two rows
+constexpr std::int64_t kEntriesPer = 10;        // quads: with an eighth bit in one of this many, octets are no faster
 constexpr std::int64_t kTaskProducts = 1 << 19;      // about 10 microseconds
 constexpr std::int64_t kTileTaskProducts = 1 << 22;  // the same by AMX
 
-// An odd multiple of 32 bytes: rows a power of two apart would compete for the same lines of the cache.
+// An odd multiple of 32 bytes: rows a power of two apart would compete for the same cache sets.
 std::int64_t row_stride(std::int64_t k) {
   const std::int64_t units = round_up(k, 16) / 16 + 1;
   return (units | 1) * 16;
@@ -44,26 +44,26 @@ struct Product {
   QSource source;
   std::int64_t m = 0, n = 0, k = 0;
   const void* panels = nullptr;
-  const std::int32_t* cross = nullptr;  // of the first panel's columns
+  const std::int32_t* cross = nullptr;  // of all columns, from the first panel's on
   bool wide = false;
   bool crossed = false;
   std::int64_t mr = 0;
   QEpilogue epilogue;
   void* c = nullptr;
   std::int64_t ldc = 0;
-  const std::uint16_t* octets = nullptr;  // tables, where the panels are in that order
+  const std::uint16_t* octets = nullptr;  // tables of panels in the order of octets; null in any other order
   bool quads = false;
-  const QQuadImage* image = nullptr;        // of quads: rows lie in it
-  const std::int32_t* byte_bias = nullptr;  // the epilogue's with the zero point's share
+  const QQuadImage* image = nullptr;        // if set, rows are read from it; quads only
+  const std::int32_t* byte_bias = nullptr;  // the epilogue's biases less the zero point's share
 };
 
-// Of panel p of a product in the order of octets.
+// The table of panel p, for panels in the order of octets.
 QOctetTable octet_table(const Product& g, std::int64_t p) {
   const std::int64_t quads = pairs_of(g.k) / 2;
   return {const_cast<std::uint16_t*>(g.octets) + p * qoctet_table_units(quads), quads};
 }
 
-// The last panel of columns, where there are less than 16: what their results need, filled up.
+// Biases and scales of a last panel with fewer than 16 columns, padded to 16.
 struct PartialPanel {
   QEpilogue epilogue;
   std::int32_t bias[16] = {};
@@ -83,7 +83,7 @@ struct PartialPanel {
 
 void copy_columns(const std::uint8_t* from, std::int64_t step, std::int64_t rows, std::int64_t n, std::uint8_t* to,
                   std::int64_t ldc) {
-  if (n == 8) {  // of a fixed size it is not a call
+  if (n == 8) {  // a fixed size avoids a call
     for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + i * ldc, from + i * step, 8);
     return;
   }
@@ -92,7 +92,7 @@ void copy_columns(const std::uint8_t* from, std::int64_t step, std::int64_t rows
   }
 }
 
-// One panel's results of rows from `first` on, straight to bytes. whole_rows: room for nr bytes of each.
+// Computes one panel for the rows from `first` on and stores the results as bytes. whole_rows: room for nr bytes of each row.
 void panel_to_bytes(const Product& g, QTiles q, std::int64_t nr, std::int64_t first, std::int64_t column,
                     std::uint8_t* whole_rows) {
   const QTilesKernel to_bytes = qtiles_kernel();
@@ -112,7 +112,7 @@ void panel_to_bytes(const Product& g, QTiles q, std::int64_t nr, std::int64_t fi
   copy_columns(whole_rows, nr, q.rows.m, g.n - column, y, g.ldc);
 }
 
-// Pairs [begin, begin + pairs) of panel p as int16; `room` for those that are stored as bytes.
+// Pairs [begin, begin + pairs) of panel p as int16. Panels of bytes are widened into `room`.
 const std::int16_t* panel_of(const QNhwcKernels& kernels, const Product& g, std::int64_t p, std::int64_t begin,
                              std::int64_t pairs, std::int16_t* room) {
   const std::int64_t nr = kernels.nr, first = p * pairs_of(g.k) * nr * 2, at = first + begin * nr * 2;
@@ -126,7 +126,7 @@ const std::int16_t* panel_of(const QNhwcKernels& kernels, const Product& g, std:
   return room;
 }
 
-// What block() takes of this thread's scratch for blocks of at most `most` rows.
+// This thread's scratch memory for block(), for at most `most` rows at a time.
 struct BlockRoom {
   std::int16_t* rows;  // widened
   std::int32_t* sums;
@@ -147,7 +147,7 @@ struct BlockRoom {
   }
 };
 
-// One row of bytes, whose panels are widened on the way.
+// Computes a single row of bytes: each weight is used once, so it is widened in registers.
 void single_row(const Product& g, std::int64_t nr, std::int64_t row, std::int64_t p0, std::int64_t p1) {
   const std::int64_t pairs = pairs_of(g.k);
   const BlockRoom room(g, nr, 1, 1);
@@ -163,7 +163,7 @@ void single_row(const Product& g, std::int64_t nr, std::int64_t row, std::int64_
   }
 }
 
-// Rows [m0, m1), panels [p0, p1), on this thread.
+// Computes rows [m0, m1) of panels [p0, p1) on this thread.
 void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
   const std::int64_t nr = kernels.nr;
   const std::int64_t pairs = pairs_of(g.k);
@@ -193,7 +193,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
         t.pairs = std::min(kPairBlock, pairs - kb * kPairBlock);
         t.add = kb > 0;
         t.b = panel_of(kernels, g, p, kb * kPairBlock, t.pairs, room.panel);
-        // The next K block of this panel, or the first of the next: they lie one behind the other.
+        // The next block of K of this panel or the first of the next panel: both follow directly in memory.
         const std::int64_t ahead = p + 1 < p1 || kb + 1 < pair_blocks ? std::min(kPairBlock, pairs) * nr * 2 * unit : 0;
         const char* next = static_cast<const char*>(g.panels) + (p * pairs + kb * kPairBlock + t.pairs) * nr * 2 * unit;
         if (to_bytes && kb + 1 == pair_blocks) {
@@ -210,7 +210,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
           continue;
         }
         Fetch fetch(next, ahead, tiles.parts);
-        std::int64_t from = 0;  // the first row that is not finished
+        std::int64_t from = 0;  // the first row whose sums are not finished
         for (std::int64_t j = 0; j < tiles.parts; ++j) {
           fetch.part();
           const std::int64_t row = tiles.begin(j);
@@ -230,7 +230,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   }
 }
 
-// Like block(), by octets where the activations allow it.
+// Like block(), but by octets as long as the activations allow it.
 void octet_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0,
                  std::int64_t p1) {
   const QOctetKernels& octets = *qoctet_kernels();
@@ -247,7 +247,7 @@ void octet_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0,
   for (std::int64_t i = 0; i < blocks.parts; ++i) {
     const std::int64_t first = m0 + blocks.begin(i);
     r.count = blocks.size(i);
-    // Rows, entries, starts, and the last panel's results; every time anew, for block() uses the same memory.
+    // Holds rows, entries, starts and the last panel's results. Taken anew for each block: block() uses the same scratch memory.
     const std::int64_t row_floats = most * r.stride / 4, result_floats = round_up(most * nr, 16) / 4;
     float* scratch = thread_scratch(0, to_size(row_floats + 2 * (entries + 8) + most / kOctetRows + 2 + result_floats + 8));
     r.rows = reinterpret_cast<std::uint8_t*>(scratch);
@@ -267,7 +267,7 @@ void octet_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0,
       r.end = r.rows + r.count * r.stride;
     }
     if (!octets.split(r)) {
-      return block(kernels, g, first, m1, p0, p1);  // what follows will hardly differ
+      return block(kernels, g, first, m1, p0, p1);  // the remaining rows probably have as many eighth bits
     }
     for (std::int64_t p = p0; p < p1; ++p) {
       const std::int64_t column = p * nr;
@@ -296,7 +296,7 @@ void octet_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0,
   }
 }
 
-// Like block(), of rows of bytes and panels of quads.
+// Like block(), for panels of quads, which multiply bytes.
 void quad_block(const QNhwcKernels&, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
   QQuadProduct q;
   q.source = g.source;
@@ -321,8 +321,9 @@ void multiply(const QNhwcKernels& kernels, Product g) {
   const std::int64_t work = g.m * round_up(g.n, kernels.nr) * std::max<std::int64_t>(1, g.k);
   const std::int64_t wanted =
       threads == 1 ? 1 : std::clamp<std::int64_t>(work / (by_tiles ? kTileTaskProducts : kTaskProducts), 1, 4 * threads);
-  // Each cut across columns gathers the rows once more, each across rows reads and widens the weights once more: whichever are
-  // fewer are not cut. At least four tiles in a row block, so that widening a panel is little beside multiplying by it.
+  // Each additional column part gathers the rows again; each additional row part reads and widens the weights again. So the
+  // smaller of the two is cut only if needed. A row part has at least four tiles, so that widening a panel costs little beside
+  // multiplying.
   const bool columns_first = g.n >= 2 * g.m && panels >= 2 * threads;
   const std::int64_t most_row_parts = std::max<std::int64_t>(1, tiles / 4);
   const std::int64_t first = std::clamp<std::int64_t>(columns_first ? panels : most_row_parts, 1, wanted);
@@ -348,7 +349,7 @@ QEpilogue from_column(QEpilogue e, std::int64_t column) {
   return e;
 }
 
-// Biases less the zero point's share of the sums, read by all threads; valid until this thread's next call.
+// The epilogue's biases less the zero point's share of the sums. All threads read them; valid until this thread's next call.
 const std::int32_t* byte_bias(const ConvShape& s, std::int64_t nr, const void* packed, std::int32_t zero, const QEpilogue& e) {
   if (zero == 0) return e.bias;
   const std::int32_t* sums = column_sums_of(s, nr, packed);
@@ -360,7 +361,7 @@ const std::int32_t* byte_bias(const ConvShape& s, std::int64_t nr, const void* p
   return bias;
 }
 
-// What panels that do not hold pairs need; their shape has one group.
+// Sets what panels of octets or quads need; their shape has one group.
 void set_order(Product& g, const ConvShape& s, std::int64_t nr, const void* packed, std::int64_t order) {
   if (order == kPairs) return;
   g.byte_bias = byte_bias(s, nr, packed, g.source.zero + (g.source.is_signed ? 128 : 0), g.epilogue);
@@ -368,7 +369,7 @@ void set_order(Product& g, const ConvShape& s, std::int64_t nr, const void* pack
   g.quads = order == kQuads;
 }
 
-// A convolution whose rows are not gathered, one image after the other.
+// Computes a convolution straight from the images, without gathering rows, one image after the other.
 void multiply_images(const QNhwcKernels& kernels, Product g, const ConvShape& s) {
   const std::int64_t in_bytes = volume(s.in) * s.in_channels, out_bytes = volume(s.out) * s.out_channels;
   const std::uint8_t* const x = g.source.x;

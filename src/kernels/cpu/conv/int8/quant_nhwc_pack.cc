@@ -21,9 +21,9 @@ using namespace nhwc;
 
 namespace {
 
-constexpr std::int64_t kLeastOctets = 96;        // K; below, a tile's other costs are as much as what octets gain
-constexpr std::int64_t kLeastOctetColumns = 48;  // fewer do not pay for taking rows apart
-constexpr std::int64_t kMostSingles = 45;        // of a hundred quads: single ones are no faster than pairs in int16
+constexpr std::int64_t kLeastOctets = 96;        // K; with less, octets gain no more than a tile's fixed costs
+constexpr std::int64_t kLeastOctetColumns = 48;  // with fewer, octets do not make up for splitting the rows
+constexpr std::int64_t kMostSingles = 45;        // percent of the quads; single quads are no faster than pairs of int16
 
 // One output channel's weights, k of them, minus their zero point.
 class Column {
@@ -46,7 +46,7 @@ class Column {
   std::int32_t flip_, zero_;
 };
 
-// The 8 bytes of each of 8 words change places with the words, in three steps of exchanging halves.
+// Transposes 8 words of 8 bytes in three steps that exchange halves.
 inline void transpose_8x8(std::uint64_t* words) {
   const auto exchange = [&](int i, int j, int bits, std::uint64_t mask) {
     const std::uint64_t t = ((words[i] >> bits) ^ words[j]) & mask;
@@ -58,8 +58,9 @@ inline void transpose_8x8(std::uint64_t* words) {
   for (const int i : {0, 2, 4, 6}) exchange(i, i + 1, 8, 0x00FF00FF00FF00FF);
 }
 
-// Output channels [first, first + columns) as rows of kNr bytes in the order of K in packed weights: kernel taps outside,
-// channels inside. Bytes of channels that do not exist are anything. Words of 8 take a third of the time of single bytes.
+// Copies output channels [first, first + columns) into rows of kNr bytes in the order of K in packed weights: taps outside,
+// channels inside. Bytes of channels that do not exist are undefined. Copying 8-byte words takes a third of the time of single
+// bytes.
 template <std::int64_t kNr>
 void gather_rows(const ConvShape& s, const QWeights& w, std::int64_t first, std::int64_t columns, std::uint8_t* rows) {
   const std::int64_t channels = s.in_channels / s.groups, taps = volume(s.kernel), k = channels * taps;
@@ -102,14 +103,14 @@ void gather_rows(const ConvShape& s, const QWeights& w, std::int64_t first, std:
   }
 }
 
-// One panel: output channels [first, first + kNr) of a group, `columns` of which exist. cross[kNr]: what crossed products have
-// too much for each of them, the sum over quads of b0 b2 + b1 b3. Returns what the absolute value of a sum cannot exceed,
-// whatever the image and its zero point: of values in [-zero, 255 - zero] all the positive weights may meet the largest and all
-// negative ones the smallest. Row by row of a strip that int16 can sum up, so that compilers make vectors of it.
+// Packs one panel: output channels [first, first + kNr) of a group, `columns` of which exist. cross[kNr] receives the surplus of
+// crossed products for each channel: the sum over quads of b0 b2 + b1 b3. Returns an upper bound of the sums' absolute values,
+// whatever the image and its zero point: values lie in [-zero, 255 - zero], and all positive weights may meet the largest value
+// and all negative weights the smallest. Works row by row on strips whose sums fit int16, so that compilers can vectorize it.
 template <class T, std::int64_t kNr>
 std::int64_t pack_panel(const ConvShape& s, const QWeights& w, std::int64_t first, std::int64_t columns, T* out,
                         std::int32_t* cross) {
-  constexpr std::int64_t kStrip = 64;  // of values in [-255, 255]: their sum stays below 2^15
+  constexpr std::int64_t kStrip = 64;  // values in [-255, 255]: their sum stays below 2^15
   const std::int64_t k = inner(s), rows = pairs_of(k) * 2;
   std::int16_t zero[kNr] = {};
   for (std::int64_t j = 0; j < columns; ++j) zero[j] = static_cast<std::int16_t>(Column(s, w, first + j, k).zero());
@@ -169,7 +170,7 @@ auto panel_packer(std::int64_t nr) {
   }
 }
 
-// All panels, on all threads: half of a network's loading otherwise. cross: of all panels' columns.
+// Packs all panels on all threads: on one thread this takes half of a network's loading time. cross: of all panels' columns.
 template <class T>
 std::int64_t pack_panels(const ConvShape& s, const QWeights& w, std::int64_t nr, T* out, std::int32_t* cross) {
   const std::int64_t columns = s.out_channels / s.groups;
@@ -193,7 +194,7 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
   const DepthwiseParts parts = depthwise_parts(s, nr, packed);
   std::int32_t* const sums = parts.sums;
   std::int16_t* const out = parts.by_block;
-  // A second copy, tap by tap, for the kernels of planes.
+  // The kernels of quant_depthwise_plane.cc read a second copy, tap by tap.
   std::int16_t* by_tap = qdepthwise_plane_takes(s) ? parts.by_tap : nullptr;
   const std::int64_t tap_step = round_up(s.groups, 16);
   std::fill(sums, sums + round_up(blocks, 16), 0);
@@ -213,16 +214,16 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
   std::fill(parts.narrow, parts.narrow + 16, narrow ? 1 : 0);
 }
 
-// F(4x4, 3x3) reads pairs.
+// Shapes for which quant_winograd.cc needs panels of pairs.
 bool winograd_shape(const ConvShape& s) {
   return s.kernel[0] == 1 && s.kernel[1] == 3 && s.kernel[2] == 3 && s.stride[1] == 1 && s.stride[2] == 1 && s.dilation[1] == 1 &&
          s.dilation[2] == 1;
 }
 
-// Whether panels hold quads of bytes, for instructions that multiply these exactly.
+// Whether panels hold quads of bytes: the machine has instructions that multiply bytes exactly.
 bool uses_quads(const ConvShape& s, bool wide) { return !wide && s.groups == 1 && qnhwc_kernels().quads != nullptr; }
 
-// Whether packing may try octets.
+// Whether packing tries octets.
 bool may_use_octets(const ConvShape& s, const QWeights& w, bool wide) {
   if (!w.low_activations || wide || s.groups != 1 || qoctet_kernels() == nullptr) return false;
   const std::int64_t k = inner(s);
@@ -237,7 +238,7 @@ void sum_columns(const std::int8_t* panel, std::int64_t size, std::int64_t nr, s
   }
 }
 
-// Panels from [quads][2][nr][2] to [quads][nr][4].
+// Rearranges panels from [quads][2][nr][2] to [quads][nr][4].
 void pack_quads(const ConvShape& s, std::int64_t nr, std::int8_t* packed) {
   const std::int64_t panels = padded_columns(s, nr) / nr, size = pairs_of(inner(s)) * 2 * nr;
   auto* sums = const_cast<std::int32_t*>(column_sums_of(s, nr, packed));
@@ -257,7 +258,7 @@ void pack_quads(const ConvShape& s, std::int64_t nr, std::int8_t* packed) {
   });
 }
 
-// Panels from pairs into octets, unless too many quads find no partner.
+// Rearranges panels of pairs into octets; false if too many quads find no partner.
 bool pack_octets(const ConvShape& s, std::int64_t nr, std::int8_t* packed) {
   const std::int64_t panels = padded_columns(s, nr) / nr, size = pairs_of(inner(s)) * 2 * nr;
   auto* sums = const_cast<std::int32_t*>(column_sums_of(s, nr, packed));
@@ -288,7 +289,7 @@ bool qnhwc_is_depthwise(const ConvShape& s) { return s.groups > 1 && s.in_channe
 
 bool qnhwc_is_wide(const ConvShape& s, const QWeights& w) {
   if (qnhwc_is_depthwise(s)) return true;
-  // The usual zero points leave nothing to look for, so that weights are not read here.
+  // With the usual zero points all weights fit 8 bits, so they need not be read.
   const std::int32_t usual = w.is_signed ? 0 : 128;
   const std::int64_t zeros = w.zero_points == nullptr ? 0 : std::max<std::int64_t>(1, w.zero_point_count);
   bool narrow = zeros > 0 || w.is_signed;

@@ -1,5 +1,5 @@
 #pragma once
-// Weights for quant_nhwc.h, in the order that the machine's instructions need.
+// Packs weights for quant_nhwc.h in the order that the machine's instructions need.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace sdx::cpu {
 
-// Whether there is a direct kernel, for one input and one output channel per group.
+// Whether the shape has several groups of one input and one output channel each, for which there are direct kernels.
 bool qnhwc_is_depthwise(const ConvShape& shape);
 
-// Weights as given: element (column, k) of group g, [columns, k] each, dense, k = input channel first and then the kernel's taps.
+// Weights as given, dense: [columns, k] for each group, where k runs over input channels and, within each, the kernel's taps.
 struct QWeights {
   const void* data = nullptr;
   bool is_signed = true;
@@ -22,10 +22,10 @@ struct QWeights {
   bool low_activations = false;
   bool for_convolution = false;  // packed only for qnhwc_conv()
 };
-// The order of panels for such weights, or the order to try: packed weights in another order cannot be used.
+// The order of panels for such weights; kOctets only means that packing tries it. Packed weights in another order cannot be used.
 int qnhwc_order(const ConvShape& shape, const QWeights& weights, bool wide);
 
-// Weights minus their zero points take 8 bits each if all fit, else 16. Without data: whether 16 may be needed.
+// Whether weights minus their zero points need 16 bits because some do not fit 8. Without data: whether they may need 16.
 bool qnhwc_is_wide(const ConvShape& shape, const QWeights& weights);
 // Packing does not depend on extents, strides, padding and batch. Valid only under the instruction set it was made for.
 std::size_t qnhwc_packed_bytes(const ConvShape& shape, const QWeights& weights, bool wide);

@@ -25,7 +25,7 @@ constexpr int kMr = kPairTileRows;
 
 #if HWY_TARGET == HWY_SCALAR
 
-// Rows [first, first + R). Values are bytes less a zero point: 512 products fit int32.
+// Computes rows [first, first + R). Values are bytes less a zero point, so 512 products fit int32.
 template <int R>
 void few_rows(const QRows& t, int first) {
   std::uint64_t sums[R] = {};
@@ -56,7 +56,7 @@ HWY_NOINLINE void product(const QRows& t) {
   const DI d;
   const D16 d16;
   const std::int64_t lanes = lanes_f32();
-  // Every third row has a pointer of its own: 12 would not fit the registers.
+  // One pointer for every three rows: a pointer for each of 12 rows would not fit the registers.
   const std::int64_t s = t.stride;
   const std::int16_t* HWY_RESTRICT a[4] = {t.a, t.a + 3 * s, t.a + 6 * s, t.a + 9 * s};
   const std::int16_t* HWY_RESTRICT b = t.b;
@@ -125,7 +125,7 @@ void product_of(const QRows& t) {
 
 #if HWY_TARGET == HWY_AVX2
 
-constexpr int kCrossedMr = 4;  // with 4 of weights, 2 of rows and 2 sums on the way there are 16 registers
+constexpr int kCrossedMr = 4;  // with 4 registers for weights, 2 for rows and 2 for intermediate sums, all 16 are used
 
 template <int M>
 HWY_NOINLINE void crossed(const QRows& t) {
@@ -194,7 +194,7 @@ void cross_rows(const std::int16_t* rows, std::int64_t count, std::int64_t strid
     std::int64_t k = 0;
     for (; k + 16 <= 2 * pairs; k += 16) {
       const V16 v = hn::LoadU(d16, a + k);
-      // Both pairs of a quad give the product; the lower one is taken.
+      // Both pairs of a quad would give the same product, so the upper one is zeroed.
       const V16 swapped = V16{_mm256_shuffle_epi32(v.raw, 0xB1)};
       sum = pair_add(sum, V16{_mm256_blend_epi32(_mm256_setzero_si256(), v.raw, 0x55)}, swapped);
     }

@@ -17,7 +17,7 @@ using test::random_floats;
 using test::random_ints;
 using Bytes = std::vector<std::uint8_t>;
 
-// For each instruction set, and where there are tiles also without them.
+// Runs fn for each instruction set, and on machines with AMX also without it.
 template <class F>
 void for_each_way(F&& fn) {
   test::for_each_isa([&] {
@@ -31,14 +31,14 @@ void for_each_way(F&& fn) {
 
 std::int32_t value(std::uint8_t v, bool is_signed) { return is_signed ? static_cast<std::int8_t>(v) : v; }
 
-// A third of the values are the extremes, so that saturating instructions would show.
+// A third of the values are extremes, so that saturating instructions would show.
 Bytes bytes(std::int64_t n, unsigned seed, bool is_signed) {
   Bytes v = random_ints<std::uint8_t>(n, seed);
   for (std::size_t i = 0; i < v.size(); i += 3) v[i] = is_signed ? 0x80 : 0xFF;
   return v;
 }
 
-// One value in 50 lies 128 or more above the least of its type.
+// One value in 50 is at least 128 above the lowest value of its type.
 Bytes low_bytes(std::int64_t n, unsigned seed, bool is_signed) {
   Bytes v = random_ints<std::uint8_t>(n, seed);
   for (std::size_t i = 0; i < v.size(); ++i) {
@@ -65,8 +65,9 @@ ConvShape shape_of(const Conv& v) {
   return s;
 }
 
-// Zero points of weights: 0 keeps s8 narrow; 128 does so for u8; others make 16-bit panels.
-// heavy: weights are below 64, of any size, or a third of them extremes. low: activations are said to be so; 2: and are.
+// A zero point of 0 keeps s8 weights narrow, and 128 keeps u8 weights narrow; others make 16-bit panels.
+// heavy: 0: weights are below 64; 1: of any size; 2: a third of them are extremes. low: 1: activations are declared low; 2: they
+// are low.
 void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero, int low = 0, int heavy = 2) {
   SCOPED_TRACE("c " + std::to_string(v.c) + " m " + std::to_string(v.m) + " groups " + std::to_string(v.groups) + " kernel " +
                std::to_string(v.kernel) + " flags " + std::to_string(xs) + std::to_string(ws) + std::to_string(plain_zero));
@@ -161,7 +162,8 @@ const Conv kConvs[] = {
     {2, 5, 5, 5, 9, 8, 3, 1, 1, 1},
     {1, 10, 10, 10, 11, 12, 3, 2, 1, 1},
     {1, 2, 2, 2, 2, 2, 3, 1, 1, 1},
-    // Depthwise of other shapes: even kernels, strides that differ, rows in parts, dilation along rows, and one that has no room.
+    // Other depthwise shapes: even kernels, different strides, rows in parts, dilation along rows, and one that does not fit the
+    // buffer.
     {2, 16, 16, 16, 7, 9, 5, 1, 1, 2},
     {1, 40, 40, 40, 12, 13, 5, 2, 1, 2},
     {1, 24, 24, 24, 9, 150, 5, 1, 1, 2},
@@ -180,7 +182,7 @@ const Conv kConvs[] = {
     {2, 112, 112, 112, 5, 6, 3, 1, 1, 1},
     {1, 121, 121, 121, 7, 9, 3, 2, 1, 1},
     {1, 96, 96, 96, 6, 8, 3, 2, 1, 0},
-    // The same of other shapes: all places of a quad, lines in parts, one row, more rows between outputs than taps.
+    // The same with other shapes: all places of a quad, lines in parts, one row, and more rows between outputs than taps.
     {2, 88, 88, 88, 11, 9, 5, 1, 1, 2},
     {1, 121, 121, 121, 12, 75, 5, 2, 1, 2},
     {1, 64, 64, 64, 9, 140, 7, 1, 1, 3},
@@ -188,17 +190,17 @@ const Conv kConvs[] = {
     {1, 80, 80, 80, 13, 6, 3, 2, 1, 1, 2, 3},
     {1, 48, 48, 48, 30, 5, 2, 1, 1, 1, 3, 5},
     {1, 66, 66, 66, 1, 6, 4, 1, 1, 2},
-    // Cropped; more single taps than a list of them has room for.
+    // Cropped; and more single taps than their list holds.
     {1, 8, 16, 1, 9, 10, 3, 1, 1, -1},
     {1, 64, 64, 64, 9, 10, 3, 1, 1, -1},
     {1, 5, 20, 1, 10, 9, 9, 1, 2, 8},
-    // Steps of 64 channels, which tiles read from a padded image: several images, dilation, padding wider than the image and
+    // Steps of 64 channels, which tiles read from a padded image: several images, dilation, and padding wider than the image or
     // none.
     {2, 64, 40, 1, 7, 7, 3, 1, 1, 1},
     {1, 128, 33, 1, 12, 15, 3, 1, 2, 2},
     {1, 64, 16, 1, 2, 9, 3, 1, 1, 2},
     {3, 64, 31, 1, 8, 8, 5, 1, 1, 0},
-    // The same of stride 2: odd and even extents, dilation, padding wider than a line's end.
+    // The same with stride 2: odd and even extents, dilation, padding wider than a line's end.
     {2, 64, 40, 1, 14, 15, 3, 2, 1, 1},
     {1, 128, 33, 1, 15, 14, 3, 2, 1, 1},
     {1, 64, 16, 1, 13, 17, 5, 2, 2, 3},
@@ -219,7 +221,7 @@ TEST(KernelsQuantNhwc, ConvolutionIsExact) {
   });
 }
 
-// Weights of all sizes, with some quads that fit to no other and some columns of extremes only.
+// Weights of all sizes: some quads find no partner, and some columns consist of extremes.
 TEST(KernelsQuantNhwc, LowActivationsAreExact) {
   const Conv convs[] = {
       {1, 96, 48, 1, 5, 6, 1, 1, 1, 0},  {2, 101, 53, 1, 7, 5, 1, 1, 1, 0},  {1, 256, 48, 1, 9, 7, 1, 2, 1, 0},
@@ -247,7 +249,7 @@ TEST(KernelsQuantNhwc, LowActivationsAreExact) {
   }
 }
 
-// More rows than are gathered at once, and lines wider than what lies in the first cache at once.
+// More rows than are gathered at once, and lines wider than the first-level cache holds at once.
 TEST(KernelsQuantNhwc, ManyRowsAreExact) {
   for_each_way([] {
     check({1, 130, 40, 1, 24, 26, 3, 1, 1, 1}, false, true, 77, true);
@@ -271,7 +273,7 @@ TEST(KernelsQuantNhwc, ThreadCountsAgree) {
   }
 }
 
-// m x k times k x n to int32, floats and bytes.
+// Multiplies m x k by k x n and checks the results as int32, floats and bytes.
 void check_product(std::int64_t m, std::int64_t n, std::int64_t k, bool is_signed) {
   SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(k) + " x " + std::to_string(n) + (is_signed ? " signed" : ""));
   const std::int64_t lda = k % 8 == 0 ? k : k + 3, ldc = n + 2, zero = is_signed ? -7 : 93;
@@ -316,7 +318,7 @@ void check_product(std::int64_t m, std::int64_t n, std::int64_t k, bool is_signe
 TEST(KernelsQuantNhwc, ProductsAreExact) {
   for_each_way([] {
     for (const bool is_signed : {false, true}) {
-      // Rows: less than a tile, whole ones, tiles that overlap; the last does not fit one block.
+      // Fewer rows than a tile, whole tiles, and overlapping tiles; the last count does not fit one block.
       for (const std::int64_t m : {1, 5, 9, 16, 17, 40, 300}) {
         for (const std::int64_t n : {1, 16, 35}) {
           for (const std::int64_t k : {1, 31, 64, 100, 1100}) {
@@ -329,7 +331,7 @@ TEST(KernelsQuantNhwc, ProductsAreExact) {
   });
 }
 
-// Rows of one byte more than tiles take: more than a block holds.
+// More rows than a block of tiles holds: short rows and long ones.
 TEST(KernelsQuantNhwc, ManyRows) {
   for_each_way([] {
     check_product(9001, 3, 36, false);

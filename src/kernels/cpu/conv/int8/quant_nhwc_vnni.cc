@@ -1,5 +1,5 @@
-// vpdpwssd adds a pair of int16 products to an int32 in one instruction, where AVX-512BW needs two, vpdpbusd four products of
-// bytes (Intel SDM, VPDPWSSD and VPDPBUSD; they wrap, and do not saturate). Same operand layouts as quant_nhwc_simd.cc.
+// vpdpwssd adds a pair of int16 products to an int32 in one instruction, where AVX-512BW needs two; vpdpbusd adds four products
+// of bytes. Both wrap and do not saturate (Intel SDM, VPDPWSSD and VPDPBUSD). Operands are laid out as in quant_nhwc_simd.cc.
 
 #include "kernels/cpu/conv/int8/quant_nhwc_vnni.h"
 
@@ -20,7 +20,7 @@ namespace {
 // Not __m512i: GCC 12 spills accumulators of that type, which halves the speed.
 using Ints = int __attribute__((vector_size(64)));
 
-// kBytes: rows are unsigned and panels signed bytes, four where two int16 would be.
+// kBytes: rows hold unsigned and panels signed bytes, four in place of two int16.
 template <int M, bool kBytes>
 void rows_product(const QRows& t) {
 #define SDX_MULTIPLY_ADD(ACC, A, B)                                                         \

@@ -10,11 +10,11 @@ namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kColumns = 16;
-constexpr std::int64_t kSums = 4 * kColumns;  // of a quad: for each sign, half and column
+constexpr std::int64_t kSums = 4 * kColumns;  // of a quad: one for each sign, half and column
 constexpr int kMostOfOneSign = 258;           // 127 * 258 < 2^15
-constexpr std::size_t kOpen = 12;             // quads that wait for a partner
+constexpr std::size_t kOpen = 12;             // quads that may wait for a partner
 
-// What two quads add up to; sums of either sign are at most 256.
+// Whether two quads can form an octet. The sums of one quad alone never exceed 256.
 bool fits(const std::int16_t* a, const std::int16_t* b) {
   std::int16_t most = 0;
   for (std::int64_t i = 0; i < kSums; ++i) most = std::max<std::int16_t>(most, static_cast<std::int16_t>(a[i] + b[i]));
@@ -35,7 +35,7 @@ void qoctet_choose(const std::int8_t* panel, const QOctetTable& table) {
       own[kSums / 2 + i] = static_cast<std::int16_t>(own[i] - v0 - v1);
     }
   }
-  // Each with one of the last few that have no partner yet: rows and panels are read from one end to the other.
+  // Pairs each quad with one of the last few that have no partner yet, so that rows and panels are read almost in order.
   std::vector<std::uint16_t> open, single;
   std::uint16_t* order = table.order();
   for (std::int64_t q = 0; q < quads; ++q) {
@@ -85,7 +85,7 @@ void qoctet_gather(const QSource& q, std::int64_t first, const QOctetRows& r) {
   }
   const ConvShape& s = *q.shape;
   const std::int64_t channels = s.in_channels;
-  // Whole runs of neighbouring taps, or one tap at a time.
+  // Copies whole runs of neighbouring taps if they are adjacent, else one tap at a time.
   const bool runs = s.dilation[2] == 1;
   const std::int64_t parts = runs ? 1 : s.kernel[2];
   const std::int64_t taps = runs ? s.kernel[2] : 1;

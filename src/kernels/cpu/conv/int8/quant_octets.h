@@ -1,5 +1,5 @@
 #pragma once
-// Turns weights into octets, and rows into what octets multiply: see quant_octets_simd.h. Internal to this folder.
+// Arranges weights in octets, and gathers the rows that they multiply: see quant_octets_simd.h. Internal to this folder.
 
 #include <cstdint>
 
@@ -13,8 +13,8 @@ namespace sdx::cpu {
 void qoctet_choose(const std::int8_t* panel, const QOctetTable& table);
 void qoctet_arrange(std::int8_t* panel, const QOctetTable& table, std::int8_t* scratch);
 
-// r.count rows of a matrix or of a convolution of one group, from `first` on, to r.rows: padding as the zero point, followed by
-// zeros.
+// Gathers r.count rows of a matrix or of a convolution with one group, from `first` on, into r.rows. Padding of the image holds
+// the zero point; the rest of each row is zeros.
 void qoctet_gather(const QSource& source, std::int64_t first, const QOctetRows& r);
 
 }  // namespace sdx::cpu

@@ -32,10 +32,10 @@ HWY_INLINE __m256i quad_of(const std::uint8_t* p) {
 HWY_INLINE __m256i widened_sum(__m256i acc, __m256i words, __m256i ones) {
   return _mm256_add_epi32(acc, _mm256_madd_epi16(words, ones));
 }
-// Weights stay in registers: as operands in memory they would be loaded for each row.
+// Keeps weights in registers: as memory operands they would be loaded again for each row.
 #define SDX_KEEP(V) __asm__("" : "+x"(V))
 
-// For each set of eight lanes, the numbers of those that are in it, a byte each.
+// For each set of eight lanes, the indices of the lanes in the set, one byte each.
 struct LaneLists {
   std::uint64_t lanes[256];
 };
@@ -51,7 +51,7 @@ constexpr LaneLists lane_lists() {
 }
 constexpr LaneLists kLaneLists = lane_lists();
 
-// Without branches on what the bytes are: behind a Relu no branch would be foreseen.
+// Has no branch on the values of bytes: after a Relu, branches would be mispredicted.
 bool split(const QOctetRows& r) {
   const __m256i eighth = _mm256_set1_epi8(static_cast<char>(0x80));
   const __m256i flip = r.flip ? eighth : _mm256_setzero_si256();
@@ -60,7 +60,7 @@ bool split(const QOctetRows& r) {
   std::int64_t found = 0;
   for (std::int64_t i = 0; i < r.count; ++i) {
     if (i % kOctetRows == 0) r.starts[i / kOctetRows] = static_cast<std::int32_t>(found);
-    // Many at the beginning tell enough.
+    // Gives up early if the first rows already have too many entries.
     const std::int64_t most = std::min(r.most_entries, r.most_entries * (i + 8) / r.count);
     std::uint8_t* row = r.rows + i * r.stride;
     const std::uint8_t* from = r.from + i * r.from_stride;
@@ -116,14 +116,14 @@ bool split(const QOctetRows& r) {
     e##I = _mm256_add_epi32(e##I, load(high + I * 16 + 8)); \
   }
 
-// M rows of tile `t`.
+// Computes the M rows of tile `t`.
 template <int M, bool kPlain, bool kSigned>
 HWY_INLINE void tile(const QOctetPanel& g, const Columns& k, std::int64_t t, const __m256i* ones) {
   const QOctetRows& r = *g.rows;
   std::int64_t entry = r.starts[t];
   const std::int64_t last = r.starts[t + 1];
   SDX_REPEAT_4(SDX_OCTET_DECLARE)
-  // Eighth bits first, so that nothing waits for them.
+  // The products of eighth bits come first: their sums are ready when they are added at the end.
   alignas(32) std::int32_t high[kOctetRows * 16];
   const bool any = entry != last;
   if (any) {
@@ -194,7 +194,7 @@ void tiles(const QOctetPanel& g, const Columns& k) {
 }
 
 void widen(const std::int8_t* panel, const std::uint16_t* place, std::int64_t quads, std::int16_t* out) {
-  // In each half, four columns' first pairs and then their second ones.
+  // In each half, the first pairs of four columns and then their second pairs.
   const __m256i pairs = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,  //
                                          0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
   const auto put = [](std::int16_t* to, __m128i v)

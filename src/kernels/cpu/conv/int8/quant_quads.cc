@@ -18,27 +18,27 @@ using namespace nhwc;
 
 namespace {
 
-constexpr std::int64_t kRowBytes = 384 * 1024;  // rows that meet all panels from the second-level cache
-constexpr std::int64_t kSumRows = 48;           // rows whose sums are finished at once
+constexpr std::int64_t kRowBytes = 384 * 1024;  // rows at a time: they stay in the second-level cache for all panels
+constexpr std::int64_t kSumRows = 48;           // rows of sums finished at once
 
 constexpr std::int64_t kTileBlock = 2 * kTileRows;
 constexpr std::int64_t kTileByteRows = 8192;
-constexpr std::int64_t kTileSumRows = 256;                        // the same of tiles
-constexpr std::int64_t kLeastTileRows = 8, kLeastTileBytes = 32;  // fewer take as long as by vpdpbusd
+constexpr std::int64_t kTileSumRows = 256;                        // the same for tiles
+constexpr std::int64_t kLeastTileRows = 8, kLeastTileBytes = 32;  // with fewer, vpdpbusd is as fast
 
 struct Rows {
   const std::uint8_t* a;
   std::int64_t stride;
-  std::int64_t first, count;           // of the product's
-  const std::uint8_t* ends = nullptr;  // of tiles: what is left of rows that lie ready
+  std::int64_t first, count;           // rows of the product
+  const std::uint8_t* ends = nullptr;  // tiles only: the last bytes of rows that are read in place
 };
 
-// Those of the instruction set whose panels qnhwc_kernels() has.
+// The kernels for the instruction set of the panels of qnhwc_kernels().
 const QQuadKernels& quad_kernels() {
   return qnhwc_kernels().nr == kQuadColumns ? *qquad_avx512_kernels() : *qquad_avx2_kernels();
 }
 
-// Rows may be read where they lie: whole quads of unsigned bytes.
+// Whether rows can be read in place: they are whole quads of unsigned bytes.
 bool lies_ready(const QSource& q) { return q.shape == nullptr && !q.is_signed && q.k % 4 == 0 && q.lda % 4 == 0; }
 
 void gather(const QSource& q, const Rows& r, std::uint8_t* to) {
@@ -63,13 +63,13 @@ QQuadFinish finish_of(const QEpilogue& e, std::int64_t column, std::int64_t n) {
   f.zero_point = e.zero_point;
   f.is_signed = e.output == QEpilogue::Output::s8;
   const std::int32_t least = f.is_signed ? -128 : 0;
-  // Half of any int32 is one.
+  // Half of any int32 still fits an int32.
   f.clamp = e.low != least || e.high != least + 255 ||
             !std::all_of(f.scale, f.scale + n, [](float scale) { return std::fabs(scale) <= 0.5F; });
   return f;
 }
 
-// Panel p's results of these rows as bytes.
+// Computes panel p for these rows and stores bytes.
 void to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last) {
   const QQuadKernels& kernels = quad_kernels();
   const std::int64_t column = p * kernels.columns;
@@ -90,7 +90,7 @@ void to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last) {
   kernels.panel(q);
 }
 
-// The same as int32 or float, by way of `sums`.
+// The same with results as int32 or float, by way of `sums`.
 void to_words(const QQuadProduct& g, const Rows& r, std::int64_t p, std::int32_t* sums) {
   const QNhwcKernels& kernels = qnhwc_kernels();
   const std::int64_t column = p * kernels.nr;
@@ -111,7 +111,7 @@ void to_words(const QQuadProduct& g, const Rows& r, std::int64_t p, std::int32_t
   }
 }
 
-// The same as bytes or words, by tiles.
+// The arguments that tiles_to_bytes() and tiles_to_words() share.
 QTilePanel tile_panel(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last) {
   const std::int64_t k = g.source.k;
   QTilePanel t;
@@ -144,7 +144,7 @@ void tiles_to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool l
   qtile_kernels()->bytes(t);
 }
 
-// Rows [m0, m1), panels [p0, p1) of a product whose rows lie in an image.
+// Computes rows [m0, m1) of panels [p0, p1) if the rows are read from an image.
 void image_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
   const Rows rows{g.image->pixels + m0 * g.image->step, g.image->step, m0, m1 - m0, nullptr};
   const TileScope scope(qtile_config(std::min(rows.count, kTileRows)));
@@ -164,13 +164,13 @@ void tile_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::in
   const QSource& q = g.source;
   const bool ready = lies_ready(q), bytes = gives_bytes(g.epilogue);
   const bool ends = ready && q.k % kTileBytes != 0;
-  // An odd multiple of a line: rows a power of two apart would compete for the same lines of the cache.
+  // An odd multiple of a cache line: rows a power of two apart would compete for the same cache sets.
   const std::int64_t gathered_stride = (up_div(q.k, kTileBytes) | 1) * kTileBytes;
   const std::int64_t stride = ready ? q.lda : gathered_stride;
   const std::int64_t row_bytes = std::max(stride, kTileBytes);
   const std::int64_t most =
       std::clamp(kRowBytes / row_bytes / kTileBlock * kTileBlock, kTileBlock, bytes ? kTileByteRows : kTileSumRows);
-  const Cuts blocks(m1 - m0, most);  // of kTileRows or more wherever there are so many
+  const Cuts blocks(m1 - m0, most);  // each at least kTileRows if there are that many
   const std::int64_t at_once = up_div(m1 - m0, blocks.parts), room = at_once * (ready ? kTileBytes : stride) + kQuadSlack;
   auto* own = ready && !ends ? nullptr : reinterpret_cast<std::uint8_t*>(thread_scratch(0, to_size(room / 4)));
   auto* sums = bytes ? nullptr : reinterpret_cast<std::int32_t*>(thread_scratch(1, to_size(at_once * kQuadColumns)));
@@ -201,7 +201,7 @@ void qquad_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::i
   if (m1 - m0 >= kLeastTileRows && qquad_by_tiles(g.source.k)) return tile_block(g, m0, m1, p0, p1);
   const QSource& q = g.source;
   const bool ready = lies_ready(q);
-  // An odd multiple of 32: rows a power of two apart would compete for the same lines of the cache.
+  // An odd multiple of 32: rows a power of two apart would compete for the same cache sets.
   const std::int64_t stride = ready ? q.lda : (round_up(q.k, 32) / 32 | 1) * 32;
   const Cuts blocks(m1 - m0, std::max(kQuadRows, kRowBytes / stride / kQuadRows * kQuadRows));
   const std::int64_t most = up_div(m1 - m0, blocks.parts);

@@ -1,5 +1,5 @@
 #pragma once
-// Products of bytes with panels in the order of quads (quant_nhwc_layout.h), for machines with vpdpbusd; internal to this folder.
+// Products of bytes and panels of quads (quant_nhwc_layout.h) for machines with vpdpbusd; internal to this folder.
 
 #include <cstdint>
 
@@ -16,12 +16,12 @@ struct QQuadProduct {
   QEpilogue epilogue;  // its bias includes the zero point's share
   void* c = nullptr;
   std::int64_t ldc = 0;
-  const QQuadImage* image = nullptr;  // rows are its outputs, read from it; null: rows of the source
+  const QQuadImage* image = nullptr;  // if set, rows are read from it: one for each of its outputs; null: rows of the source
 };
 
 // Whether qquad_block() multiplies rows of k bytes by tiles of 32 rows, if there are enough rows.
 bool qquad_by_tiles(std::int64_t k);
-// Rows [m0, m1), panels [p0, p1), on this thread.
+// Computes rows [m0, m1) of panels [p0, p1) on this thread.
 void qquad_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1);
 
 }  // namespace sdx::cpu

@@ -19,10 +19,10 @@ HWY_PUSH_ATTRIBUTES(SDX_AMX_INT8)
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kStep = kTileBytes / 4 * kQuadColumns * 4;                 // bytes of a panel that 64 bytes of a row meet
+constexpr std::int64_t kStep = kTileBytes / 4 * kQuadColumns * 4;                 // bytes of a panel for 64 bytes of a row
 constexpr std::int64_t kPanelRow = kQuadColumns * 4, kSumRow = kQuadColumns * 4;  // bytes
 
-// Sums of a block of rows that are not bytes yet.
+// Sums of a block of rows that have not become bytes yet.
 struct Pending {
   const QQuadFinish* finish = nullptr;
   const std::int32_t* sums = nullptr;
@@ -45,7 +45,7 @@ struct Pending {
     }
     if (++at == line) at = 0;
   }
-  // Two rows.
+  // Stores two rows.
   template <bool kClamp>
   void two() {
     const __m512i v = bytes_of(*finish, row<kClamp>(0), row<kClamp>(kQuadColumns));
@@ -53,7 +53,7 @@ struct Pending {
     put(_mm512_extracti64x4_epi64(v, 1));
     sums += 2 * kQuadColumns;
   }
-  // That many times two rows.
+  // Stores `pairs` times two rows.
   void some(std::int64_t pairs) {
     left -= 2 * pairs;
     if (finish->clamp) {
@@ -71,15 +71,15 @@ struct Pending {
   }
 };
 
-// What is pending of rows of the panel from `from` on.
+// Pending sums of `count` rows of the panel, from `from` on.
 Pending pending_rows(const QTilePanel& p, const std::int32_t* sums, std::int64_t from, std::int64_t count) {
   const std::int64_t row = p.first + from, at = row % p.line, stored = row / p.line * p.width + std::min(at, p.width);
   const auto columns = static_cast<__mmask32>((std::uint64_t{1} << p.columns) - 1);
   return {p.finish, sums, p.y + stored * p.ldc, p.ldc, count, columns, p.line, p.width, at};
 }
 
-// The next panel, evenly with the steps of this one. Without it ResNet-50's stage of 7x7 pixels, which reads 15 MB of weights
-// once each, waits for the third-level cache.
+// Prefetches the next panel, evenly over the steps of this one. Without it, ResNet-50's stage of 7x7 pixels, which reads 15 MB of
+// weights once each, waits for the third-level cache.
 Fetch fetch_of(const QTilePanel& p) { return {p.ahead, p.ahead_bytes, up_div(p.m, 2 * kTileRows) * p.steps}; }
 
 // One or two tiles of rows.
@@ -87,7 +87,7 @@ struct Rows {
   std::int64_t first = 0, second = -1;
 };
 
-// Products of one step, with 64 bytes at each of the rows.
+// Multiplies 64 bytes of each row.
 template <bool kTwoRows, bool kTwoColumns>
 inline void step(const std::uint8_t* a0, const std::uint8_t* a1, std::int64_t stride, const std::int8_t* b) {
   _tile_loadd(6, b, kPanelRow);
@@ -104,8 +104,8 @@ inline void step(const std::uint8_t* a0, const std::uint8_t* a1, std::int64_t st
   }
 }
 
-// Sums of the rows' tiles to `out0` and `out1`, [tile rows][32] each, from `start` (32 values) on; meanwhile what is pending, if
-// anything, becomes bytes.
+// Adds the products of the rows' tiles to `start` (32 values) and stores the sums at `out0` and `out1`, [tile rows][32] each.
+// Turns pending sums, if there are any, into bytes meanwhile.
 template <bool kTwoRows, bool kTwoColumns>
 void multiply(const QTilePanel& p, Rows rows, const std::int32_t* start, std::int32_t* out0, std::int32_t* out1, Pending& pending,
               Fetch& fetch) {
@@ -117,7 +117,7 @@ void multiply(const QTilePanel& p, Rows rows, const std::int32_t* start, std::in
   const std::uint8_t* const a1 = kTwoRows ? p.a + rows.second * p.stride : p.a;
   const std::int8_t* b = p.b;
   const std::int64_t steps = p.steps + (p.tail != nullptr ? 1 : 0);
-  const std::int64_t pairs = steps > 0 ? (pending.left / 2 + steps - 1) / steps : 0;  // of rows with each step
+  const std::int64_t pairs = steps > 0 ? (pending.left / 2 + steps - 1) / steps : 0;  // of rows for each step
   for (std::int64_t i = 0; i < p.steps; ++i, b += kStep) {
     const std::int64_t place = p.places != nullptr ? p.places[i] : i * kTileBytes;
     step<kTwoRows, kTwoColumns>(a0 + place, a1 + place, p.stride, b);
@@ -142,7 +142,7 @@ Multiply multiply_of(bool two_rows, bool two_columns) {
   return two_columns ? multiply<false, true> : multiply<false, false>;
 }
 
-// fn(rows) for each block: whole tiles, the last of which begins earlier where it would reach beyond m.
+// Calls fn(rows) for each block. Tiles are whole: the last one begins earlier if it would extend past m.
 template <class F>
 void over_rows(std::int64_t m, F&& fn) {
   if (m <= kTileRows) return fn(Rows{});
@@ -164,7 +164,7 @@ void bytes(const QTilePanel& p) {
   int turn = 0;
   over_rows(p.m, [&](Rows r) {
     const bool two = r.second >= 0;
-    // Where two tiles overlap, so do their sums.
+    // If two tiles overlap, so do their sums.
     const std::int64_t fresh = two ? r.second - r.first : 0;
     std::int32_t* const out = sums[turn];
     multiply_of(two, two_columns)(p, r, p.finish->bias, out, out + fresh * kQuadColumns, pending, fetch);

@@ -1,10 +1,10 @@
 #pragma once
-// Rows of unsigned bytes times panels of quads of signed ones by AMX's tdpbusd; internal to this folder.
+// Multiplies rows of unsigned bytes by panels of quads of signed bytes with AMX's tdpbusd; internal to this folder.
 //
-// One instruction multiplies a tile of 16 rows by 64 bytes and one of 16 quads by 16 columns: 16,384 products in 16 cycles, eight
-// times as many as vpdpbusd. Two tiles of rows and two of columns make four sums, so that each loaded tile is used twice and no
-// product waits for the one before it. If sums become bytes, those of one block do so between the products of the next: both take
-// about as long if K is small.
+// One instruction multiplies a tile of 16 rows of 64 bytes by a tile of 16 quads of 16 columns: 16,384 products in 16 cycles,
+// eight times as many as vpdpbusd. Two tiles of rows and two of columns give four sums, so each loaded tile is used twice and no
+// product waits for the one before it. If sums become bytes, those of one block do so between the products of the next block: for
+// small K both take about as long.
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ constexpr std::int64_t kTileRows = 16, kTileBytes = 64;
 constexpr std::int64_t kTileAllRows = std::int64_t{1} << 62;
 constexpr std::int64_t kTileSlack = 15 * 4 * kQuadColumns;  // bytes after a panel that may be read
 
-// For 16 rows, or fewer: tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 columns.
+// For at most 16 rows: tiles 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns.
 inline TileConfig qtile_config(std::int64_t rows) {
   TileConfig config;
   for (int i = 0; i < 8; ++i) config.set(i, i < 6 ? rows : kTileBytes / 4, kTileBytes);
@@ -28,11 +28,11 @@ struct QTilePanel {
   const std::uint8_t* a = nullptr;  // m rows, `stride` bytes apart
   std::int64_t stride = 0;
   std::int64_t m = 0;
-  std::int64_t steps = 0;                // of kTileBytes of each row
-  const std::int64_t* places = nullptr;  // offsets of these, in bytes from the row's beginning; null: contiguous
+  std::int64_t steps = 0;                // number of steps, each of kTileBytes of every row
+  const std::int64_t* places = nullptr;  // offset of each step in bytes from the row's beginning; null: contiguous
   const std::uint8_t* tail = nullptr;    // [m][kTileBytes]: the rest of each row, padded with zeros; null: there is none
   const std::int8_t* b = nullptr;        // [quads][32][4]; kTileSlack bytes after the last quad may be read
-  std::int64_t columns = kQuadColumns;   // how many of these count
+  std::int64_t columns = kQuadColumns;   // how many of the 32 exist
   const QQuadFinish* finish = nullptr;   // bytes only
   std::uint8_t* y = nullptr;             // bytes only: the product's first row in these columns; rows are ldc apart
   std::int64_t ldc = 0;
@@ -44,12 +44,12 @@ struct QTilePanel {
 };
 
 struct QTileKernels {
-  // Within a TileScope of qtile_config(min(m, kTileRows)).
+  // Both need a TileScope of qtile_config(min(m, kTileRows)).
   void (*bytes)(const QTilePanel& p);
   void (*sums)(const QTilePanel& p, std::int32_t* out);  // [m][32], without biases
-  // Bytes [k, width) of each row become 0; width - k is below 64.
+  // Clears bytes [k, width) of each row; width - k is below 64.
   void (*clear_ends)(std::uint8_t* rows, std::int64_t stride, std::int64_t count, std::int64_t k, std::int64_t width);
-  // The last k % 64 bytes of rows of k bytes to [count][64], padded with zeros.
+  // Copies the last k % 64 bytes of rows of k bytes to [count][64], padded with zeros.
   void (*copy_ends)(const std::uint8_t* rows, std::int64_t stride, std::int64_t count, std::int64_t k, std::uint8_t* to);
 };
 

@@ -1,4 +1,4 @@
-// AVX-VNNI: vpdpbusd on 256 bits, of processors without AVX-512.
+// Kernels for AVX-VNNI: vpdpbusd on 256 bits, for processors without AVX-512.
 
 #include "kernels/cpu/conv/int8/quant_nhwc_vnni.h"
 #include "kernels/cpu/conv/int8/quant_quads_vnni.h"
@@ -21,7 +21,7 @@ HWY_PUSH_ATTRIBUTES(SDX_AVX_VNNI)
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kRows = 6, kColumns = 16;  // of a tile: 12 sums, which leave four registers
+constexpr std::int64_t kRows = 6, kColumns = 16;  // of a tile: its 12 sums leave four registers
 
 // Not __m256i: GCC 12 spills accumulators of that type, which halves the speed.
 using Ints = int __attribute__((vector_size(32)));
@@ -39,7 +39,7 @@ inline Ints added(Ints sums, __m256i bytes, __m256i weights) {
   return reinterpret_cast<Ints>(_mm256_dpbusd_avx_epi32(reinterpret_cast<__m256i>(sums), bytes, weights));
 }
 
-// M rows of sums that have names of their own, c0 and e0 to c5 and e5.
+// Sums of M rows, in variables of their own: c0 and e0 to c5 and e5.
 #define SDX_DECLARE(I) \
   Ints c##I = low;     \
   Ints e##I = high;    \
@@ -85,7 +85,7 @@ inline void put(const QQuadPanel& g, std::uint8_t* y, __m128i v) {
   std::memcpy(y, all, static_cast<std::size_t>(g.columns));
 }
 
-// M rows; kHalf: only the first 8 columns count.
+// Computes M rows; kHalf: only the first 8 columns.
 template <int M, bool kHalf, bool kClamp>
 void tile(const QQuadPanel& g, std::int64_t row, Ahead ahead) {
   const std::int64_t s = g.stride;
@@ -135,7 +135,7 @@ void panel(const QQuadPanel& g) {
   panel_by(g, kRows, kColumns, kTiles);
 }
 
-// Rows of int32 sums.
+// Computes M rows of int32 sums.
 template <int M>
 void rows_product(const QRows& t) {
   constexpr bool kHalf = false;
@@ -170,7 +170,7 @@ void rows_product(const QRows& t) {
 #undef SDX_STEP
 #undef SDX_DECLARE
 
-// Up to 31 bytes behind what is copied or filled are written too. Reads end where the source does.
+// Copying and filling may overwrite up to 31 bytes more. Reads stop where the source ends.
 struct Copy256 {
   __m256i flip, zero;
   const std::uint8_t* end;

@@ -1,4 +1,4 @@
-// Turns 32 sums of a row into bytes, under AVX-512; included within HWY_PUSH_ATTRIBUTES.
+// Turns 32 sums of a row into bytes with AVX-512; include within HWY_PUSH_ATTRIBUTES.
 #ifndef SDX_KERNELS_CPU_QUANT_QUADS_BYTES_INL_H_
 #define SDX_KERNELS_CPU_QUANT_QUADS_BYTES_INL_H_
 
@@ -13,7 +13,7 @@ namespace sdx::cpu {
 // Not __m512i: GCC 12 spills accumulators of that type, which halves the speed.
 using Ints = int __attribute__((vector_size(64)));
 
-// 16 sums, biases added: scaled and rounded. Clamping before rounding keeps bounds that are whole numbers.
+// Scales and rounds 16 sums that include biases. Clamps before rounding: bounds are whole numbers, so rounding keeps them.
 template <bool kClamp>
 static inline __m512i rounded(const QQuadFinish& f, Ints sums, const float* scale) {
   __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(reinterpret_cast<__m512i>(sums)), _mm512_load_ps(scale));
@@ -21,14 +21,14 @@ static inline __m512i rounded(const QQuadFinish& f, Ints sums, const float* scal
   return _mm512_cvtps_epi32(v);
 }
 
-// 32 sums as int16; groups of four in the order 0 4 1 5 2 6 3 7.
+// 32 sums as int16, in groups of four in the order 0 4 1 5 2 6 3 7.
 template <bool kClamp>
 static inline __m512i words(const QQuadFinish& f, Ints c, Ints e) {
   const __m512i w = _mm512_packs_epi32(rounded<kClamp>(f, c, f.scale), rounded<kClamp>(f, e, f.scale + 16));
   return _mm512_adds_epi16(w, _mm512_set1_epi16(static_cast<short>(f.zero_point)));
 }
 
-// Two rows of words as bytes, the first in the lower half.
+// Two rows of words as bytes; the lower half holds the first.
 static inline __m512i bytes_of(const QQuadFinish& f, __m512i w0, __m512i w1) {
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   return _mm512_permutexvar_epi32(order, f.is_signed ? _mm512_packs_epi16(w0, w1) : _mm512_packus_epi16(w0, w1));

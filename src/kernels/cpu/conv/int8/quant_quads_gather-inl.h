@@ -1,7 +1,7 @@
 #pragma once
-// Rows of bytes of a convolution for vpdpbusd, of vectors of any width: Copy has run(to, from, n), padding(to, n), which return
-// what lies behind, and windows(), the runs at `offsets` of outputs `step` bytes apart. Include between HWY_PUSH_ATTRIBUTES and
-// its end; internal to this folder.
+// Gathers a convolution's rows of bytes for vpdpbusd with vectors of any width. Copy has run(to, from, n) and padding(to, n),
+// which return the position after the last byte, and windows(), which copies the runs at `offsets` for outputs `step` bytes
+// apart. Include between HWY_PUSH_ATTRIBUTES and its end; internal to this folder.
 
 #include <algorithm>
 
@@ -10,14 +10,14 @@
 namespace sdx::cpu {
 namespace {
 
-// Runs of neighbouring taps: as they lie in the image where nothing spaces them, else one by one.
+// Runs of neighbouring taps: whole rows of taps if they are adjacent in the image, else single taps.
 struct Runs {
   std::int64_t taps, count, bytes;
   explicit Runs(const ConvShape& s)
       : taps(s.dilation[2] == 1 ? s.kernel[2] : 1), count(s.kernel[2] / taps), bytes(taps * s.in_channels) {}
 };
 
-// One row. Order matters: what a copy writes too much belongs to what follows.
+// Gathers one row, from front to back: each copy may overwrite bytes after its own, which the next one fills.
 template <class Copy>
 void gather_row(const QSource& q, const Runs& runs, const std::int64_t (&origin)[3], std::int64_t batch, std::uint8_t* to,
                 const Copy& copy) {
@@ -54,7 +54,7 @@ void gather_by(const Copy& copy, const QQuadWindow& w, std::int64_t first, std::
     const std::int64_t line = i / runs.count, z = line / s.kernel[1] * s.dilation[0], y = line % s.kernel[1] * s.dilation[1];
     offsets[i] = (((z * s.in[1]) + y) * s.in[2] + i % runs.count * s.dilation[2]) * channels;
   }
-  // Outputs [from, to) of each line whose windows neither begin before the image's lines nor end behind them.
+  // Outputs [from, to) of each line: their windows neither begin before the image's lines nor end after them.
   const std::int64_t reach = (s.kernel[2] - 1) * s.dilation[2] + 1, room = s.in[2] + s.pad[2] - reach;
   const std::int64_t from = std::min(s.out[2], std::max<std::int64_t>(0, s.pad[2] + s.stride[2] - 1) / s.stride[2]);
   const std::int64_t to = room < 0 ? from : std::clamp(room / s.stride[2] + 1, from, s.out[2]);

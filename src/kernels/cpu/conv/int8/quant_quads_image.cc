@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kMostBytes = std::int64_t{4} << 20;  // of a padded image
 constexpr std::int64_t kCopyGrain = 64 * 1024;              // bytes
 
-// Outputs from one line to the next.
+// The number of outputs from one line to the next.
 std::int64_t line_of(const ConvShape& s) { return up_div(reach(s, 2), s.stride[2]); }
 
 std::int64_t steps_of(const ConvShape& s) { return volume(s.kernel) * s.in_channels / kTileBytes; }
@@ -31,7 +31,8 @@ bool qimage_takes(const ConvShape& s, const QEpilogue& epilogue) {
   if (s.groups != 1 || s.in_channels % kTileBytes != 0 || volume(s.kernel) == 1) return false;
   if (s.kernel[0] != 1 || s.in[0] != 1 || s.out[0] != 1 || s.pad[0] != 0) return false;
   if (s.stride[1] > 2 || s.stride[2] > 2 || s.pad[1] < 0 || s.pad[2] < 0) return false;
-  // Seven of nine outputs is as good as gathering 49 rows, of which two blocks of 32 are multiplied too.
+  // At 7x7 pixels, 7 of 9 outputs are stored. That is no slower than gathering: 61 outputs take two blocks of 32, and so do 49
+  // gathered rows.
   return s.out[2] * 10 >= line_of(s) * 7 && reach(s, 1) * reach(s, 2) * s.in_channels <= kMostBytes;
 }
 
@@ -41,7 +42,7 @@ QQuadImage qimage_of(const ConvShape& s, const std::uint8_t* x, bool is_signed, 
   image.line = line_of(s);
   image.width = s.out[2];
   image.outputs = (s.out[1] - 1) * image.line + s.out[2];
-  // Lines of one phase lie together.
+  // Lines of the same phase are adjacent.
   const std::int64_t phases = s.stride[1], phase_lines = up_div(reach(s, 1), phases), lines = phases * phase_lines;
   const std::int64_t pixels_of_line = image.line * s.stride[2], line_bytes = pixels_of_line * s.in_channels, steps = steps_of(s);
   auto* pixels = reinterpret_cast<std::uint8_t*>(thread_scratch(4, to_size(up_div(lines * line_bytes, 4) + 2 * steps)));
@@ -52,7 +53,7 @@ QQuadImage qimage_of(const ConvShape& s, const std::uint8_t* x, bool is_signed, 
     const std::int64_t row = tap / s.kernel[2] * s.dilation[1], column = tap % s.kernel[2] * s.dilation[2];
     places[i] = place_of(row) + column * s.in_channels + channel;
   }
-  // Of a line, what lies in the image.
+  // The pixels of a padded line that lie in the image.
   const std::int64_t before = std::min(s.pad[2], pixels_of_line), inside = std::min(s.in[2], pixels_of_line - before);
   const auto copy_line = [&](std::int64_t line) {
     std::uint8_t* to = pixels + place_of(line);

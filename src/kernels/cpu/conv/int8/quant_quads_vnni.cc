@@ -20,7 +20,7 @@ HWY_PUSH_ATTRIBUTES(SDX_AVX512_VNNI)
 namespace sdx::cpu {
 namespace {
 
-// M rows; kHalf: only the first 16 columns count.
+// Computes M rows; kHalf: only the first 16 columns.
 template <int M, bool kHalf, bool kClamp>
 void tile(const QQuadPanel& g, std::int64_t row, Ahead ahead) {
   const std::int64_t s = g.stride;
@@ -91,7 +91,7 @@ void panel(const QQuadPanel& g) {
   panel_by(g, kQuadRows, kQuadColumns, kTiles);
 }
 
-// Up to 63 bytes behind what is copied or filled are written too.
+// Copying and filling may overwrite up to 63 bytes more.
 struct Copy512 {
   __m512i flip, zero;
   explicit Copy512(const QSource& q)

@@ -1,8 +1,8 @@
 #pragma once
-// Rows of unsigned bytes times panels of quads of signed ones by vpdpbusd, straight to bytes; internal to this folder.
+// Multiplies rows of unsigned bytes by panels of quads of signed bytes with vpdpbusd and stores bytes; internal to this folder.
 //
-// 12 rows and 32 columns are 24 sums in registers; they start from the biases and leave as bytes, so that a product of few
-// channels, which has little to add up, is not memory-bound.
+// A tile of 12 rows and 32 columns keeps 24 sums in registers. They start from the biases and leave as bytes, so a product with
+// few channels, and little to add up, is not memory-bound.
 
 #include <cstdint>
 
@@ -12,16 +12,16 @@
 
 namespace sdx::cpu {
 
-constexpr std::int64_t kQuadRows = 12, kQuadColumns = 32;  // with AVX-512; AVX2 has tiles of 6 rows and 16 columns
+constexpr std::int64_t kQuadRows = 12, kQuadColumns = 32;  // for AVX-512; tiles of AVX2 have 6 rows and 16 columns
 
-// What 32 columns need to become bytes; for columns that do not exist, anything finite.
+// What turns sums of 32 columns into bytes; columns that do not exist may hold any finite values.
 struct QQuadFinish {
   alignas(64) std::int32_t bias[kQuadColumns] = {};
   alignas(64) float scale[kQuadColumns] = {};
-  float low = 0, high = 0;  // before the zero point is added
+  float low = 0, high = 0;  // bounds before the zero point is added
   std::int32_t zero_point = 0;
   bool is_signed = false;
-  bool clamp = true;  // false: packing saturates at these bounds anyway, and no scaled sum exceeds an int32
+  bool clamp = true;  // false: packing saturates at these bounds anyway, and every scaled sum fits an int32
 };
 
 struct QQuadPanel {
@@ -39,7 +39,7 @@ struct QQuadPanel {
   std::int64_t ahead_bytes = 0;
 };
 
-// Runs of bytes that make up a row of a convolution.
+// A convolution to gather rows of bytes from.
 struct QQuadWindow {
   QSource source;              // its shape is set, with one group
   std::int64_t row_bytes = 0;  // from one row to the next
@@ -48,13 +48,13 @@ struct QQuadWindow {
 struct QQuadKernels {
   std::int64_t columns;  // of a panel
   void (*panel)(const QQuadPanel& p);
-  // Rows [first, first + count) to `rows`, made unsigned; padding as the zero point. Overwrites up to 63 bytes after the last
-  // row, and any between rows.
+  // Gathers rows [first, first + count) into `rows` as unsigned bytes; padding holds the zero point. May overwrite up to 63 bytes
+  // after the last row, and any bytes between rows.
   void (*gather)(const QQuadWindow& w, std::int64_t first, std::int64_t count, std::uint8_t* rows);
 };
 constexpr std::int64_t kQuadSlack = 64;
 
-// With AVX512-VNNI, and with AVX-VNNI on 256 bits. Null if not compiled; they do not check whether the machine has the
+// Kernels for AVX512-VNNI, and for AVX-VNNI on 256 bits. Null if not compiled; they do not check whether the machine has the
 // instructions.
 const QQuadKernels* qquad_avx512_kernels();
 const QQuadKernels* qquad_avx2_kernels();

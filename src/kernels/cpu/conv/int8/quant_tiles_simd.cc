@@ -31,12 +31,12 @@ HWY_INLINE __m256i load(const std::int32_t* p) { return _mm256_loadu_si256(reint
 HWY_INLINE __m256i pair_of(const std::int16_t* p) { return _mm256_set1_epi32(read_pair(p)); }
 HWY_INLINE __m256i multiply_add(__m256i acc, __m256i a, __m256i b) { return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b)); }
 
-// What sums start from: biases, for crossed products less what is too much in a column.
+// What sums start from: biases, less each column's surplus for crossed products.
 struct Start {
   __m256i first, second;
 };
 
-// Sums c, e of M rows to bytes, two rows at a time.
+// Turns sums c and e of M rows into bytes, two rows at a time.
 #define SDX_TILE_STORE(I)                                                                                                   \
   if constexpr (M > I + 1) {                                                                                                \
     store_two<kSigned>(words_of<kPlain>(k, c##I, e##I), words_of<kPlain>(k, SDX_NEXT_C_##I, SDX_NEXT_E_##I), y + I * g.ldc, \
@@ -68,7 +68,7 @@ struct Start {
   (void)c##I;                                                        \
   (void)e##I;
 
-// M rows from `row` on.
+// Computes M rows from `row` on.
 template <int M, bool kCrossed, bool kAdd, bool kPlain, bool kSigned, bool kHalf>
 HWY_INLINE void tile(const QTiles& g, const Columns& k, const Start& s, std::int64_t row) {
   const QRows& t = g.rows;
@@ -92,7 +92,7 @@ HWY_INLINE void tile(const QTiles& g, const Columns& k, const Start& s, std::int
       b += 64;
     }
   } else {
-    // Every row's distance as an index of its own would not fit.
+    // One index register for each row's distance would not fit.
     const std::int16_t* HWY_RESTRICT far = a + 3 * stride;
     for (std::int64_t p = t.pairs; p > 0; --p) {
       const __m256i b0 = load(b), b1 = load(b + 16);
@@ -124,7 +124,7 @@ void whole_tiles(const QTiles& g, const Columns& k, const Start& s, std::int64_t
   }
 }
 
-// Tiles of 4 rows when crossed, else of 6, and one of what is left.
+// Computes tiles of 4 rows for crossed products, else of 6, and one tile of the remaining rows.
 template <bool kCrossed, bool kAdd, bool kPlain, bool kSigned, bool kHalf>
 void tiles(const QTiles& g, const Columns& k, const Start& s) {
   constexpr int kRows = kCrossed ? 4 : 6;
@@ -144,7 +144,7 @@ void tiles(const QTiles& g, const Columns& k, const Start& s) {
   }
 }
 
-// A row that is alone meets each weight once: two accumulators for each half hide the latency of additions.
+// A single row uses each weight once. Two accumulators for each half hide the latency of the additions.
 template <bool kPlain, bool kSigned>
 void one_row(const QTiles& g, const Columns& k) {
   const auto widened = [](const std::int8_t* p)
@@ -153,7 +153,7 @@ void one_row(const QTiles& g, const Columns& k) {
   __m256i e0 = _mm256_setzero_si256(), e1 = e0;
   const std::int16_t* HWY_RESTRICT a = g.rows.a;
   const std::int8_t* HWY_RESTRICT b = g.narrow;
-  for (std::int64_t p = 0; p < g.rows.pairs; p += 2, a += 4, b += 64) {  // their count is even
+  for (std::int64_t p = 0; p < g.rows.pairs; p += 2, a += 4, b += 64) {  // an even number
     __builtin_prefetch(b + 1024, 0, 2);
     const __m256i x = pair_of(a), y = pair_of(a + 2);
     c0 = multiply_add(c0, x, widened(b));

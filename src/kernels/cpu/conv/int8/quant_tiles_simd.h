@@ -1,5 +1,5 @@
 #pragma once
-// Products of int16 rows with a panel of 16 columns, whose sums become bytes in registers, under AVX2; internal to this folder.
+// Multiplies int16 rows by a panel of 16 columns and turns the sums into bytes in registers, under AVX2; internal to this folder.
 // See quant_nhwc_simd.h for the rows and panels.
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace sdx::cpu {
 
 struct QTiles {
-  QRows rows;  // any m; with `add` its sums are read, never written
+  QRows rows;  // any m; its sums are read if `add` is set, and never written
   bool crossed = false;
-  // For a single row, not crossed, without `add`: the panel as bytes, widened on the way, instead of rows.b.
+  // Only for a single row, not crossed and without `add`: the panel as bytes, widened in registers, in place of rows.b.
   const std::int8_t* narrow = nullptr;
   const QEpilogue* epilogue = nullptr;  // output is bytes
   std::int64_t column = 0;              // the panel's first; all 16 exist
@@ -20,7 +20,7 @@ struct QTiles {
   // Memory needed next, prefetched piece by piece.
   const char* ahead = nullptr;
   std::int64_t ahead_bytes = 0;
-  bool half = false;  // only the first 8 of the columns count
+  bool half = false;  // only the first 8 columns exist
 };
 
 using QTilesKernel = void (*)(const QTiles&);

@@ -13,10 +13,10 @@ namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kElements = 36;
-constexpr std::int64_t kPairBlock = 64;        // transformed weights of a panel of 16: 147 KB, in the second-level cache
-constexpr std::int64_t kTileBlock = 56;        // their sums: 129 KB
+constexpr std::int64_t kPairBlock = 64;        // transformed weights of a panel of 16 columns: 147 KB, in the second-level cache
+constexpr std::int64_t kTileBlock = 56;        // sums of these tiles: 129 KB
 constexpr std::int64_t kInputBytes = 2 << 20;  // transformed input at a time
-constexpr std::int64_t kLeastTiles = 48;       // below, transforming weights would be more than a twentieth of the work
+constexpr std::int64_t kLeastTiles = 48;       // with fewer, transforming the weights is more than a twentieth of the work
 
 struct Tiles {
   std::int64_t rows, columns, total;
@@ -48,7 +48,7 @@ void pixels_of(const Call& c, std::int64_t tile, const std::uint8_t* (&pixels)[k
   }
 }
 
-// Sums of tiles [t0, t0 + count) of one panel, M[36][count][nr], to y.
+// Transforms the products M[36][count][nr] of tiles [t0, t0 + count) of one panel into results, and stores them in y.
 void write_tiles(const Call& c, const QNhwcKernels& kernels, const QWinogradKernels& w, std::int64_t t0, std::int64_t count,
                  std::int64_t column, const std::int32_t* m, std::int32_t* sums) {
   const ConvShape& s = *c.s;
@@ -68,7 +68,7 @@ void write_tiles(const Call& c, const QNhwcKernels& kernels, const QWinogradKern
   }
 }
 
-// One panel of output channels over tiles [t0, t1), whose transformed input V[36][first to last][stride] starts at `first`.
+// Computes one panel of output channels for tiles [t0, t1). The transformed input V[36][first to last][stride] starts at `first`.
 void panel(const Call& c, const QNhwcKernels& kernels, const QWinogradKernels& w, std::int64_t p, const std::int16_t* v,
            std::int64_t v_step, std::int64_t first, std::int64_t t0, std::int64_t t1) {
   const std::int64_t nr = kernels.nr;
@@ -76,7 +76,8 @@ void panel(const Call& c, const QNhwcKernels& kernels, const QWinogradKernels& w
   const std::int64_t parts = (pairs + kPairBlock - 1) / kPairBlock;
   const Cuts blocks(t1 - t0, kTileBlock);
   const std::int64_t most = (t1 - t0 + blocks.parts - 1) / blocks.parts;
-  // 64 bytes more than a power of two: 36 of them that far apart would share one set of the first cache.
+  // 64 bytes more than a power of two: exactly a power of two apart, the same line of all 36 elements would compete for one set
+  // of the first-level cache.
   const std::int64_t u_step = std::min(pairs, kPairBlock) * nr * 2 + 32;
   auto* u = reinterpret_cast<std::int16_t*>(thread_scratch(0, to_size(kElements * u_step / 2)));
   auto* m = reinterpret_cast<std::int32_t*>(thread_scratch(1, to_size(kElements * most * nr + 16 * nr)));
@@ -115,8 +116,8 @@ bool qwinograd_pays(const ConvShape& s, std::int64_t largest) {
     if (s.kernel[i] != (i == 0 ? 1 : 3) || s.stride[i] != 1 || s.dilation[i] != 1) return false;
   }
   if (s.in[0] != 1 || s.out[0] != 1 || s.pad[0] != 0) return false;
-  // In vector operations for each pair of an input and an output channel (8 lanes): 4.5 to multiply a tile, 10 to transform the
-  // weights; direct summation takes 9 / 8 for each pixel.
+  // Counts vector operations for each pair of an input and an output channel (8 lanes): 4.5 to multiply a tile and 10 to
+  // transform the weights. Direct summation takes 9 / 8 for each pixel.
   const double direct = static_cast<double>(s.batch * s.out[1] * s.out[2]) * 9 / 8;
   return static_cast<double>(Tiles(s).total) * 4.5 + 10 < 0.7 * direct;
 }
@@ -127,7 +128,7 @@ void qwinograd_conv(const ConvShape& s, const std::uint8_t* x, bool x_signed, st
   const QWinogradKernels& w = *qwinograd_kernels();
   const Tiles tiles(s);
   const std::int64_t channels = s.in_channels;
-  const std::int64_t stride = (channels / 16 | 1) * 16;  // an odd multiple of 32 bytes: see row_stride in quant_nhwc.cc
+  const std::int64_t stride = (channels / 16 | 1) * 16;  // an odd multiple of 32 bytes: see row_stride() in quant_nhwc.cc
   const std::int64_t wanted = std::max(kLeastTiles, kInputBytes / (kElements * stride * 2));
   const Cuts groups(tiles.total, std::min(tiles.total, wanted));
   const std::int64_t most = (tiles.total + groups.parts - 1) / groups.parts;
@@ -148,7 +149,7 @@ void qwinograd_conv(const ConvShape& s, const std::uint8_t* x, bool x_signed, st
         w.input(pixels, x_signed, x_zero, channels, v + t * stride, v_step);
       }
     });
-    // Panels alone fill few threads; then tiles are cut too.
+    // If there are fewer panels than threads, tiles are cut too.
     const std::int64_t threads = current_pool().threads();
     const std::int64_t parts = panel_count >= threads ? 1 : std::clamp<std::int64_t>(count / kernels.mr, 1, threads);
     const Cuts cuts(count, (count + parts - 1) / parts);

@@ -19,7 +19,7 @@ namespace {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Lavin & Gray 2016, F(4x4, 3x3) at 0, 1, -1, 2, -2 and infinity; rows 1 and 2 negated, as they are for the weights.
+// Lavin & Gray 2016, F(4x4, 3x3) at 0, 1, -1, 2, -2 and infinity. Rows 1 and 2 are negated, here and for the weights.
 template <class V>
 HWY_INLINE void input_rows(const V (&d)[6], V (&t)[6]) {
   const V a = hn::Sub(d[4], d[2]);
@@ -39,7 +39,7 @@ void input_of(const std::uint8_t* const* pixels, std::int32_t zero, std::int64_t
   const hn::Rebind<T, decltype(d)> d8;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  // Only element (1, 1) has coefficients that do not add up to 0: they add up to 36.
+  // Only the coefficients of element (1, 1) do not add up to 0, but to 36.
   const V shift = hn::Set(d, static_cast<std::int16_t>(36 * zero));
   HWY_ALIGN std::int16_t columns[36 * 16];  // [6 of x][6 of y]
   for (std::int64_t c = 0; c < channels; c += lanes) {
@@ -66,7 +66,7 @@ void input(const std::uint8_t* const* pixels, bool is_signed, std::int32_t zero,
   is_signed ? input_of<std::int8_t>(pixels, zero, channels, v, step) : input_of<std::uint8_t>(pixels, zero, channels, v, step);
 }
 
-// 24 G, but for the last row, which is 12 G: int16 holds no 24 * 24 * 128.
+// 24 G, except for the last row, which is 12 G: 24 * 24 * 128 would not fit int16.
 HWY_INLINE void weight_rows(const V16 (&g)[3], V16 (&r)[6]) {
   const D16 d;
   const V16 t = hn::Add(g[0], g[2]);
@@ -85,7 +85,8 @@ void weights(const std::int8_t* w, std::int64_t tap_step, std::int64_t pairs, st
   const hn::Rebind<std::int8_t, D16> d8;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t count = pairs * 2 * lanes;  // nr * 2 is two vectors
-  // Lines of the nine taps are often a power of two apart, and would drive each other out of the first cache: each is read once.
+  // The nine taps' lines are often a power of two apart and would evict each other from the first-level cache, so each line is
+  // copied once.
   constexpr std::int64_t kLine = 64;
   HWY_ALIGN std::int8_t lines[9 * kLine];
   for (std::int64_t i = 0; i < count; i += lanes) {

@@ -105,8 +105,9 @@ void pack_images(const void* context, std::int64_t k0, std::int64_t kc, std::int
   }
 }
 
-// Images of a few pixels would leave most of a panel's columns empty: the pixels of several images are multiplied together, and
-// each image gets its columns back. Image by image, Silero's encoder over 2,000 windows of 1 to 4 pixels ran at 3 to 18 GFLOP/s.
+// Images of a few pixels would leave most of a panel's columns empty, so the pixels of several images are multiplied together,
+// and each image gets its columns back. Image by image, Silero's encoder over 2,000 windows of 1 to 4 pixels ran at 3 to 18
+// GFLOP/s.
 void conv_images(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act, float* y) {
   const GemmKernels& kernels = gemm_kernels();
   const std::int64_t m = s.out_channels, n = volume(s.out), k = s.in_channels * volume(s.kernel);
@@ -234,8 +235,8 @@ void conv_pixel(const ConvShape& s, const float* x, const float* packed, const f
   }
 }
 
-// An image of one column is treated as a row: the memory is the same, and patches of rows are copied in runs, those of columns
-// element by element (a quarter of the time of a text model whose exporter put its only axis first).
+// An image of one column is treated as a row, which has the same layout in memory: patches of rows are copied in runs, those of
+// columns element by element. That was a quarter of the time of a text model whose exporter put its only axis first.
 ConvShape columns_as_rows(ConvShape s) {
   const bool one_column = s.in[2] == 1 && s.out[2] == 1 && s.kernel[2] == 1 && s.pad[2] == 0;
   if (!one_column) return s;

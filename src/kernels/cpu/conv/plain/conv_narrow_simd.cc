@@ -15,8 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// Tiles at once: 8 sums hide the latency of multiply-add (4 cycles, 2 a cycle). 12 fit 16 registers beside the weights; with 512
-// bits there are 32 registers, and two tiles share each value of 8 positions.
+// Tiles computed at once: 8 sums hide the latency of multiply-add (4 cycles, 2 per cycle). 12 sums fit 16 registers beside the
+// weights; with 512 bits there are 32 registers, and two tiles share each value of 8 positions.
 constexpr int kMostOfTwo = SDX_512_BITS ? 8 : 6;
 constexpr int tiles_for(int positions) { return positions <= 2 ? 4 : positions <= kMostOfTwo ? 2 : 1; }
 std::int64_t tiles_at(std::int64_t positions) { return tiles_for(static_cast<int>(positions)); }

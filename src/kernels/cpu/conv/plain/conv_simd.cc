@@ -186,7 +186,7 @@ HWY_INLINE VF select(VF v0, VF v1, VF v2, VF v3, VF v4, VF v5, VF v6) {
   return v6;
 }
 
-// What a block of depthwise rows needs besides its position.
+// Arguments of a block of depthwise rows other than its position.
 struct Depthwise {
   std::int64_t row_step;
   const std::int64_t* offset;
@@ -195,8 +195,8 @@ struct Depthwise {
   std::int64_t width;
 };
 
-// Rows at once. 4 rows of 5x5 need 4 + 5 + 1 registers, of 7x7 4 + 7 + 1. With 512 bits there are 32 registers, and every
-// unaligned load touches two cache lines: 6 rows need a sixth fewer loads per product.
+// Rows computed at once. 4 rows of 5x5 taps need 4 + 5 + 1 registers, of 7x7 taps 4 + 7 + 1. With 512 bits there are 32
+// registers, and every unaligned load touches two cache lines: 6 rows need a sixth fewer loads per product.
 #if SDX_512_BITS
 constexpr int kRowsAtOnce = 6;
 #else

@@ -8,7 +8,7 @@
 namespace sdx::cpu {
 namespace {
 
-// For images in blocks, input and output: they stay in the second-level cache until the next step reads them.
+// Size of images in blocks, input and output: they stay in the second-level cache until the next step reads them.
 constexpr std::int64_t kImageFloats = 1 << 19;
 // With more pairs of channels, Winograd's transformed weights take longer to write than to compute again.
 constexpr std::int64_t kManyPairs = 32 * 1024;
@@ -28,7 +28,7 @@ BlockedConv lean(BlockedConv how, const ConvShape& s) {
 
 std::int64_t blocked_image(std::int64_t channels, std::int64_t plane) { return round_up(channels, channel_block()) * plane; }
 
-// For pointwise convolutions of few channels, rearranging costs more than their products gain: these stay in place.
+// Pointwise convolutions with few channels are computed in place, because rearranging would cost more than their products gain.
 bool pays_in_blocks(const ConvShape& s) {
   if (volume(s.kernel) > 1) return true;
   const std::int64_t least = std::min(s.in_channels, s.out_channels) / s.groups;

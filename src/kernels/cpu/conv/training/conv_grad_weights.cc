@@ -15,7 +15,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Copies of input and dy per pass: most of a usual share of the third-level cache.
+// Copies of input and dy per pass: most of a typical share of the third-level cache.
 constexpr std::int64_t kCopiedFloats = 1 << 19;
 constexpr std::int64_t kLine = 16;  // floats
 constexpr std::int64_t kMostPhases = 64, kMostExtent = std::int64_t{1} << 24;

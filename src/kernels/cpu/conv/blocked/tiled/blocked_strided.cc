@@ -139,7 +139,7 @@ std::int64_t most_tiles(const TiledConv& j) {
 
 double blocked_strided_cost(const ConvShape& s) {
   const TiledConv j(s);
-  // Register tiles of fewer than four pixels take as long as those of four: their chains do not hide an FMA's latency.
+  // Register tiles of fewer than four pixels take as long as tiles of four, because their chains do not hide an FMA's latency.
   const auto whole = [&](std::int64_t n) { return static_cast<double>(std::max(n, 4 * up_div(n, j.k->wide_pixels))); };
   double sum = whole(s.batch * s.out[1] * s.out[2]);
   for (const bool all_rows : {true, false}) {

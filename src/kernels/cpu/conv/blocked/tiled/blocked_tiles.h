@@ -140,7 +140,7 @@ void leave_out(const TiledConv& j, std::int64_t group, const TileBlock& tiles);
 template <class Work, class Job>
 void run_tiles(const Job& j, const float* x, std::int64_t tiles, std::int64_t most) {
   const std::int64_t threads = current_pool().threads(), groups = j.s->groups;
-  // If there are several blocks, all threads get equally many: one more would keep the others waiting.
+  // If there are several blocks, all threads get the same number: with one more block, the other threads would wait.
   const std::int64_t even = up_div(up_div(tiles, most), threads) * threads;
   if (tiles > most && groups % threads != 0) most = std::max<std::int64_t>(j.k->wide_pixels, up_div(tiles, even));
   const Cuts blocks(tiles, most);

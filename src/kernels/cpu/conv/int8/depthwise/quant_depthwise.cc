@@ -24,14 +24,14 @@ struct Depthwise {
   char* y;
 };
 
-// Output rows [begin, end), counted over batch, depth and height.
+// Computes output rows [begin, end), counted over batch, depth and height.
 void depthwise_rows(const Depthwise& d, std::int64_t begin, std::int64_t end) {
   const ConvShape& s = *d.shape;
   const std::int64_t taps = volume(s.kernel);
   const std::int64_t even = round_up(taps, 2);
   const std::int64_t width = s.out[2];
   const std::int64_t channels = s.groups;
-  // In floats: pointers first, then sums.
+  // The scratch memory, counted in floats, holds the pointers and then the sums.
   const std::int64_t pointer_floats = round_up(width * even * 2, 16);
   float* scratch = thread_scratch(0, to_size(pointer_floats + round_up(channels, 64)));
   auto* pointers = reinterpret_cast<const std::uint8_t**>(scratch);
@@ -54,7 +54,7 @@ void depthwise_rows(const Depthwise& d, std::int64_t begin, std::int64_t end) {
       const std::int64_t iz = oz * s.stride[0] - s.pad[0] + t / (s.kernel[2] * s.kernel[1]) * s.dilation[0];
       const bool inside = t < taps && iy >= 0 && iy < s.in[1] && iz >= 0 && iz < s.in[0];
       const std::uint8_t* line = inside ? d.x + ((batch * s.in[0] + iz) * s.in[1] + iy) * s.in[2] * channels : nullptr;
-      // Outputs [from, to) meet a pixel of the line.
+      // Outputs [from, to) read a pixel of the line; the others read padding.
       const std::int64_t x0 = kx * s.dilation[2] - s.pad[2];
       const std::int64_t stride = s.stride[2];
       const std::int64_t from = std::min(width, x0 >= 0 ? 0 : (-x0 + stride - 1) / stride);
@@ -78,8 +78,8 @@ void qdepthwise_conv(const ConvShape& s, const void* x, bool x_signed, std::int3
   const nhwc::DepthwiseParts parts = nhwc::depthwise_parts(s, qnhwc_kernels().nr, const_cast<void*>(packed));
   const bool plane = qdepthwise_plane_runs(s, epilogue);
   const bool quads = plane && qdepthwise_plane_has_quads(s) && *parts.narrow != 0;
-  const std::int32_t shift = x_zero + (quads && x_signed ? 128 : 0);  // quads are of unsigned bytes
-  // The zero point's share of the sums goes into the bias; both arrays are read by all threads.
+  const std::int32_t shift = x_zero + (quads && x_signed ? 128 : 0);  // quads hold unsigned bytes
+  // The bias takes the zero point's share of the sums. All threads read both arrays.
   float* scratch = thread_scratch(2, to_size(round_up(channels, 16) * 2 + 16));
   auto* bias = reinterpret_cast<std::int32_t*>(scratch);
   auto* zeros = reinterpret_cast<std::uint8_t*>(bias + round_up(channels, 16));

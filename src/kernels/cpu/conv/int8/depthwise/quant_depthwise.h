@@ -8,7 +8,7 @@
 
 namespace sdx::cpu {
 
-// packed: by qnhwc_pack.
+// packed: from qnhwc_pack().
 void qdepthwise_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed,
                      const QEpilogue& epilogue, void* y);
 

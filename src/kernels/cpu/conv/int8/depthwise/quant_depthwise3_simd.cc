@@ -27,13 +27,14 @@ HWY_INLINE __m256i widened(const std::uint8_t* p) {
   return kSigned ? _mm256_cvtepi8_epi16(v) : _mm256_cvtepu8_epi16(v);
 }
 
-// A pixel's 16 channels of two rows: channels 0-3 and 8-11, then 4-7 and 12-15, so that packing the sums restores the order.
+// Interleaves a pixel's 16 channels of two rows: channels 0-3 and 8-11, then 4-7 and 12-15, so that packing the sums restores the
+// order.
 HWY_INLINE void store_pair(__m256i upper, __m256i lower, std::int16_t* out) {
   _mm256_store_si256(reinterpret_cast<__m256i*>(out), _mm256_unpacklo_epi16(upper, lower));
   _mm256_store_si256(reinterpret_cast<__m256i*>(out + 16), _mm256_unpackhi_epi16(upper, lower));
 }
 
-// Image rows `row` and `row` + 1 as pairs, with the padding that output columns meet.
+// Widens image rows `row` and `row` + 1 to pairs, including the padding that output columns read.
 template <bool kSigned>
 void widen_rows(const QDepthwise3& d, std::int64_t row, std::int64_t columns, std::int16_t* out) {
   const ConvShape& s = *d.shape;
@@ -60,8 +61,8 @@ void widen_rows(const QDepthwise3& d, std::int64_t row, std::int64_t columns, st
   }
 }
 
-// Pairs of weights as the pairs of rows want them, [6] or [12] for each half of the 16 channels: taps of the upper and of the
-// lower pair for an even output row, then for an odd one.
+// Pairs of weights for pairs of rows, [6] or [12] for each half of the 16 channels: taps of the upper and of the lower pair for
+// an even output row, then for an odd one.
 struct Weights {
   alignas(32) std::int16_t of[2][12][16];
 };
@@ -83,11 +84,12 @@ void arrange(const QDepthwise3& d, Weights& w) {
   }
 }
 
-// What one output row multiplies, for both halves of the channels: three taps of the upper and three of the lower pair.
+// The weights of one output row for half of the channels: three taps of the upper and three of the lower pair.
 using RowWeights = const std::int16_t (*)[16];
 
-// One output row. Twelve weights stay in registers, which leaves one for a product and two for sums: pixels, scales and biases
-// are operands in memory. (Two rows and two pixels at a time would load each pixel once, and each weight again and again.)
+// Computes one output row. Twelve weights stay in registers, which leaves one for a product and two for sums: pixels, scales and
+// biases are memory operands. (Two rows of two pixels at a time would load each pixel only once, but the weights again and
+// again.)
 template <int kStride, bool kPlain, bool kSigned>
 void compute(const Columns& columns, RowWeights first, RowWeights second, const std::int16_t* upper, const std::int16_t* lower,
              std::int64_t width, std::int64_t channels, std::uint8_t* y) {
@@ -97,9 +99,9 @@ void compute(const Columns& columns, RowWeights first, RowWeights second, const 
   const __m256i v0 = load16(second[0]), v1 = load16(second[1]), v2 = load16(second[2]);
   const __m256i m0 = load16(second[3]), m1 = load16(second[4]), m2 = load16(second[5]);
   for (std::int64_t i = 0; i < width; ++i, upper += kStride * 32, lower += kStride * 32, y += channels) {
-    __asm__("" : "+r"(k));  // or scales and biases would take the weights' registers
+    __asm__("" : "+r"(k));  // else scales and biases would take the weights' registers
     __m256i c = k->bias0, e = k->bias1;
-    // In this order: sums of sums would need registers for what they wait for.
+    // Products are added one after the other: a tree of sums would need registers for the sums that wait.
 #define SDX_TAP(SUM, W, AT)                                      \
   SUM = _mm256_add_epi32(SUM, _mm256_madd_epi16(W, load16(AT))); \
   __asm__("" : "+x"(SUM));
@@ -122,7 +124,7 @@ void compute(const Columns& columns, RowWeights first, RowWeights second, const 
   }
 }
 
-// Scales and biases in the order of store_pair().
+// Scales and biases in the channel order of store_pair().
 Columns halves_of(const QEpilogue& e, std::int64_t column) {
   Columns k = columns_of(e, column);
   const __m256 s0 = k.scale0, s1 = k.scale1;
@@ -146,7 +148,7 @@ void rows_of(const QDepthwise3& d, const Columns& k) {
   std::int16_t* lower = d.pairs + columns * 32;
   const std::int64_t row_bytes = width * s.groups;
   widen(d, d.begin * kStride - s.pad[1], columns, upper);
-  // At stride 1 two output rows lie over two pairs of image rows, at stride 2 one.
+  // Two pairs of image rows serve two output rows at stride 1, and one at stride 2.
   constexpr std::int64_t kStep = kStride == 1 ? 2 : 1;
   for (std::int64_t row = d.begin; row < d.end; row += kStep) {
     widen(d, row * kStride - s.pad[1] + 2, columns, lower);

@@ -1,9 +1,9 @@
 #pragma once
-// The per-target inner kernel of quant_depthwise3.cc, for AVX2 and AVX-512; internal to this folder.
+// The inner kernel for 3x3 taps of quant_depthwise_plane.cc, for AVX2 and AVX-512; internal to this folder.
 //
-// Two image rows at a time are widened to pairs of int16, (upper, lower) for each channel, 16 channels in a buffer that stays in
-// the first cache. A multiply-add reads two taps from there, one above the other; each pair is used for the three taps of a row
-// and, at stride 1, for two output rows: 24 multiply-adds and additions for 16 results, without shuffles.
+// Two image rows at a time are widened to pairs of int16, (upper, lower) for each channel, for 16 channels, in a buffer that
+// stays in the first-level cache. A multiply-add reads two taps from it, one above the other. Each pair serves the three taps of
+// a row and, at stride 1, two output rows: 24 multiply-adds and additions for 16 results, without shuffles.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@
 
 namespace sdx::cpu {
 
-// 16 channels over output rows [begin, end) of one image.
+// The task: 16 channels of output rows [begin, end) of one image.
 struct QDepthwise3 {
   const ConvShape* shape = nullptr;
   const std::uint8_t* x = nullptr;  // the image, at the first of the channels

@@ -23,10 +23,10 @@ namespace {
 #if HWY_TARGET != HWY_SCALAR
 
 constexpr std::int64_t kBlock = 16;           // channels
-constexpr std::int64_t kColumn = 2 * kBlock;  // int16 of a pair of pixels
+constexpr std::int64_t kColumn = 2 * kBlock;  // int16 in a pair of pixels
 constexpr std::int64_t kMostPairs = kMostDepthwiseTaps / 2 + 1;
 
-// A pixel's channels of two rows, alternating.
+// Interleaves a pixel's channels of two rows.
 template <class D, class V>
 HWY_INLINE void store_pair(D d8, V upper, V lower, std::int16_t* out) {
   const V low = hn::InterleaveLower(d8, upper, lower), high = hn::InterleaveUpper(d8, upper, lower);
@@ -44,7 +44,7 @@ HWY_INLINE void store_pair(D d8, V upper, V lower, std::int16_t* out) {
 #endif
 }
 
-// Image rows 2 `pair` and the next, `columns` from `first` on, with the padding around the image.
+// Widens image rows 2 * pair and 2 * pair + 1: `columns` columns from `first` on, including the padding around the image.
 template <class T>
 void widen_pair(const QDepthwise3& d, std::int64_t pair, std::int64_t first, std::int64_t columns, std::int16_t* out) {
   const ConvShape& s = *d.shape;
@@ -68,7 +68,8 @@ void widen_pair(const QDepthwise3& d, std::int64_t pair, std::int64_t first, std
   for (std::int64_t c = stop; c < columns; ++c) store_pair(d8, zero, zero, out + c * kColumn);
 }
 
-// [pair of rows][tap of a row], for output rows whose first tap meets the upper row of a pair and for those of the lower.
+// [pair of rows][tap of a row]: first for output rows whose first tap reads the upper row of a pair, then for those whose first
+// tap reads the lower one.
 struct Weights {
   alignas(64) std::int16_t of[2][kMostPairs * kMostDepthwiseTaps * kColumn];
 };
@@ -93,15 +94,15 @@ void arrange(const QDepthwise3& d, Weights& w) {
   }
 }
 
-// What one output row reads: its pairs of image rows, and their weights.
+// What one output row reads: pairs of image rows and their weights.
 struct Row {
   const std::int16_t* pairs[kMostPairs];
   std::int64_t count;
   const std::int16_t* weights;
-  std::int64_t taps, tap_step, step;  // of a row; int16 from tap to tap, and from pixel to pixel
+  std::int64_t taps, tap_step, step;  // number of taps in a row; int16 from tap to tap and from pixel to pixel
 };
 
-// kPixels results from `at` on.
+// Computes the sums of kPixels pixels from `at` on.
 template <int kPixels>
 HWY_INLINE void sum_pixels(const Row& r, std::int64_t at, std::int32_t* sums) {
   const DI d;
@@ -147,7 +148,7 @@ void depthwise_any(const QDepthwise3& d) {
     const std::int64_t width = std::min(most, s.out[2] - x), columns = (width - 1) * stride + reach;
     auto* const sums = reinterpret_cast<std::int32_t*>(d.pairs + ring * columns * kColumn);
     const auto slot = [&](std::int64_t pair) { return d.pairs + (pair % ring + ring) % ring * columns * kColumn; };
-    std::int64_t next = floor_div(d.begin * s.stride[1] - s.pad[1], 2);  // pair that is not in the ring yet
+    std::int64_t next = floor_div(d.begin * s.stride[1] - s.pad[1], 2);  // the next pair to enter the ring
     for (std::int64_t row = d.begin; row < d.end; ++row) {
       const std::int64_t top = row * s.stride[1] - s.pad[1], pair = floor_div(top, 2), odd = top - 2 * pair;
       r.count = (s.kernel[1] + odd + 1) / 2;
@@ -168,7 +169,7 @@ constexpr QDepthwise3Kernel kKernel = depthwise_any;
 
 #else
 
-// Without vectors there is nothing to widen.
+// Without vectors, widening first gains nothing.
 template <class T>
 void depthwise_any(const QDepthwise3& d) {
   constexpr std::int64_t kBlock = 16, kColumns = kDepthwiseAnyBytes / (kBlock * 4);

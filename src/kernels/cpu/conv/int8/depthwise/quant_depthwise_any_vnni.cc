@@ -1,6 +1,6 @@
-// Depthwise convolutions of other shapes than 3x3 by vpdpbusd. Image rows lie in quads of four, one above the other for each
-// channel, in a ring that goes along with the output row. Which of a quad's rows the first tap meets changes from one output row
-// to the next, so weights are arranged for each of the four places. 5x5 taps take 10 multiply-adds for 16 results.
+// Depthwise convolutions of shapes other than 3x3 with vpdpbusd. Image rows lie in quads of four rows, one above the other for
+// each channel, in a ring that moves along with the output row. Which of a quad's rows the first tap reads changes from one
+// output row to the next, so weights are arranged for each of the four positions. 5x5 taps take 10 multiply-adds for 16 results.
 
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise_vnni.h"
 
@@ -24,9 +24,9 @@ namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kMostRing = (kMostDepthwiseTaps + 6) / 4;
-constexpr std::int64_t kRingColumns = 120;  // of quads at a time, in all of the ring: 30 KB
+constexpr std::int64_t kRingColumns = 120;  // of quads at a time, over the whole ring: 30 KB
 
-// What the taps of one output row are multiplied by: [quad][tap of a row][j], for the place of the first tap among a quad's rows.
+// The weights of one output row, [quad][tap of a row][j], for each position of the first tap among a quad's rows.
 struct QuadWeights {
   alignas(64) std::int8_t of[4][kMostRing * kMostDepthwiseTaps * 4 * 64];
   bool known[4] = {};
@@ -56,12 +56,12 @@ void arrange(const QDepthwise3& d, std::int64_t place, QuadWeights& w) {
 struct QuadRow {
   const std::uint8_t* quads[kMostRing];
   std::int64_t count, taps;
-  std::int64_t offsets[kMostDepthwiseTaps];  // of each tap of a row, bytes
+  std::int64_t offsets[kMostDepthwiseTaps];  // of each tap of a row, in bytes
   std::int64_t plane;
   const std::int8_t* weights;
 };
 
-// Channels [4j, 4j + 8) of each 16 for kVectors vectors of pixels from `at` bytes on, as words.
+// Computes channels [4j, 4j + 8) of each 16 for kVectors vectors of pixels, from byte `at` on, as words.
 template <int kVectors>
 inline void half_of(const QuadRow& r, const Finish& f, std::int64_t at, int j, __m512i* words) {
 #define SDX_DECLARE(I)       \
@@ -129,7 +129,7 @@ void any_rows(const QDepthwise3& d) {
     };
     r.plane = shape.plane;
     for (std::int64_t t = 0; t < r.taps; ++t) r.offsets[t] = shape.column(t) - shape.at;
-    std::int64_t next = 0;  // quad that is not in the ring yet
+    std::int64_t next = 0;  // the next quad to enter the ring
     for (std::int64_t row = d.begin; row < d.end; ++row) {
       const std::int64_t first = (row - d.begin) * s.stride[1], quad = first / 4, place = first % 4;
       arrange<kGroups>(d, place, weights);

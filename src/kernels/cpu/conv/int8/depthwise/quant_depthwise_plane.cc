@@ -15,16 +15,17 @@
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kStripBytes = 192 * 1024;  // of the image: all blocks of channels meet it in the second-level cache
-constexpr std::int64_t kLeastRows = 8;            // of a strip: each widens two rows more than it has
+constexpr std::int64_t kStripBytes = 192 * 1024;  // of the image: a strip stays in the second-level cache for all channels
+constexpr std::int64_t kLeastRows = 8;            // of a strip: each strip widens two rows more than it has
 constexpr std::int64_t kTaskProducts = 1 << 18;   // about 15 microseconds
 
 constexpr std::int64_t kBlock = 16;
-constexpr std::int64_t kMostPadded = 1 << 20;  // bytes of an image whose few channels are filled up to a block
+constexpr std::int64_t kMostPadded = 1 << 20;  // bytes of an image whose few channels are padded to a block
 
 std::int64_t pixels(const std::int64_t (&v)[3]) { return v[1] * v[2]; }
 
-// Pixels of n bytes as pixels of m, the lesser of which counts. 16 bytes are copied where there are so many.
+// Copies pixels of n bytes to pixels of m bytes; the smaller number counts. Copies 16 bytes at a time as long as there are so
+// many.
 void respace(const std::uint8_t* from, std::int64_t n, std::uint8_t* to, std::int64_t m, std::int64_t count) {
   const std::int64_t used = std::min(n, m);
   std::int64_t i = 0;
@@ -32,7 +33,7 @@ void respace(const std::uint8_t* from, std::int64_t n, std::uint8_t* to, std::in
   for (; i < count; ++i) std::memcpy(to + i * m, from + i * n, static_cast<std::size_t>(used));
 }
 
-// Whether the kernel of 3x3 serves the shape.
+// Whether the kernel for 3x3 taps supports the shape.
 bool three(const ConvShape& s) {
   return qdepthwise3_kernel() != nullptr && s.kernel[1] == 3 && s.kernel[2] == 3 && s.dilation[2] == 1 &&
          s.stride[1] == s.stride[2] && (s.stride[1] == 1 || s.stride[1] == 2) && s.out[2] >= 2;
@@ -52,14 +53,14 @@ bool qdepthwise_plane_runs(const ConvShape& s, const QEpilogue& e) {
 
 namespace {
 
-// How many blocks of 16 channels from `block` on are taken at once, of those before `stop`; the last, which is cut short, comes
-// alone.
+// The number of blocks of 16 channels to compute at once, from `block` on and before `stop`. A last block that is cut short is
+// computed alone.
 std::int64_t groups_at(std::int64_t block, std::int64_t stop) {
   const std::int64_t left = stop - block;
   return left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
-// Less than 16 channels: the image with 16, of which the others hold anything.
+// For fewer than 16 channels: pads the image to 16, the others of which hold any values.
 void few_channels(ConvShape s, const QDepthwiseImage& x, const std::int16_t* weights, bool quads, const QEpilogue& epilogue,
                   std::uint8_t* y) {
   const std::int64_t channels = s.groups;
@@ -106,7 +107,7 @@ void qdepthwise_plane_conv(const ConvShape& s, const QDepthwiseImage& x, const s
   if (current_pool().threads() > 1) rows = std::min(rows, std::max(kLeastRows, kTaskProducts / row_work));
   rows = rows / 2 * 2;
   const std::int64_t strips = (s.out[1] + rows - 1) / rows;
-  // Few rows of many channels: channels are cut too.
+  // If there are few rows but many channels, channels are cut too.
   const std::int64_t blocks = (channels + 15) / 16;
   const std::int64_t wanted = std::clamp<std::int64_t>(s.out[1] * row_work / kTaskProducts, 1, 2 * current_pool().threads());
   const std::int64_t parts = std::clamp<std::int64_t>((wanted + strips - 1) / strips, 1, blocks);

@@ -1,6 +1,6 @@
 #pragma once
-// Depthwise convolutions of bytes with the channels last, over planes and with at most 7x7 taps; internal to this folder.
-// Contract as in quant_nhwc.h.
+// Depthwise convolutions of bytes with the channels last, on planes and with at most 7x7 taps; internal to this folder. Contract
+// as in quant_nhwc.h.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace sdx::cpu {
 
-// Whether qdepthwise_plane_conv() supports this shape. Packed weights do not include those of other shapes.
+// Whether qdepthwise_plane_conv() supports this shape. Weights are packed for it only if it does.
 bool qdepthwise_plane_takes(const ConvShape& shape);  // checks only channels and kernel
 bool qdepthwise_plane_runs(const ConvShape& shape, const QEpilogue& epilogue);
 struct QDepthwiseImage {
@@ -17,9 +17,9 @@ struct QDepthwiseImage {
   bool is_signed;
   std::int32_t zero;  // of padding
 };
-// Whether it may use quant_depthwise_vnni.h.
+// Whether it can use quant_depthwise_vnni.h.
 bool qdepthwise_plane_has_quads(const ConvShape& shape);
-// weights: [taps][channels rounded up to 16]. quads: use quant_depthwise_vnni.h; the epilogue's bias is then that of an image of
+// weights: [taps][channels rounded up to 16]. quads: use quant_depthwise_vnni.h; the epilogue's bias is then for an image of
 // unsigned bytes.
 void qdepthwise_plane_conv(const ConvShape& shape, const QDepthwiseImage& x, const std::int16_t* weights, bool quads,
                            const QEpilogue& epilogue, std::uint8_t* y);

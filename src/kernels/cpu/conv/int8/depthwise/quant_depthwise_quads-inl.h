@@ -1,6 +1,7 @@
 #pragma once
-// Quads of bytes of depthwise convolutions for vpdpbusd: four image rows, one above the other for each channel, and what becomes
-// of their sums. Include between HWY_PUSH_ATTRIBUTES(SDX_AVX512_VNNI) and its end, after <immintrin.h>; internal to this folder.
+// Depthwise convolutions with vpdpbusd: makes quads of four image rows, one above the other for each channel, and turns their
+// sums into bytes. Include between HWY_PUSH_ATTRIBUTES(SDX_AVX512_VNNI) and its end, after <immintrin.h>; internal to this
+// folder.
 
 #include <algorithm>
 
@@ -9,9 +10,9 @@
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kSlack = 8;  // columns behind the quads that are read, and do not count
+constexpr std::int64_t kSlack = 8;  // columns after the quads that are read but not used
 
-// So many groups of 16 bytes.
+// A vector of kGroups groups of 16 bytes.
 template <int kGroups>
 struct BytesOf;
 template <>
@@ -53,7 +54,7 @@ inline __m512i flipped(__m512i a, __m512i b) { return _mm512_xor_si512(a, b); }
 inline __m256i flipped(__m256i a, __m256i b) { return _mm256_xor_si256(a, b); }
 inline __m128i flipped(__m128i a, __m128i b) { return _mm_xor_si128(a, b); }
 
-// Quads of channels 4j to 4j + 3 of each group of 16, as q[j].
+// q[j] receives the quads of channels 4j to 4j + 3 of each group of 16.
 template <class V>
 inline void interleave(V r0, V r1, V r2, V r3, V (&q)[4]) {
   const V low01 = low_bytes(r0, r1), high01 = high_bytes(r0, r1), low23 = low_bytes(r2, r3), high23 = high_bytes(r2, r3);
@@ -67,7 +68,7 @@ inline __m512i everywhere(__m512i v) { return v; }
 inline __m512i everywhere(__m256i v) { return _mm512_broadcast_i64x4(v); }
 inline __m512i everywhere(__m128i v) { return _mm512_broadcast_i32x4(v); }
 
-// Weights of a row of taps as bytes.
+// Narrows weights of a row of taps to bytes.
 inline void narrow(const std::int16_t* w, __m512i& v) {
   const __m256i low = _mm512_cvtepi16_epi8(_mm512_loadu_si512(w)), high = _mm512_cvtepi16_epi8(_mm512_loadu_si512(w + 32));
   v = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
@@ -77,7 +78,7 @@ inline void narrow(const std::int16_t* w, __m128i& v) {
   v = _mm256_cvtepi16_epi8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(w)));
 }
 
-// 4 of every 16 values, from the j-th four on, for each group; over again where there are less than four groups.
+// Values 4j to 4j + 3 of each group of 16; repeats the groups if there are fewer than four.
 template <int kGroups>
 inline __m512i fours(const void* values, int j) {
   const auto at = [&](int lane) {
@@ -88,7 +89,7 @@ inline __m512i fours(const void* values, int j) {
   return _mm512_inserti32x4(_mm512_inserti32x4(v, at(2), 2), at(3), 3);
 }
 
-// Not __m512i: see quant_quads_vnni.cc.
+// Not __m512i: see quant_quads_bytes-inl.h.
 using Ints = int __attribute__((vector_size(64)));
 
 struct Finish {
@@ -114,7 +115,7 @@ Finish finish_of(const QDepthwise3& d) {
   return f;
 }
 
-// Where quads lie: four planes, one for each j, of columns of kGroups * 16 bytes; at stride 2 the even columns first.
+// The layout of quads: four planes, one for each j, of columns of kGroups * 16 bytes; at stride 2 the even columns come first.
 template <int kStride, int kGroups>
 struct Planes {
   static constexpr std::int64_t kColumn = kGroups * 16;
@@ -127,8 +128,8 @@ struct Planes {
   }
 };
 
-// kRows image rows from `row` on (a fourth that is missing counts as padding) and columns from `first` on, with the padding that
-// they meet.
+// Makes quads of kRows image rows from `row` on and `columns` columns from `first` on, with the padding around them. If kRows is
+// 3, the fourth row holds padding.
 template <int kRows, int kStride, int kGroups>
 void make_quads(const QDepthwise3& d, std::int64_t row, std::int64_t first, std::int64_t columns,
                 const Planes<kStride, kGroups>& to) {
@@ -173,17 +174,17 @@ inline __m512i rounded(const Finish& f, Ints sums, int j) {
   return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, f.low), f.high));
 }
 
-// Sums of channels [4j, 4j + 8) of each 16, those of j and of j + 1, as words.
+// Words of channels [4j, 4j + 8) of each 16, from the sums of j and of j + 1.
 inline __m512i words_of(const Finish& f, Ints sums, Ints next, int j) {
   return _mm512_adds_epi16(_mm512_packs_epi32(rounded(f, sums, j), rounded(f, next, j + 1)), f.zero);
 }
 
-// Words of j = 0 and j = 2 as bytes.
+// Bytes from the words of j = 0 and j = 2.
 inline __m512i bytes_of(const Finish& f, __m512i low, __m512i high) {
   return f.is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
 }
 
-// `count` pixels (or fewer than a vector holds) of 16 kGroups channels.
+// Stores `count` pixels of 16 * kGroups channels, but at most as many as a vector holds.
 template <int kGroups>
 inline void put_pixels(std::uint8_t* y, std::int64_t channels, std::int64_t count, __m512i v) {
   if constexpr (kGroups == 4) {

@@ -45,7 +45,7 @@ struct ByteOf {
   using type = std::conditional_t<kSigned, std::int8_t, std::uint8_t>;
 };
 
-// 2 lanes channels, from p[0..] of each tap on.
+// Computes 2 * lanes channels, from channel `at` of each tap's pixel on.
 template <bool kSigned>
 HWY_INLINE void depthwise_block(const std::uint8_t* const* taps, std::int64_t count, std::int64_t at, const std::int16_t* w,
                                 std::int32_t* sums) {
@@ -101,8 +101,8 @@ void depthwise_pixel(const QDepthwiseRow& r, const std::uint8_t* const* taps, st
 
 #if HWY_TARGET == HWY_AVX2
 
-// 16 channels of a whole row to bytes: weights, scales and biases stay where they are while pixels pass. kTaps: their number when
-// it is known (unrolled, weights in registers), else 0.
+// Computes bytes of 16 channels for a whole row: weights, scales and biases stay in registers or cache. kTaps: the number of taps
+// if known (unrolled, weights in registers), else 0.
 template <bool kSigned, std::int64_t kTaps, bool kPlain, bool kSignedOut>
 void depthwise_columns(const QDepthwiseRow& r, const Columns& k, std::int64_t c) {
   using T = typename ByteOf<kSigned>::type;
@@ -153,7 +153,7 @@ void depthwise_sixteen(const QDepthwiseRow& r, std::int64_t c) {
   });
 }
 
-// How many channels that did.
+// Returns how many channels it computed.
 std::int64_t depthwise_fast(const QDepthwiseRow& r) {
   if (!gives_bytes(*r.epilogue)) return 0;
   std::int64_t c = 0;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMostColumns = 120;  // of quads at a time: 30 KB
 
-// One output row of `width` pixels. w: [column of taps][j].
+// Computes one output row of `width` pixels. w: [column of taps][j].
 template <int kStride, int kGroups>
 void compute(const Planes<kStride, kGroups>& from, const Finish& f, const __m512i (&w)[3][4], std::int64_t width,
              std::int64_t channels, std::uint8_t* y) {
@@ -54,7 +54,7 @@ void rows_of(const QDepthwise3& d) {
       lower[x][j] = _mm512_slli_epi32(upper[x][j], 8);
     }
   }
-  // At stride 1 two output rows lie over four image rows, at stride 2 one over three.
+  // Four image rows serve two output rows at stride 1; three serve one at stride 2.
   constexpr std::int64_t kRows = kStride == 1 ? 2 : 1, kMostOut = (kMostColumns - 3) / kStride + 1;
   const std::int64_t width = s.out[2], row_bytes = width * s.groups;
   for (std::int64_t row = d.begin; row < d.end; row += kRows) {
