@@ -180,8 +180,7 @@ void multiply_floats(const GemmKernels& kernels, const GemmArgs& args, std::int6
   }
 }
 
-// Consecutive products of a few rows each split the same weights again.
-bool splits(const GemmArgs& args) { return args.m >= kLeastSplitRows && args.k >= kSplitStep && args.sweep == 0; }
+bool splits(const GemmArgs& args) { return args.m >= kLeastSplitRows && args.k >= kSplitStep; }
 
 // Splits rows [m0, m1) of this block of K.
 SplitRows split_left(const SplitKernels& split, const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/system/amx.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "support/kernel_problems.h"
@@ -12,22 +11,11 @@
 namespace sdx::cpu {
 namespace {
 
+using test::for_each_isa;
 using test::Guarded;
 using test::random_floats;
 using test::random_ints;
 using Bytes = std::vector<std::uint8_t>;
-
-// Runs fn for each instruction set, and on machines with AMX also without it.
-template <class F>
-void for_each_way(F&& fn) {
-  test::for_each_isa([&] {
-    fn();
-    if (!use_amx()) return;
-    allow_amx(false);
-    fn();
-    allow_amx(true);
-  });
-}
 
 std::int32_t value(std::uint8_t v, bool is_signed) { return is_signed ? static_cast<std::int8_t>(v) : v; }
 
@@ -208,7 +196,7 @@ const Conv kConvs[] = {
 };
 
 TEST(KernelsQuantNhwc, ConvolutionIsExact) {
-  for_each_way([] {
+  for_each_isa([] {
     for (const Conv& v : kConvs) {
       for (int bits = 0; bits < 8; ++bits) {
         const bool xs = (bits & 1) != 0;
@@ -229,7 +217,7 @@ TEST(KernelsQuantNhwc, LowActivationsAreExact) {
       {1, 301, 65, 1, 4, 3, 1, 1, 1, 0}, {1, 1100, 49, 1, 3, 2, 1, 1, 1, 0}, {1, 128, 64, 1, 40, 30, 1, 1, 1, 0},
       {1, 95, 48, 1, 4, 4, 1, 1, 1, 0},  {1, 96, 47, 1, 4, 4, 1, 1, 1, 0},
   };
-  for_each_way([&] {
+  for_each_isa([&] {
     for (const Conv& v : convs) {
       for (const int low : {1, 2}) {
         for (const bool xs : {false, true}) {
@@ -251,7 +239,7 @@ TEST(KernelsQuantNhwc, LowActivationsAreExact) {
 
 // More rows than are gathered at once, and lines wider than the first-level cache holds at once.
 TEST(KernelsQuantNhwc, ManyRowsAreExact) {
-  for_each_way([] {
+  for_each_isa([] {
     check({1, 130, 40, 1, 24, 26, 3, 1, 1, 1}, false, true, 77, true);
     check({1, 64, 64, 64, 5, 250, 3, 1, 1, 1}, true, true, 5, true);
     check({1, 80, 80, 80, 5, 250, 3, 2, 1, 1}, false, true, 100, true);
@@ -316,7 +304,7 @@ void check_product(std::int64_t m, std::int64_t n, std::int64_t k, bool is_signe
 }
 
 TEST(KernelsQuantNhwc, ProductsAreExact) {
-  for_each_way([] {
+  for_each_isa([] {
     for (const bool is_signed : {false, true}) {
       // Fewer rows than a tile, whole tiles, and overlapping tiles; the last count does not fit one block.
       for (const std::int64_t m : {1, 5, 9, 16, 17, 40, 300}) {
@@ -333,7 +321,7 @@ TEST(KernelsQuantNhwc, ProductsAreExact) {
 
 // More rows than a block of tiles holds: short rows and long ones.
 TEST(KernelsQuantNhwc, ManyRows) {
-  for_each_way([] {
+  for_each_isa([] {
     check_product(9001, 3, 36, false);
     check_product(130, 40, 3001, false);
   });
