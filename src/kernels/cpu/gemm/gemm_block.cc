@@ -306,6 +306,31 @@ RowUnits::RowUnits(const GemmKernels& kernels, const GemmArgs& args) : tiles_(ar
   if (split_kernels() != nullptr && args.packed_a == nullptr && splits(args)) block_ = kSplitRows;
 }
 
+namespace {
+
+// For products by tiles of bfloat16: each cut of the columns splits the rows again, which takes as long as 46 columns, and each
+// cut of the rows splits the panels again, as long as 20 rows. What ends first if all threads are equally fast.
+TaskGrid choose_split_grid(std::int64_t m, std::int64_t n, std::int64_t most_tasks) {
+  const std::int64_t threads = current_pool().threads();
+  const std::int64_t blocks = up_div(m, kSplitRows), panels = up_div(n, kSplitColumns);
+  TaskGrid best;
+  double least = 0.0;
+  for (std::int64_t r = 1; r <= std::min(blocks, most_tasks); ++r) {
+    for (std::int64_t c = 1; c <= std::min(panels, most_tasks / r); ++c) {
+      const auto rows = static_cast<double>(up_div(blocks, r) * kSplitRows);
+      const auto columns = static_cast<double>(up_div(panels, c) * kSplitColumns);
+      const double time = static_cast<double>(up_div(r * c, threads)) * (rows * columns + 46 * rows + 20 * columns);
+      if (least == 0.0 || time < least) {
+        best = {r, c};
+        least = time;
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
 TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
                      bool packed) {
   const std::int64_t threads = current_pool().threads();
@@ -315,6 +340,9 @@ TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n,
   const auto by_work = static_cast<std::int64_t>(std::min(work / 250000.0, 1e6));
   const std::int64_t want = std::min(by_work, (4 * threads + batch - 1) / batch);
   if (want <= 1) return {};
+  if (packed && batch == 1 && split_kernels() != nullptr && m >= kLeastSplitRows && k >= kSplitStep) {
+    return choose_split_grid(m, n, want);
+  }
   const std::int64_t tiles = (m + kernels.mr - 1) / kernels.mr;
   const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
   TaskGrid g;
