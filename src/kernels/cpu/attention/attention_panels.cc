@@ -7,12 +7,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "kernels/cpu/attention/attention_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/gemm/gemm_split.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
+#include "kernels/cpu/simd/tiles.h"
 
 namespace sdx::cpu {
 namespace {
@@ -34,7 +38,7 @@ struct Block {
   std::int64_t valid;
   std::int64_t j0 = 0;  // first key
   std::int64_t nk = 0;
-  const float* keys = nullptr;    // tiles [size][keys]
+  const float* keys = nullptr;    // tiles [size][keys]; null: not packed yet
   const float* values = nullptr;  // tiles [keys][v]
 };
 
@@ -69,7 +73,18 @@ KeyRun tile_keys(const Block& b, std::int64_t batch, std::int64_t kv, std::int64
   }
 }
 
-void pack_block(const Block& b, std::int64_t batch, std::int64_t kv, float* keys, float* values, float* spare) {
+// What packing takes and makes.
+struct Packing {
+  std::int64_t batch, kv;
+  float* to;
+  float* spare;
+};
+
+void pack_block(Block& b, const Packing& packing) {
+  const auto [batch, kv, keys, spare] = packing;
+  float* const values = keys + b.nk * b.a.head_size;
+  b.keys = keys;
+  b.values = values;
   const std::int64_t size = b.a.head_size;
   const Cuts tiles(b.nk, b.gemm.mr);
   for (std::int64_t t = 0; t < tiles.parts; ++t) {
@@ -174,6 +189,189 @@ float largest_square(const float* rows, std::int64_t stride, std::int64_t n, std
   return largest + all;
 }
 
+// All that queries of the heads that share a key head need.
+struct Job {
+  Block block;
+  std::int64_t batch, kv, q0, rows, group;
+  std::int64_t most = 0;  // keys of a block
+  float* states = nullptr;
+  float* scores = nullptr;  // [3][most, rounded up to 32][nr]: of two panels, and spare room
+  Packing packing = {};
+
+  std::int64_t panels() const { return up_div(rows, block.gemm.nr); }
+  float* scores_of(std::int64_t turn) const { return scores + turn * round_up(most, kSplitRows) * block.gemm.nr; }
+  Panel panel(std::int64_t g, std::int64_t i) const {
+    const std::int64_t size = block.a.head_size, v = block.a.v_head_size, nr = block.gemm.nr;
+    float* at = states + (g * panels() + i) * (size + v + 2) * nr;
+    float* sums = at + size * nr;
+    const std::int64_t width = rows - i * nr <= nr / 2 ? nr / 2 : nr;
+    return Panel{at, sums, sums + v * nr, sums + (v + 1) * nr, width};
+  }
+};
+
+// A panel of queries of one head, and how many of the block's keys it sees.
+struct Item {
+  Panel panel;
+  std::int64_t head, first, count, nk;
+};
+
+std::vector<Item> items_of(const Job& j) {
+  const Block& b = j.block;
+  std::vector<Item> items;
+  for (std::int64_t i = 0; i < j.panels(); ++i) {
+    const std::int64_t count = std::min<std::int64_t>(b.gemm.nr, j.rows - i * b.gemm.nr), first = j.q0 + i * b.gemm.nr;
+    const std::int64_t nk = std::min(b.nk, visible_keys(b.a, first + count - 1, b.valid).last - b.j0);
+    if (nk <= 0 || visible_keys(b.a, first, b.valid).first >= b.j0 + b.nk) continue;
+    for (std::int64_t g = 0; g < j.group; ++g) items.push_back({j.panel(g, i), j.kv * j.group + g, first, count, nk});
+  }
+  return items;
+}
+
+void soften(const Job& j, const Item& item, float* scores) {
+  const Block& b = j.block;
+  const Panel& p = item.panel;
+  mask_scores(b, j.batch, item.head, item.first, item.count, item.nk, scores, j.scores_of(2));
+  b.rows.panel_softmax(scores, item.nk, b.gemm.nr, p.width, p.max, p.total, p.sums, b.a.v_head_size);
+}
+
+void attend_block(Job& j) {
+  pack_block(j.block, j.packing);
+  for (const Item& item : items_of(j)) {
+    score(j.block, item.panel, item.nk, j.scores);
+    soften(j, item, j.scores);
+    add_values(j.block, item.panel, item.nk, j.scores);
+  }
+}
+
+// The same by tiles of bfloat16 (gemm_split.h). While the scores of one panel are computed, the weights of the one before are
+// split, and while these are multiplied, the queries of the next one.
+class SplitBlock {
+ public:
+  SplitBlock(const SplitKernels& split, Job& j) : split_(split), j_(j) {
+    const AttentionArgs& a = j.block.a;
+    const std::int64_t keys = up_div(j.most, kSplitRows) * split_steps(a.head_size);
+    const std::int64_t values = up_div(a.v_head_size, kSplitRows) * split_steps(j.most);
+    const std::int64_t blocks = keys + values + 2 * split_steps(a.head_size) + split_steps(j.most);
+    auto* at =
+        reinterpret_cast<std::uint16_t*>(thread_scratch(5, to_size(blocks * kSplitBlock / 2 + 2 * kSplitRows * kSplitColumns)));
+    const auto take = [&](std::int64_t count) { return std::exchange(at, at + count * kSplitBlock); };
+    keys_ = take(keys);
+    values_ = take(values);
+    q_[0] = take(split_steps(a.head_size));
+    q_[1] = take(split_steps(a.head_size));
+    weights_ = take(split_steps(j.most));
+    sums_[0] = reinterpret_cast<float*>(at);
+    sums_[1] = sums_[0] + kSplitRows * kSplitColumns;
+  }
+
+  void attend() {
+    const std::vector<Item> items = items_of(j_);
+    const std::int64_t count = static_cast<std::int64_t>(items.size());
+    split_keys_and_values();
+    SplitPanel q, weights;
+    SplitPanel next = queries(items, 0);
+    split_.split_panel(next, next.left());
+    for (std::int64_t t = 0; t < count; ++t) {
+      const Item& item = items[to_size(t)];
+      q = next;
+      next = queries(items, t + 1);
+      weights = t > 0 ? weights_of(items[to_size(t - 1)], t - 1) : SplitPanel{};
+      score_item(item, q, j_.scores_of(t % 2), weights);
+      soften(j_, item, j_.scores_of(t % 2));
+      if (t > 0) add_item(items[to_size(t - 1)], weights, j_.scores_of((t - 1) % 2), next);
+      split_.split_panel(next, next.left());
+    }
+    if (count == 0) return;
+    weights = weights_of(items.back(), count - 1);
+    split_.split_panel(weights, weights.left());
+    SplitPanel none;
+    add_item(items.back(), weights, j_.scores_of((count - 1) % 2), none);
+  }
+
+ private:
+  void split_keys_and_values() {
+    const Block& b = j_.block;
+    const AttentionArgs& a = b.a;
+    const KeyRun k = run_of(a, false, j_.batch, j_.kv, b.j0, b.nk, nullptr),
+                 v = run_of(a, true, j_.batch, j_.kv, b.j0, b.nk, nullptr);
+    left_keys_ = {keys_, a.head_size};
+    split_.split_rows(left_keys_, k.data, k.stride, 0, b.nk);
+    split_.clear_rows(left_keys_, b.nk, round_up(b.nk, 16) - b.nk);
+    left_values_ = {values_, b.nk};
+    for (std::int64_t i = 0; i < a.v_head_size; i += 16) {
+      split_.split_tile(left_values_, v.data + i, v.stride, i, std::min<std::int64_t>(16, a.v_head_size - i));
+    }
+    split_.clear_rows(left_values_, a.v_head_size, round_up(a.v_head_size, 16) - a.v_head_size);
+    j_.block.keys = nullptr;
+  }
+
+  SplitPanel queries(const std::vector<Item>& items, std::int64_t t) const {
+    if (t >= static_cast<std::int64_t>(items.size())) return {};
+    return {items[to_size(t)].panel.q, j_.block.a.head_size, q_[t % 2]};
+  }
+  // All of the block's keys: those that the panel does not see weigh nothing.
+  SplitPanel weights_of(const Item& item, std::int64_t t) const { return {j_.scores_of(t % 2), item.nk, weights_}; }
+
+  void need_floats() {
+    if (j_.block.keys == nullptr) pack_block(j_.block, j_.packing);
+  }
+
+  void score_item(const Item& item, const SplitPanel& q, float* scores, SplitPanel& next) {
+    if (!q.finite || !left_keys_.finite) {
+      need_floats();
+      score(j_.block, item.panel, item.nk, scores);
+      return split_.split_panel(next, next.left());
+    }
+    const std::int64_t steps = split_steps(left_keys_.k), rows = up_div(item.nk, kSplitRows);
+    const std::int64_t pairs = up_div(next.left(), rows * steps);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const bool two_rows = j_.block.nk - i * kSplitRows > 16;
+      split_.multiply({keys_ + i * steps * kSplitBlock, q.to, steps, two_rows, item.panel.width > 16,
+                       scores + i * kSplitRows * kSplitColumns},
+                      next, pairs);
+    }
+    split_.split_panel(next, next.left());
+  }
+
+  void add_item(const Item& item, const SplitPanel& weights, const float* scores, SplitPanel& next) {
+    if (!weights.finite || !left_values_.finite) {
+      need_floats();
+      return add_values(j_.block, item.panel, item.nk, scores);
+    }
+    const std::int64_t all = split_steps(left_values_.k), steps = split_steps(item.nk), v = j_.block.a.v_head_size;
+    const std::int64_t rows = up_div(v, kSplitRows), pairs = up_div(next.left(), rows * steps);
+    const auto add = [&](std::int64_t i) {
+      GemmTile t;
+      t.c = item.panel.sums + i * kSplitRows * kSplitColumns;
+      t.ldc = kSplitColumns;
+      t.m = std::min(kSplitRows, v - i * kSplitRows);
+      t.n = item.panel.width;
+      t.accumulate = true;
+      j_.block.gemm.finish(t, sums_[i % 2], kSplitColumns);
+    };
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const bool two_rows = v - i * kSplitRows > 16;
+      const std::uint16_t* const a = values_ + i * all * kSplitBlock;
+      split_.multiply({a, weights.to, steps, two_rows, item.panel.width > 16, sums_[i % 2]}, next, pairs);
+      if (i > 0) add(i - 1);
+    }
+    add(rows - 1);
+  }
+
+  const SplitKernels& split_;
+  Job& j_;
+  std::uint16_t *keys_, *values_, *q_[2], *weights_;
+  float* sums_[2];
+  SplitRows left_keys_, left_values_;
+};
+
+// Windows of 49 keys fill too little of the tiles.
+bool splits(const AttentionArgs& a, std::int64_t rows, std::int64_t keys) {
+  constexpr std::int64_t kLeastRows = 64, kLeastKeys = 96, kLeastSize = 32;
+  return rows >= kLeastRows && keys >= kLeastKeys && std::min(a.head_size, a.v_head_size) >= kLeastSize &&
+         a.source.run == nullptr && split_kernels() != nullptr;
+}
+
 }  // namespace
 
 std::int64_t keys_with_weight(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
@@ -214,61 +412,46 @@ std::int64_t panel_queries(std::int64_t group, std::int64_t head_size, std::int6
 
 void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
                    std::int64_t valid) {
-  Block block{a, gemm_kernels(), attention_kernels(), valid};
+  Job j{{a, gemm_kernels(), attention_kernels(), valid}, b, kv, q0, rows, a.heads / a.kv_heads};
+  Block& block = j.block;
   const std::int64_t nr = block.gemm.nr;
-  const std::int64_t group = a.heads / a.kv_heads;
-  const std::int64_t panels = (rows + nr - 1) / nr;
   const std::int64_t begin = visible_keys(a, q0, valid).first;
   const std::int64_t end = std::max(begin, visible_keys(a, q0 + rows - 1, valid).last);
   const Cuts cuts(std::max<std::int64_t>(1, end - begin), kKeyBlock);
-  const std::int64_t most = cuts.size(0);
+  j.most = cuts.size(0);
   const std::int64_t state = (a.head_size + a.v_head_size + 2) * nr;
-  const std::int64_t packed_floats = (most * (a.head_size + a.v_head_size) + 15) / 16 * 16;  // what follows stays aligned
+  const std::int64_t packed = round_up(j.most * (a.head_size + a.v_head_size), 16);  // what follows stays aligned
   const std::int64_t spare_floats = a.source.run != nullptr ? kSpareRows * std::max(a.head_size, a.v_head_size) : 0;
-  float* packed = thread_scratch(2, static_cast<std::size_t>(packed_floats + 2 * most * nr + spare_floats));
-  float* scores = packed + packed_floats;
-  float* spare = scores + 2 * most * nr;
-  float* states = thread_scratch(3, static_cast<std::size_t>(group * panels * state));
-  const auto panel = [&](std::int64_t g, std::int64_t i) {
-    float* at = states + (g * panels + i) * state;
-    float* sums = at + a.head_size * nr;
-    const std::int64_t width = rows - i * nr <= nr / 2 ? nr / 2 : nr;
-    return Panel{at, sums, sums + a.v_head_size * nr, sums + (a.v_head_size + 1) * nr, width};
-  };
-  for (std::int64_t g = 0; g < group; ++g) {
-    const float* q = a.q + b * a.q_batch + (kv * group + g) * a.q_head + q0 * a.q_row;
-    for (std::int64_t i = 0; i < panels; ++i) {
-      const Panel p = panel(g, i);
+  const std::int64_t scores = 3 * round_up(j.most, kSplitRows) * nr;
+  float* const to = thread_scratch(2, to_size(packed + scores + spare_floats));
+  j.packing = {b, kv, to, to + packed + scores};
+  j.scores = to + packed;
+  j.states = thread_scratch(3, to_size(j.group * j.panels() * state));
+  for (std::int64_t g = 0; g < j.group; ++g) {
+    const float* q = a.q + b * a.q_batch + (kv * j.group + g) * a.q_head + q0 * a.q_row;
+    for (std::int64_t i = 0; i < j.panels(); ++i) {
+      const Panel p = j.panel(g, i);
       block.gemm.pack_b_panels(reinterpret_cast<const char*>(q + i * nr * a.q_row), 1, a.q_row, a.head_size,
                                std::min(nr, rows - i * nr), a.scale, const_cast<float*>(p.q));
       std::fill_n(p.sums, a.v_head_size * nr, 0.0F);
-      std::fill_n(p.max, nr, a.sink != nullptr ? a.sink[(kv * group + g) * a.sink_head] : kNever);
+      std::fill_n(p.max, nr, a.sink != nullptr ? a.sink[(kv * j.group + g) * a.sink_head] : kNever);
       std::fill_n(p.total, nr, a.sink != nullptr ? 1.0F : 0.0F);
     }
   }
+  const bool split = splits(a, rows, end - begin);
   for (std::int64_t c = 0; c < cuts.parts && end > begin; ++c) {
     block.j0 = begin + cuts.begin(c);
     block.nk = cuts.size(c);
-    block.keys = packed;
-    block.values = packed + block.nk * a.head_size;
-    pack_block(block, b, kv, packed, packed + block.nk * a.head_size, spare);
-    for (std::int64_t i = 0; i < panels; ++i) {
-      const std::int64_t count = std::min(nr, rows - i * nr), first = q0 + i * nr;
-      const std::int64_t last = visible_keys(a, first + count - 1, valid).last;
-      const std::int64_t nk = std::min(block.nk, last - block.j0);
-      if (nk <= 0 || visible_keys(a, first, valid).first >= block.j0 + block.nk) continue;
-      for (std::int64_t g = 0; g < group; ++g) {
-        const Panel p = panel(g, i);
-        score(block, p, nk, scores);
-        mask_scores(block, b, kv * group + g, first, count, nk, scores, scores + most * nr);
-        block.rows.panel_softmax(scores, nk, nr, p.width, p.max, p.total, p.sums, a.v_head_size);
-        add_values(block, p, nk, scores);
-      }
+    if (split) {
+      const TileScope tiles(TileConfig::whole());
+      SplitBlock(*split_kernels(), j).attend();
+    } else {
+      attend_block(j);
     }
   }
-  for (std::int64_t g = 0; g < group; ++g) {
-    for (std::int64_t i = 0; i < panels; ++i) {
-      store(block, panel(g, i), b, kv * group + g, q0 + i * nr, std::min(nr, rows - i * nr));
+  for (std::int64_t g = 0; g < j.group; ++g) {
+    for (std::int64_t i = 0; i < j.panels(); ++i) {
+      store(block, j.panel(g, i), b, kv * j.group + g, q0 + i * nr, std::min(nr, rows - i * nr));
     }
   }
 }

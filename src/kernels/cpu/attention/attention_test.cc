@@ -89,7 +89,11 @@ TEST(KernelsAttention, MatchesTheDefinition) {
           Case{1, 2, 1, 1, 500, 64, 64, true, true, 0, 0, false}, Case{2, 2, 2, 3, 130, 16, 40, false, true, 0, 5.0F, true},
           Case{2, 1, 1, 50, 50, 17, 9, true, true, 13, 0, true}, Case{1, 1, 1, 100, 40, 8, 8, true, false, 0, 0, false},
           Case{1, 4, 2, 33, 900, 20, 12, false, true, 0, 2.0F, false}, Case{2, 2, 1, 450, 70, 5, 3, true, true, 30, 0, true},
-          Case{2, 1, 1, 9, 17, 1, 1, false, true, 0, 0, true}, Case{2, 2, 1, 40, 450, 16, 24, true, false, 0, 1.5F, false}}) {
+          Case{2, 1, 1, 9, 17, 1, 1, false, true, 0, 0, true}, Case{2, 2, 1, 40, 450, 16, 24, true, false, 0, 1.5F, false},
+          // Enough for tiles of bfloat16.
+          Case{2, 4, 2, 100, 130, 64, 64, false, false, 0, 0, false}, Case{1, 2, 1, 83, 977, 33, 51, false, true, 0, 0, false},
+          Case{1, 2, 2, 150, 150, 40, 80, true, false, 0, 0, true},
+          Case{1, 2, 1, 170, 420, 64, 32, true, true, 77, 3.0F, true}}) {
       check(c);
       if (::testing::Test::HasFatalFailure()) return;
     }

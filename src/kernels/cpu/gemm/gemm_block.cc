@@ -213,8 +213,8 @@ void multiply_split(const SplitKernels& split, const GemmKernels& kernels, const
       const std::int64_t n = n0 + column;
       multiply_floats(kernels, args, mb, me, n, n + columns, k0, kc, panels + column * kc, kSplitColumns, step);
     };
-    const auto finish = [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
-      gemm_finish(kernels, args, {mb + row, rows, n0 + column, columns, k0 == 0, k0 + kc == args.k}, scratch.sums, kSplitColumns);
+    const auto finish = [&](const SplitPart& p, const float* sums) {
+      gemm_finish(kernels, args, {mb + p.row, p.rows, n0 + p.column, p.columns, k0 == 0, k0 + kc == args.k}, sums, kSplitColumns);
     };
     const SplitRows left = split_left(split, kernels, args, mb, me, k0, kc, scratch.left);
     if (!left.finite) {
@@ -228,7 +228,7 @@ void multiply_split(const SplitKernels& split, const GemmKernels& kernels, const
 void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
               std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb, std::int64_t panel_step) {
   const SplitKernels* const split = split_kernels();
-  if (split != nullptr && splits(args) && m1 - m0 >= kLeastSplitRows && ldb == kSplitColumns && panel_step == kc * ldb) {
+  if (split != nullptr && splits(args) && ldb == kSplitColumns && panel_step == kc * ldb) {
     return multiply_split(*split, kernels, args, m0, m1, n0, n1, k0, kc, panels);
   }
   multiply_floats(kernels, args, m0, m1, n0, n1, k0, kc, panels, ldb, panel_step);

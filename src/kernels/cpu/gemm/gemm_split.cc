@@ -128,6 +128,17 @@ void split_tile(SplitRows& rows, const float* a, std::int64_t step, std::int64_t
   rows.finite = rows.finite && is_finite(seen);
 }
 
+void split_chunks(SplitRows& rows, const float* x, const std::int64_t* chunks, std::int64_t row) {
+  Floats seen = _mm512_setzero_ps();
+  std::uint16_t* to = place_of(rows, row);
+  const std::int64_t count = rows.k / 16;
+  for (std::int64_t i = 0; i + 1 < count; i += 2, to += kSplitBlock) {
+    split<in_order>(_mm512_loadu_ps(x + chunks[i]), _mm512_loadu_ps(x + chunks[i + 1]), to, seen);
+  }
+  if (count % 2 != 0) split<in_order>(_mm512_loadu_ps(x + chunks[count - 1]), _mm512_setzero_ps(), to, seen);
+  rows.finite = rows.finite && is_finite(seen);
+}
+
 void clear_rows(SplitRows& rows, std::int64_t row, std::int64_t m) {
   for (std::int64_t i = 0; i < m; ++i) {
     std::uint16_t* to = place_of(rows, row + i);
@@ -220,7 +231,7 @@ void multiply(const SplitProduct& p, SplitPanel& next, std::int64_t pairs) {
   return p.two_columns ? product<false, true>(p, next, pairs) : product<false, false>(p, next, pairs);
 }
 
-constexpr SplitKernels kKernels = {split_rows, split_tile, clear_rows, split_panel, multiply};
+constexpr SplitKernels kKernels = {split_rows, split_tile, split_chunks, clear_rows, split_panel, multiply};
 
 }  // namespace
 }  // namespace sdx::cpu

@@ -35,7 +35,7 @@ struct SplitPanel {
   std::int64_t fetch = 0;  // distance in floats of what is prefetched while this is read
   std::int64_t done = 0;   // pairs of rows; (k + 1) / 2 in all, then zeros up to whole steps
   bool finite = true;      // of what is done
-  bool complete() const { return done == split_steps(k) * (kSplitStep / 2); }
+  std::int64_t left() const { return split_steps(k) * (kSplitStep / 2) - done; }
 };
 
 // sums[32][32] of one block of rows by one panel.
@@ -52,6 +52,8 @@ struct SplitKernels {
   void (*split_rows)(SplitRows& rows, const float* a, std::int64_t lda, std::int64_t row, std::int64_t m);
   // The same where a is stored [k][step], its rows next to each other; m up to 16.
   void (*split_tile)(SplitRows& rows, const float* a, std::int64_t step, std::int64_t row, std::int64_t m);
+  // One row of rows.k / 16 chunks of 16 floats, which lie at x + chunks[i].
+  void (*split_chunks)(SplitRows& rows, const float* x, const std::int64_t* chunks, std::int64_t row);
   // Rows [row, row + m) become zeros.
   void (*clear_rows)(SplitRows& rows, std::int64_t row, std::int64_t m);
   // `pairs` further pairs of rows, or as many as there are.

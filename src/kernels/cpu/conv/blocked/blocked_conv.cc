@@ -10,6 +10,7 @@
 #include "kernels/cpu/conv/blocked/blocked_joined_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_listed.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_split.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
 #include "kernels/cpu/conv/blocked/blocked_windows.h"
 #include "kernels/cpu/conv/blocked/tiled/blocked_phases.h"
@@ -114,6 +115,36 @@ void activate(const Job& j, float* y0, float* y1, std::int64_t count) {
   if (y1 != nullptr) elementwise_kernels().unary(j.act, y1, y1, count * c);
 }
 
+// The chunks of 16 floats of a tile's windows, in the order of its weights.
+std::vector<std::int64_t> chunks_of(const BlockedTile& t) {
+  std::vector<std::int64_t> chunks;
+  for (std::int64_t b = 0; b < t.blocks; ++b) {
+    for (std::int64_t r = 0; r < t.rows; ++r) {
+      for (std::int64_t q = 0; q < t.taps; ++q) {
+        for (std::int64_t i = 0; i < t.run; i += 16) chunks.push_back(b * t.block_step + r * t.row_step + q * t.tap_step + i);
+      }
+    }
+  }
+  return chunks;
+}
+
+// Computes pairs from pair0 on by tiles of bfloat16, where that is faster. Returns the first one that is left.
+std::int64_t run_split(const Job& j, const BlockedTile& t, std::int64_t image, std::int64_t group, std::int64_t pair0,
+                       std::int64_t pair1, const Lines& at) {
+  const Layout& l = j.layout;
+  const std::int64_t end = std::min(pair1, l.vectors / 2);  // the last one may be narrow
+  if (l.lanes != 16 || l.in_block != 16 || l.tail != 0 || end <= pair0) return pair0;
+  if (!split_pixels_pay(at.lines * at.width, l.k / 16)) return pair0;
+  const std::int64_t plane = j.s->out[1] * j.s->out[2] * 16, first = 2 * pair0;
+  const std::int64_t to = ((image * j.s->groups + group) * l.out_blocks + first) * plane + at.first * 16;
+  const std::vector<std::int64_t> chunks = chunks_of(t);
+  const float* const weights = j.packed + group * l.group_floats() + first * l.lanes * l.k;
+  const float* const bias = j.bias + (group * l.vectors + first) * l.lanes;
+  multiply_split_pixels({at.x, at.line_step, t.pixel_step, at.lines, at.width, at.places, chunks.data(), l.k / 16}, weights,
+                        end - pair0, {j.y + to, plane, bias, j.residual != nullptr ? j.residual + to : nullptr, j.act});
+  return end;
+}
+
 // Pairs [pair0, pair1) of output vectors of one image and group.
 void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t group, std::int64_t pair0, std::int64_t pair1,
                const Lines& at) {
@@ -121,6 +152,7 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
   const BlockedKernels& k = *j.kernels;
   const std::int64_t plane = j.s->out[1] * j.s->out[2];
   const std::int64_t planes = image * j.s->groups * l.out_blocks + group * l.out_blocks;
+  pair0 = run_split(j, t, image, group, pair0, pair1, at);
   for (std::int64_t pair = pair0; pair < pair1; ++pair) {
     t.wide = 2 * pair + 1 < l.vectors;
     t.w = j.packed + group * l.group_floats() + pair * 2 * l.lanes * l.k;
