@@ -36,7 +36,6 @@ constexpr std::int64_t kRowGap = 16;
 
 // Rows split at a time: 393 KB, in the second-level cache.
 constexpr std::int64_t kSplitMBlock = 256;
-constexpr std::int64_t kLeastSplitRows = 16;
 
 void fetch_rows(const float* rows, std::int64_t ld, std::int64_t m, std::int64_t kc) {
   for (std::int64_t i = 0; i < m; ++i) {
@@ -180,7 +179,10 @@ void multiply_floats(const GemmKernels& kernels, const GemmArgs& args, std::int6
   }
 }
 
-bool splits(const GemmArgs& args) { return args.m >= kLeastSplitRows && args.k >= kSplitStep; }
+bool splits(const GemmArgs& args) {
+  const bool lies = args.packed_a == nullptr && !args.trans_a;
+  return split_pays(args.m, args.n, args.k, lies ? kSplitLying : kSplitTransposed);
+}
 
 // Splits rows [m0, m1) of this block of K.
 SplitRows split_left(const SplitKernels& split, const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,
@@ -227,9 +229,8 @@ void multiply_split(const SplitKernels& split, const GemmKernels& kernels, const
 
 void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
               std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb, std::int64_t panel_step) {
-  const SplitKernels* const split = split_kernels();
-  if (split != nullptr && splits(args) && ldb == kSplitColumns && panel_step == kc * ldb) {
-    return multiply_split(*split, kernels, args, m0, m1, n0, n1, k0, kc, panels);
+  if (splits(args) && ldb == kSplitColumns && panel_step == kc * ldb) {
+    return multiply_split(*split_kernels(), kernels, args, m0, m1, n0, n1, k0, kc, panels);
   }
   multiply_floats(kernels, args, m0, m1, n0, n1, k0, kc, panels, ldb, panel_step);
 }
@@ -286,16 +287,18 @@ void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker*
     const std::int64_t k0 = ks.begin(kb);
     multiply(kernels, args, m0, m1, n0, whole, k0, ks.size(kb), args.b + k0 * args.ldb + n0, args.ldb, nr);
   }
-  for (std::int64_t nb = whole; nb < n1; nb += kGemmNBlock) {
-    const std::int64_t ne = std::min(n1, nb + kGemmNBlock);
-    float* panels = thread_scratch(1, to_size(kGemmKBlock * (kGemmNBlock + nr)));
+  // Tiles of bfloat16 split the rows anew for each block of columns.
+  const std::int64_t block = splits(args) ? 2 * kGemmNBlock : kGemmNBlock;
+  for (std::int64_t nb = whole; nb < n1; nb += block) {
+    const std::int64_t ne = std::min(n1, nb + block);
+    float* panels = thread_scratch(1, to_size(kGemmKBlock * (block + nr)));
     for (std::int64_t kb = 0; kb < ks.parts; ++kb) {
       const std::int64_t k0 = ks.begin(kb);
       const std::int64_t kc = ks.size(kb);
-      if (packer != nullptr) {
-        packer->pack(packer->context, k0, kc, nb, ne - nb, panels);
-      } else {
-        pack_raw(kernels, args, k0, kc, nb, ne - nb, panels);
+      for (std::int64_t n = nb; n < ne; n += kGemmNBlock) {
+        const std::int64_t count = std::min(kGemmNBlock, ne - n);
+        float* const to = panels + (n - nb) * kc;
+        packer != nullptr ? packer->pack(packer->context, k0, kc, n, count, to) : pack_raw(kernels, args, k0, kc, n, count, to);
       }
       multiply(kernels, args, m0, m1, nb, ne, k0, kc, panels, nr, kc * nr);
     }
@@ -303,7 +306,7 @@ void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker*
 }
 
 RowUnits::RowUnits(const GemmKernels& kernels, const GemmArgs& args) : tiles_(args.m, kernels.mr) {
-  if (split_kernels() != nullptr && args.packed_a == nullptr && splits(args)) block_ = kSplitRows;
+  if (args.packed_a == nullptr && splits(args)) block_ = kSplitRows;
 }
 
 namespace {
@@ -340,7 +343,7 @@ TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n,
   const auto by_work = static_cast<std::int64_t>(std::min(work / 250000.0, 1e6));
   const std::int64_t want = std::min(by_work, (4 * threads + batch - 1) / batch);
   if (want <= 1) return {};
-  if (packed && batch == 1 && split_kernels() != nullptr && m >= kLeastSplitRows && k >= kSplitStep) {
+  if (packed && batch == 1 && split_pays(m, n, k)) {
     return choose_split_grid(m, n, want);
   }
   const std::int64_t tiles = (m + kernels.mr - 1) / kernels.mr;

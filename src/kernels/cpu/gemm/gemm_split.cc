@@ -1,6 +1,7 @@
 #include "kernels/cpu/gemm/gemm_split.h"
 
 #include "base/system/amx.h"
+#include "kernels/cpu/simd/cuts.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -11,7 +12,6 @@
 #include <algorithm>
 
 #include "kernels/cpu/simd/attributes.h"
-#include "kernels/cpu/simd/cuts.h"
 
 HWY_PUSH_ATTRIBUTES(SDX_AMX_BF16)
 
@@ -248,3 +248,11 @@ const SplitKernels* split_kernels() { return nullptr; }
 }  // namespace sdx::cpu
 
 #endif
+
+namespace sdx::cpu {
+bool split_pays(std::int64_t m, std::int64_t n, std::int64_t k, double left) {
+  if (m < 16 || k < kSplitStep || split_kernels() == nullptr) return false;
+  const auto rows = static_cast<double>(m), columns = static_cast<double>(n), whole = static_cast<double>(round_up(m, 16));
+  return 0.62 * whole / rows * (1.0 + left / columns + 12.0 / rows) < 0.95;
+}
+}  // namespace sdx::cpu

@@ -134,7 +134,7 @@ std::int64_t run_split(const Job& j, const BlockedTile& t, std::int64_t image, s
   const Layout& l = j.layout;
   const std::int64_t end = std::min(pair1, l.vectors / 2);  // the last one may be narrow
   if (l.lanes != 16 || l.in_block != 16 || l.tail != 0 || end <= pair0) return pair0;
-  if (!split_pixels_pay(at.lines * at.width, l.k / 16)) return pair0;
+  if (!split_pixels_pay(at.lines * at.width, l.k / 16, end - pair0)) return pair0;
   const std::int64_t plane = j.s->out[1] * j.s->out[2] * 16, first = 2 * pair0;
   const std::int64_t to = ((image * j.s->groups + group) * l.out_blocks + first) * plane + at.first * 16;
   const std::vector<std::int64_t> chunks = chunks_of(t);

@@ -75,8 +75,8 @@ void store(const GemmKernels& kernels, const Block& b, const SplitPart& part, co
 
 }  // namespace
 
-bool split_pixels_pay(std::int64_t pixels, std::int64_t count) {
-  return pixels >= 16 && count >= 2 && split_kernels() != nullptr;
+bool split_pixels_pay(std::int64_t pixels, std::int64_t count, std::int64_t pairs) {
+  return split_pays(pixels, pairs * kSplitColumns, count * kChunk);
 }
 
 void multiply_split_pixels(const SplitPixels& from, const float* weights, std::int64_t pairs, const SplitResults& to) {

@@ -28,8 +28,8 @@ struct SplitResults {
   UnarySpec act;
 };
 
-// Whether so many pixels and chunks are faster this way, and the machine can do it.
-bool split_pixels_pay(std::int64_t pixels, std::int64_t count);
+// Whether so many pixels, chunks and pairs are faster this way, and the machine can do it.
+bool split_pixels_pay(std::int64_t pixels, std::int64_t count, std::int64_t pairs);
 
 // Pairs of vectors of outputs; `weights` is [pair][16 * count][32].
 void multiply_split_pixels(const SplitPixels& from, const float* weights, std::int64_t pairs, const SplitResults& to);
