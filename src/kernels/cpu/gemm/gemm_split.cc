@@ -128,14 +128,18 @@ void split_tile(SplitRows& rows, const float* a, std::int64_t step, std::int64_t
   rows.finite = rows.finite && is_finite(seen);
 }
 
-void split_chunks(SplitRows& rows, const float* x, const std::int64_t* chunks, std::int64_t row) {
+void split_chunks(SplitRows& rows, const float* const* x, const std::int64_t* chunks, std::int64_t row, std::int64_t m) {
   Floats seen = _mm512_setzero_ps();
   std::uint16_t* to = place_of(rows, row);
   const std::int64_t count = rows.k / 16;
-  for (std::int64_t i = 0; i + 1 < count; i += 2, to += kSplitBlock) {
-    split<in_order>(_mm512_loadu_ps(x + chunks[i]), _mm512_loadu_ps(x + chunks[i + 1]), to, seen);
+  // Steps outside: neighbouring pixels and the rows of a tile lie next to each other.
+  for (std::int64_t c = 0; c < count; c += 2, to += kSplitBlock) {
+    const bool two = c + 1 < count;
+    for (std::int64_t i = 0; i < m; ++i) {
+      const Floats second = two ? _mm512_loadu_ps(x[i] + chunks[c + 1]) : _mm512_setzero_ps();
+      split<in_order>(_mm512_loadu_ps(x[i] + chunks[c]), second, to + i * kSplitStep, seen);
+    }
   }
-  if (count % 2 != 0) split<in_order>(_mm512_loadu_ps(x + chunks[count - 1]), _mm512_setzero_ps(), to, seen);
   rows.finite = rows.finite && is_finite(seen);
 }
 

@@ -52,8 +52,9 @@ struct SplitKernels {
   void (*split_rows)(SplitRows& rows, const float* a, std::int64_t lda, std::int64_t row, std::int64_t m);
   // The same where a is stored [k][step], its rows next to each other; m up to 16.
   void (*split_tile)(SplitRows& rows, const float* a, std::int64_t step, std::int64_t row, std::int64_t m);
-  // One row of rows.k / 16 chunks of 16 floats, which lie at x + chunks[i].
-  void (*split_chunks)(SplitRows& rows, const float* x, const std::int64_t* chunks, std::int64_t row);
+  // Rows [row, row + m), m up to 16 and row a multiple of 16, of rows.k / 16 chunks of 16 floats: those of row i lie at
+  // x[i] + chunks[...].
+  void (*split_chunks)(SplitRows& rows, const float* const* x, const std::int64_t* chunks, std::int64_t row, std::int64_t m);
   // Rows [row, row + m) become zeros.
   void (*clear_rows)(SplitRows& rows, std::int64_t row, std::int64_t m);
   // `pairs` further pairs of rows, or as many as there are.
@@ -62,11 +63,10 @@ struct SplitKernels {
   void (*multiply)(const SplitProduct& p, SplitPanel& next, std::int64_t pairs);
 };
 
-// Whether a product of m rows by n columns takes less time than with FMAs, by this model of Intel's family 6, model 207:
-// multiplying takes 0.62 of the time, for whole tiles of rows. Splitting rows takes as long as multiplying `left` columns, and
-// what of splitting panels is not hidden, as 12 rows. For rows as they lie, `left` is 46; for rows that have to be
-// transposed, 80.
-inline constexpr double kSplitLying = 46.0, kSplitTransposed = 80.0;
+// Whether a product of m rows by n columns takes less time than with FMAs, by a model of Intel's family 6, model 207: multiplying
+// takes 0.62 of the time, for whole tiles of rows. Splitting the rows takes as long as multiplying `left` columns, and what of
+// splitting panels is not hidden, as long as 12 rows.
+inline constexpr double kSplitLying = 46.0, kSplitPixels = 64.0, kSplitTransposed = 80.0;
 bool split_pays(std::int64_t m, std::int64_t n, std::int64_t k, double left = kSplitLying);
 
 // Null if use_amx_bf16() is false or the compiler has no such instructions.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/gemm/gemm_split_run.h"
 #include "kernels/cpu/simd/cuts.h"
@@ -34,7 +35,12 @@ struct Block {
 SplitRows split_block(const SplitKernels& split, const Block& b, std::uint16_t* to) {
   SplitRows rows{to, b.chunks * kChunk};
   const std::int64_t* const chunks = b.from->chunks + b.chunk;
-  for (std::int64_t i = 0; i < b.pixels; ++i) split.split_chunks(rows, b.pixel_at(b.pixel + i), chunks, i);
+  for (std::int64_t row = 0; row < b.pixels; row += kChunk) {
+    const float* x[kChunk];
+    const std::int64_t count = std::min(kChunk, b.pixels - row);
+    for (std::int64_t i = 0; i < count; ++i) x[i] = b.pixel_at(b.pixel + row + i);
+    split.split_chunks(rows, x, chunks, row, count);
+  }
   split.clear_rows(rows, b.pixels, round_up(b.pixels, kChunk) - b.pixels);
   return rows;
 }
@@ -68,15 +74,18 @@ void store(const GemmKernels& kernels, const Block& b, const SplitPart& part, co
     t.bias_col = to.bias + vector * kChunk;
     // It joins in the first block, before anything is written to results that it may be.
     t.residual = to.residual != nullptr && b.first() ? to.residual + at : nullptr;
-    t.act = to.act;
+    const bool bound = to.act.op == Unary::relu || to.act.op == Unary::clip;
+    if (bound) t.act = to.act;
     kernels.finish(t, sums + v * kChunk, kSplitColumns);
+    // The rows of a part follow each other: one run of values is faster to activate than rows of 16.
+    if (b.last() && !bound && to.act.op != Unary::none) elementwise_kernels().unary(to.act, t.c, t.c, part.rows * kChunk);
   }
 }
 
 }  // namespace
 
 bool split_pixels_pay(std::int64_t pixels, std::int64_t count, std::int64_t pairs) {
-  return split_pays(pixels, pairs * kSplitColumns, count * kChunk);
+  return split_pays(pixels, pairs * kSplitColumns, count * kChunk, kSplitPixels);
 }
 
 void multiply_split_pixels(const SplitPixels& from, const float* weights, std::int64_t pairs, const SplitResults& to) {
