@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "base/error.h"
 #include "base/poison.h"
 #include "ops/infer.h"
+#include "plan/adapt_plan.h"
 #include "plan/arena.h"
 #include "plan/frame.h"
 #include "plan/plan.h"
@@ -49,7 +49,6 @@ class PlanBuilder {
   bool merge_in_place(std::uint32_t index);
   void join_inputs(std::uint32_t index);
   bool takes_over(StepPlan& s, BufferRequest& workspace, std::size_t& at) const;
-  void resolve_kernel(StepPlan& s, BufferRequest& workspace);
   void resolve_kernels();
   void lay_out();
   void place_buffers(std::vector<BufferRequest>& requests);
@@ -235,23 +234,6 @@ void PlanBuilder::join_inputs(std::uint32_t index) {
   }
 }
 
-void PlanBuilder::resolve_kernel(StepPlan& s, BufferRequest& workspace) {
-  const Node& node = node_of(s);
-  std::vector<const Type*> in, out;
-  for (const ValueId v : node.inputs) in.push_back(v == kNoValue ? nullptr : plan_->values[v].type.get());
-  for (const ValueId v : node.outputs) out.push_back(v == kNoValue ? nullptr : plan_->values[v].type.get());
-  ResolveContext context;
-  context.inputs = in;
-  context.outputs = out;
-  try {
-    s.state = kernel_of(s).resolve(context);
-  } catch (Error& e) {
-    e.add_context("in " + graph_.describe(program_.steps()[s.step].node));
-    throw;
-  }
-  workspace.bytes = context.workspace_bytes;
-}
-
 // The state that the step has in the plan before, if its types are the same there. `at`: where to look on, since both plans have
 // their steps in the program's order.
 bool PlanBuilder::takes_over(StepPlan& s, BufferRequest& workspace, std::size_t& at) const {
@@ -274,17 +256,13 @@ void PlanBuilder::resolve_kernels() {
     StepPlan& s = plan_->steps[i];
     workspaces_[i].first = workspaces_[i].last = i;
     if (s.dynamic || kernel_of(s).allocates_outputs()) continue;
-    if (!takes_over(s, workspaces_[i], at)) resolve_kernel(s, workspaces_[i]);
+    if (!takes_over(s, workspaces_[i], at)) workspaces_[i].bytes = resolve_step(program_, *plan_, s);
   }
 }
 
-// Where shapes are unknown, buffers get some slack, so that those that grow a little with each run keep their places.
 void PlanBuilder::place_buffers(std::vector<BufferRequest>& requests) {
   if (!has_fixed_inputs(graph_)) {
-    for (BufferRequest& r : requests) {
-      const std::size_t step = std::max<std::size_t>(std::bit_floor(r.bytes) / 16, 64);
-      if (r.bytes < SIZE_MAX / 4) r.bytes = (r.bytes + step - 1) / step * step;
-    }
+    for (BufferRequest& r : requests) r.bytes = with_slack(r.bytes);
   }
   if (base_ != nullptr) {
     const auto same = [](const BufferRequest& a, const BufferRequest& b) {
@@ -325,6 +303,7 @@ void PlanBuilder::lay_out() {
   for (std::size_t i = 0; i < buffers; ++i) plan_->values[owners[i]].offset = requests[i].offset;
   for (ValueId v = 0; v < plan_->values.size(); ++v) {
     if (parts_[v].whole == kNoValue) continue;
+    plan_->joins = true;
     ValueId whole = v;
     std::size_t offset = 0;
     for (; parts_[whole].whole != kNoValue; whole = parts_[whole].whole) offset += parts_[whole].offset;
@@ -392,7 +371,8 @@ std::shared_ptr<const Plan> Planner::plan(std::vector<std::int64_t> signature, c
   for (ValueId v = 0; v < facts_.size(); ++v) {
     if (changed[v] != 0) facts_[v] = facts_of(inferred.types[v]);
   }
-  const std::shared_ptr<Plan> made = PlanBuilder(program_, facts_, base.get(), changed).build(inferred);
+  std::shared_ptr<Plan> made = base ? adapt_plan(program_, *base, facts_, changed, inferred) : nullptr;
+  if (!made) made = PlanBuilder(program_, facts_, base.get(), changed).build(inferred);
   made->signature = std::move(signature);
   if (base) hand_on_frame(*base, *made, changed);
   if (has_fixed_inputs(program_.graph())) {  // there will be no other plan

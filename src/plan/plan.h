@@ -81,6 +81,7 @@ struct Plan {
   std::vector<ValueId> views;  // of inputs and outputs, in an order in which they can be bound
   std::size_t arena_bytes = 0;
   std::vector<BufferRequest> buffers;  // of the arena, laid out
+  bool joins = false;                  // some value lies inside the buffer of another, larger one
 
   mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<Frame>> frames;  // not in use

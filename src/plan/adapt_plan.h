@@ -1,0 +1,24 @@
+#pragma once
+// Plans that differ from the one before only in extents.
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "ops/infer.h"
+#include "plan/plan.h"
+
+namespace sdx::plan {
+
+// Where shapes are unknown, buffers get some slack, so that those that grow a little with each run keep their places.
+std::size_t with_slack(std::size_t bytes);
+
+// Has the step's kernel choose its state for the types in `plan`. Returns the bytes of workspace that it needs.
+std::size_t resolve_step(const Program& program, const Plan& plan, StepPlan& step);
+
+// A copy of `base` with the types of `changed` values, if these fit where they lie and all else remains as it is; else null.
+// `facts`: by ValueId, the new ones; `changed` likewise. Planning a model of 84 nodes from nothing takes three times as long.
+std::shared_ptr<Plan> adapt_plan(const Program& program, const Plan& base, const std::vector<ValueFacts>& facts,
+                                 const std::vector<char>& changed, const ops::InferResult& inferred);
+
+}  // namespace sdx::plan
