@@ -2,19 +2,22 @@
 // Products of floats by AMX's tiles of bfloat16; internal to this folder and to kernels that hold packed panels.
 //
 // A float is the sum of three bfloat16 of 8 bits each: high, middle and low. Of the nine products of two such sums, six are
-// computed; the other three are below 2^-21 of the whole. Products of bfloat16 are exact in float, so only sums round. All but
-// the products of high parts are summed first, while the sum is small: the error is a fifth to a third of that of FMAs, at twice
-// their speed (2x16x16 sums need six tile products of 16 cycles for 32 steps of K, where FMAs take 256 cycles at least).
+// computed; the other three are below 2^-21 of the whole. For 16 x 16 sums over 32 steps of K, six tile products take 96 cycles,
+// FMAs 256. Products of bfloat16 are exact in float, so only sums round. Those of two high parts are added last, since the other
+// sums are small: the error is a fifth to a third of that of FMAs.
+//
+// Tiles take factors and sums below 1.18e-38 for zero, so a factor loses bits where it is below 1e-33. Infinities and NaN cannot
+// be split: whoever finds them when splitting computes with floats.
+//
 // Source: Henry, Tang, Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations",
-// ARITH 2019. Tiles take factors and sums below 1.18e-38 for zero, so a factor loses bits where it is below 1e-33. They cannot
-// multiply infinities and NaN in parts: whoever finds these when splitting computes with floats.
+// ARITH 2019.
 
 #include <cstdint>
 
 namespace sdx::cpu {
 
-inline constexpr std::int64_t kSplitRows = 32, kSplitColumns = 32,
-                              kSplitStep = 32;  // extents of a block, and steps of K at a time
+// Extents of a block of sums, and how much of K is multiplied at a time.
+inline constexpr std::int64_t kSplitRows = 32, kSplitColumns = 32, kSplitStep = 32;
 // bfloat16 of kSplitStep of K of a block of rows or columns: [part: high, middle, low][2 tiles][16][32].
 inline constexpr std::int64_t kSplitBlock = 3 * 2 * 512;
 
@@ -57,9 +60,9 @@ struct SplitKernels {
   void (*split_chunks)(SplitRows& rows, const float* const* x, const std::int64_t* chunks, std::int64_t row, std::int64_t m);
   // Rows [row, row + m) become zeros.
   void (*clear_rows)(SplitRows& rows, std::int64_t row, std::int64_t m);
-  // `pairs` further pairs of rows, or as many as there are.
+  // Splits as many further pairs of rows, or those that are left.
   void (*split_panel)(SplitPanel& panel, std::int64_t pairs);
-  // With each step, `pairs` of `next`. Within a TileScope of split_tiles().
+  // Splits `pairs` of `next` with each step. Within a TileScope of TileConfig::whole().
   void (*multiply)(const SplitProduct& p, SplitPanel& next, std::int64_t pairs);
 };
 

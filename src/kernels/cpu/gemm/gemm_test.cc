@@ -36,6 +36,10 @@ const std::vector<Case> kCases = {{1, 1, 1},
                                   {1, 130, 800},
                                   {2, 40, 770},
                                   {400, 35, 24},
+                                  // Enough for tiles of bfloat16.
+                                  {64, 500, 257},
+                                  {100, 260, 95},
+                                  {48, 700, 33},
                                   // Rows 4 KB apart; many columns.
                                   {33, 130, 1021},
                                   {30, 1030, 40},
