@@ -27,11 +27,18 @@ constexpr int kQueries = 2;
 #endif
 constexpr std::int64_t kVectors = 4;
 
-// Load and widen row elements: whole vectors; `one` loads the rest.
+template <class E>
+HWY_INLINE VF load_padded(const typename E::T* p, std::int64_t n) {
+  HWY_ALIGN typename E::T buffer[kMaxF32Lanes] = {};
+  std::copy_n(p, n, buffer);
+  return E::load(buffer);
+}
+
+// Load and widen row elements: whole vectors, or the first n elements of one and zeros.
 struct Floats {
   using T = float;
   static HWY_INLINE VF load(const T* p) { return hn::LoadU(DF(), p); }
-  static float one(T x) { return x; }
+  static HWY_INLINE VF load(const T* p, std::int64_t n) { return load_tail(DF(), p, n); }
 };
 struct Halves {
   using T = std::uint16_t;
@@ -47,16 +54,12 @@ struct Halves {
     return widened_half(p);
 #endif
   }
-  static float one(T x) { return half_to_float(x); }
+  static HWY_INLINE VF load(const T* p, std::int64_t n) { return load_padded<Halves>(p, n); }
 };
 struct Bfloats {
   using T = std::uint16_t;
   static HWY_INLINE VF load(const T* p) { return widened_bfloat(p); }
-  static float one(T x) {
-    BFloat16 b;
-    b.bits = x;
-    return static_cast<float>(b);
-  }
+  static HWY_INLINE VF load(const T* p, std::int64_t n) { return load_padded<Bfloats>(p, n); }
 };
 struct Bytes {
   using T = std::int8_t;
@@ -66,7 +69,7 @@ struct Bytes {
     const hn::Rebind<std::int32_t, DF> d32;
     return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, p)));
   }
-  static float one(T x) { return static_cast<float>(x); }
+  static HWY_INLINE VF load(const T* p, std::int64_t n) { return load_padded<Bytes>(p, n); }
 };
 
 HWY_INLINE void fetch(const char* at, std::int64_t bytes) {
@@ -106,7 +109,7 @@ HWY_INLINE void store_sums(VF a, VF b, VF c, VF e, float* y, std::int64_t n) {
 }
 #endif
 
-// Multiplies the whole vectors of four rows and stores n of the products. The last rows may be the same.
+// Multiplies four rows and stores n of the products. The last rows may be the same.
 template <class E, int Q>
 HWY_INLINE void dots_of_four(const float* q, std::int64_t ld_q, const typename E::T* r0, std::int64_t s1, std::int64_t s2,
                              std::int64_t s3, std::int64_t size, float* scores, std::int64_t ld_scores, std::int64_t n) {
@@ -114,24 +117,33 @@ HWY_INLINE void dots_of_four(const float* q, std::int64_t ld_q, const typename E
   const std::int64_t lanes = lanes_f32();
   VF a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
   VF c0 = a0, c1 = a0, c2 = a0, c3 = a0, e0 = a0, e1 = a0, e2 = a0, e3 = a0;
-  for (std::int64_t i = 0; i + lanes <= size; i += lanes) {
-    const typename E::T* r = r0 + i;
-    const VF k0 = E::load(r), k1 = E::load(r + s1);
-    const VF k2 = E::load(r + s2), k3 = E::load(r + s3);
-    VF x = hn::LoadU(d, q + i);
+  const auto add = [&](VF k0, VF k1, VF k2, VF k3, const auto& query) HWY_ATTR {
+    VF x = query(0);
     a0 = hn::MulAdd(x, k0, a0), a1 = hn::MulAdd(x, k1, a1), a2 = hn::MulAdd(x, k2, a2), a3 = hn::MulAdd(x, k3, a3);
     if constexpr (Q > 1) {
-      x = hn::LoadU(d, q + ld_q + i);
+      x = query(1);
       b0 = hn::MulAdd(x, k0, b0), b1 = hn::MulAdd(x, k1, b1), b2 = hn::MulAdd(x, k2, b2), b3 = hn::MulAdd(x, k3, b3);
     }
     if constexpr (Q > 2) {
-      x = hn::LoadU(d, q + 2 * ld_q + i);
+      x = query(2);
       c0 = hn::MulAdd(x, k0, c0), c1 = hn::MulAdd(x, k1, c1), c2 = hn::MulAdd(x, k2, c2), c3 = hn::MulAdd(x, k3, c3);
     }
     if constexpr (Q > 3) {
-      x = hn::LoadU(d, q + 3 * ld_q + i);
+      x = query(3);
       e0 = hn::MulAdd(x, k0, e0), e1 = hn::MulAdd(x, k1, e1), e2 = hn::MulAdd(x, k2, e2), e3 = hn::MulAdd(x, k3, e3);
     }
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    const typename E::T* r = r0 + i;
+    add(E::load(r), E::load(r + s1), E::load(r + s2), E::load(r + s3),
+        [&](std::int64_t query) HWY_ATTR { return hn::LoadU(d, q + query * ld_q + i); });
+  }
+  if (i < size) {
+    const typename E::T* r = r0 + i;
+    const std::int64_t rest = size - i;
+    add(E::load(r, rest), E::load(r + s1, rest), E::load(r + s2, rest), E::load(r + s3, rest),
+        [&](std::int64_t query) HWY_ATTR { return load_tail(d, q + query * ld_q + i, rest); });
   }
   store_sums(a0, a1, a2, a3, scores, n);
   if constexpr (Q > 1) store_sums(b0, b1, b2, b3, scores + ld_scores, n);
@@ -154,14 +166,6 @@ void dots_of(const float* q, std::int64_t ld_q, const typename E::T* rows, std::
                      scores + j, ld_scores, n - j);
 }
 
-// The rest of a product, after its whole vectors. A separate function, because a call inside the loop would spill the sums.
-template <class E>
-float rest(const float* q, const typename E::T* row, std::int64_t begin, std::int64_t end) {
-  float sum = 0.0F;
-  for (std::int64_t i = begin; i < end; ++i) sum += q[i] * E::one(row[i]);
-  return sum;
-}
-
 template <class E>
 void dots(const float* q, std::int64_t ld_q, std::int64_t queries, const void* from_rows, std::int64_t ld_rows, std::int64_t n,
           std::int64_t size, float* scores, std::int64_t ld_scores, const void* ahead) {
@@ -178,10 +182,6 @@ void dots(const float* q, std::int64_t ld_q, std::int64_t queries, const void* f
       default: dots_of<E, 4>(from, ld_q, rows, ld_rows, n, size, to, ld_scores, next); break;
 #endif
     }
-  }
-  const std::int64_t whole = size / lanes_f32() * lanes_f32();
-  for (std::int64_t i = 0; whole < size && i < queries; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) scores[i * ld_scores + j] += rest<E>(q + i * ld_q, rows + j * ld_rows, whole, size);
   }
 }
 
@@ -230,18 +230,23 @@ HWY_INLINE void mix_wide(const float* p, std::int64_t ld_p, const typename E::T*
   if constexpr (Q > 3) store(y3, e0, e1, e2, e3);
 }
 
-// One vector of columns.
-template <class E>
-HWY_INLINE void mix_narrow(const float* p, const typename E::T* rows, std::int64_t ld_rows, std::int64_t n, float* sums) {
+// One vector of columns, or with kPart only the first `columns` of one.
+template <class E, bool kPart>
+HWY_INLINE void mix_narrow(const float* p, const typename E::T* rows, std::int64_t ld_rows, std::int64_t n, float* sums,
+                           std::int64_t columns) {
   const DF d;
-  VF a = hn::LoadU(d, sums), b = hn::Zero(d);
+  const auto row = [&](std::int64_t j) HWY_ATTR {
+    if constexpr (kPart) return E::load(rows + j * ld_rows, columns);
+    return E::load(rows + j * ld_rows);
+  };
+  VF a = load_floats(sums, columns), b = hn::Zero(d);
   std::int64_t j = 0;
   for (; j + 2 <= n; j += 2) {
-    a = hn::MulAdd(hn::Set(d, p[j]), E::load(rows + j * ld_rows), a);
-    b = hn::MulAdd(hn::Set(d, p[j + 1]), E::load(rows + (j + 1) * ld_rows), b);
+    a = hn::MulAdd(hn::Set(d, p[j]), row(j), a);
+    b = hn::MulAdd(hn::Set(d, p[j + 1]), row(j + 1), b);
   }
-  if (j < n) a = hn::MulAdd(hn::Set(d, p[j]), E::load(rows + j * ld_rows), a);
-  hn::StoreU(hn::Add(a, b), d, sums);
+  if (j < n) a = hn::MulAdd(hn::Set(d, p[j]), row(j), a);
+  store_floats(hn::Add(a, b), sums, columns);
 }
 
 template <class E>
@@ -268,10 +273,10 @@ void mix(const float* p, std::int64_t ld_p, std::int64_t queries, const void* fr
       const float* weights = x + g * ld_p;
       float* y = sums + (i + g) * ld_sums;
       std::int64_t c = whole;
-      for (; c + lanes_f32() <= size; c += lanes_f32()) mix_narrow<E>(weights, rows + c, ld_rows, n, y + c);
-      for (; c < size; ++c) {
-        for (std::int64_t j = 0; j < n; ++j) y[c] += weights[j] * E::one(rows[j * ld_rows + c]);
+      for (; c + lanes_f32() <= size; c += lanes_f32()) {
+        mix_narrow<E, false>(weights, rows + c, ld_rows, n, y + c, lanes_f32());
       }
+      if (c < size) mix_narrow<E, true>(weights, rows + c, ld_rows, n, y + c, size - c);
     }
   }
 }
