@@ -75,7 +75,7 @@ std::shared_ptr<Plan> adapt_plan(const Program& program, const Plan& base, const
     if (changed[v] == 0) continue;
     if (!fits(p, facts[v]) || !known_still(p, inferred.values.contains(v))) return nullptr;
   }
-  const std::shared_ptr<Plan> made = copy_of(base);
+  std::shared_ptr<Plan> made = copy_of(base);
   for (ValueId v = 0; v < made->values.size(); ++v) {
     if (changed[v] != 0) made->values[v].type = facts[v].type;
   }

@@ -186,7 +186,7 @@ void ChainPlan::settle_tile() {
   for (const std::uint8_t b : chain_.input_bytes) widest = std::max<std::int64_t>(widest, b);
   tile_ = std::clamp(kTileBytes / (widest * std::max(1, rooms_)), kLeastTile, kMostTile) / kVector * kVector;
   if (!chain_.folds.empty()) {
-    const std::int64_t row = chain_.row, some = rows_at_once(chain_.steps, row) * row;
+    const std::int64_t row = chain_.row, some = std::max<std::int64_t>(1, rows_at_once(chain_.steps, row) * row);
     parts_ = row > kMostRow ? (row + kReducePart - 1) / kReducePart : 0;
     tile_ = parts_ != 0 ? kReducePart : std::max<std::int64_t>(1, tile_ / some) * some;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/cpu/simd/attributes.h"
+#include "kernels/cpu/simd/prefetch.h"
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #define SDX_BF16_DOTS
@@ -151,9 +152,8 @@ void product(const Bf16Tile& t) {
   std::int64_t p = 0;
   for (; p + kSets <= t.pairs; p += kSets) {
     if constexpr (M <= 4) {
-      const auto ahead = reinterpret_cast<std::uintptr_t>(b) + 4096;
 #pragma GCC unroll 8
-      for (int line = 0; line < kSets * kNr * 4; line += 64) __builtin_prefetch(reinterpret_cast<const void*>(ahead + line));
+      for (int line = 0; line < kSets * kNr * 4; line += 64) prefetch_after(b, static_cast<std::size_t>(4096 + line));
     }
     step<M, kSets>(rows, stride, b, sums);
 #pragma GCC unroll 4

@@ -7,6 +7,7 @@
 #include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_half_simd.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/prefetch.h"
 
 namespace sdx::cpu {
 namespace {
@@ -41,8 +42,8 @@ void widen_panels(const void* context, std::int64_t k0, std::int64_t kc, std::in
   const auto& w = *static_cast<const Weights*>(context);
   for (std::int64_t j = 0; j < nb; j += w.nr) {
     // The next panel's part is elsewhere in memory, where the hardware's prefetch has to start again.
-    const auto next = reinterpret_cast<std::uintptr_t>(w.panels + (n0 + j + w.nr) * w.k + k0 * w.nr);
-    for (std::uintptr_t b = 0; b < 1024; b += 64) __builtin_prefetch(reinterpret_cast<const void*>(next + b));
+    const std::int64_t next = ((n0 + j + w.nr) * w.k + k0 * w.nr) * static_cast<std::int64_t>(sizeof(*w.panels));
+    for (std::int64_t b = 0; b < 1024; b += 64) prefetch_after(w.panels, to_size(next + b));
     w.kernels->widen(w.type, w.panels + (n0 + j) * w.k + k0 * w.nr, kc * w.nr, out + j * kc);
   }
 }

@@ -1,5 +1,6 @@
 #include "kernels/cpu/gemm/gemm_half_simd.h"
 
+#include "kernels/cpu/simd/prefetch.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -41,12 +42,12 @@ void panel_rows(const std::uint16_t* w, std::int64_t k, const float* x, std::int
   };
   std::int64_t i = 0;
   for (; i + kSets <= k; i += kSets) {
-    const auto ahead = reinterpret_cast<std::uintptr_t>(w + i * nr) + 4096;
-    __builtin_prefetch(reinterpret_cast<const void*>(ahead));
-    if (kSets * nr * 2 > 64) __builtin_prefetch(reinterpret_cast<const void*>(ahead + 64));
+    const std::uint16_t* const now = w + i * nr;
+    prefetch_after(now, 4096);
+    if (kSets * nr * 2 > 64) prefetch_after(now, 4096 + 64);
     if (kSets * nr * 2 > 128) {
-      __builtin_prefetch(reinterpret_cast<const void*>(ahead + 128));
-      __builtin_prefetch(reinterpret_cast<const void*>(ahead + 192));
+      prefetch_after(now, 4096 + 128);
+      prefetch_after(now, 4096 + 192);
     }
     step(i, s0, t0, x);
     if constexpr (M == 1) {

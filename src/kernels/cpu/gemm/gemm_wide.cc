@@ -79,7 +79,7 @@ void gemm_wide(const WideGemmArgs& g) {
     using T = typename decltype(tag)::type;
     if (g.k <= 0) {
       for (std::int64_t i = 0; i < g.m; ++i) std::fill_n(static_cast<T*>(g.c) + i * g.ldc, g.n, T{0});
-    } else if constexpr (std::is_same_v<T, double>) {
+    } else if constexpr (std::is_same_v<T, double>) {  // NOLINT(bugprone-branch-clone): each has other types
       multiply<double, double>(g, k.f64);
     } else if constexpr (sizeof(T) == 8) {
       multiply<std::int64_t, T>(g, k.i64);

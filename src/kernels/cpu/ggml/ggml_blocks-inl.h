@@ -19,7 +19,7 @@ namespace {
 using Byte = std::uint8_t;
 using DI = hn::RebindToSigned<DF>;
 using VI = hn::Vec<DI>;
-constexpr int kLanes = static_cast<int>(hn::MaxLanes(DF()));
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(DF()));
 static_assert(kLanes <= 16, "scales change every 16 weights");
 
 HWY_INLINE std::uint32_t read_u32(const Byte* p) {

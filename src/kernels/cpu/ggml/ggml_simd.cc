@@ -1,5 +1,6 @@
 #include "kernels/cpu/ggml/ggml_simd.h"
 
+#include "kernels/cpu/simd/prefetch.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -105,9 +106,7 @@ struct RowSums {
 };
 
 // Prefetches 4 KB ahead: the stream is read once, and the hardware prefetcher stops at page boundaries.
-HWY_INLINE void fetch_ahead(const Byte* at) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + 4096));
-}
+HWY_INLINE void fetch_ahead(const Byte* at) { prefetch_after(at, 4096); }
 
 template <class Blocks, int M>
 void dots_of(const Byte* row, std::int64_t k, const float* x, std::int64_t ldx, float* out) {

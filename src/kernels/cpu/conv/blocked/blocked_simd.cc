@@ -93,7 +93,7 @@ HWY_NOINLINE void product(const BlockedTile& t) {
     const float* const first = kStep == Step::spread ? t.x : t.x + tile * P * step;
     const float* HWY_RESTRICT w = t.w;
     SDX_REPEAT_14(SDX_DECLARE)
-    SDX_REPEAT_14(SDX_PLACE)
+    SDX_REPEAT_14(SDX_PLACE)  // NOLINT(bugprone-branch-clone): the first place is 0 in both
     const std::int64_t whole = t.blocks;
     const std::int64_t blocks = whole + (t.tail_run > 0 ? 1 : 0);
     for (std::int64_t b = 0; b < blocks; ++b) {
@@ -156,7 +156,7 @@ HWY_NOINLINE void listed(const BlockedTile& t) {
     const float* const first = t.x + tile * P * step;
     const float* HWY_RESTRICT w = t.w;
     SDX_REPEAT_14(SDX_DECLARE)
-    SDX_REPEAT_14(SDX_PLACE)
+    SDX_REPEAT_14(SDX_PLACE)  // NOLINT(bugprone-branch-clone): the first place is 0 in both
     std::int64_t i = 0;
     for (; i < t.run; ++i, w += width) {
       const float* HWY_RESTRICT x = first + t.list[i];

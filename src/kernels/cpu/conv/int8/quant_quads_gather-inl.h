@@ -41,7 +41,7 @@ void gather_row(const QSource& q, const Runs& runs, const std::int64_t (&origin)
   }
 }
 
-constexpr std::int64_t kMostRuns = 64;
+inline constexpr std::int64_t kMostRuns = 64;
 
 template <class Copy>
 void gather_by(const Copy& copy, const QQuadWindow& w, std::int64_t first, std::int64_t count, std::uint8_t* rows) {

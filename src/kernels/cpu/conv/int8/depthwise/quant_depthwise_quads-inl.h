@@ -10,7 +10,7 @@
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kSlack = 8;  // columns after the quads that are read but not used
+inline constexpr std::int64_t kSlack = 8;  // columns after the quads that are read but not used
 
 // A vector of kGroups groups of 16 bytes.
 template <int kGroups>
