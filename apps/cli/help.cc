@@ -9,6 +9,7 @@
 
 #include "base/build_id.h"
 #include "base/suggest.h"
+#include "base/system/amx.h"
 #include "base/system/cpu_features.h"
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -144,8 +145,11 @@ void add_common_options(CLI::App& app) {
 }
 
 std::string version_text() {
+  std::string sets(name(cpu_isa()));
+  if (use_vnni(cpu_isa())) sets += ", vnni";
+  if (use_amx()) sets += use_amx_bf16() ? ", amx" : ", amx (bytes only)";
   return fmt::format("sdx {}\nbuild      {} ({})\nprocessor  {}, {} cores, {}\n", version(), build_id().substr(0, 12), SDX_BUILD,
-                     processor_name(), std::thread::hardware_concurrency(), name(cpu_isa()));
+                     processor_name(), std::thread::hardware_concurrency(), sets);
 }
 
 void add_help(const Command& app, Action& action) {
