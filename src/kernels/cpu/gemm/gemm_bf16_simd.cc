@@ -153,7 +153,7 @@ void product(const Bf16Tile& t) {
   for (; p + kSets <= t.pairs; p += kSets) {
     if constexpr (M <= 4) {
 #pragma GCC unroll 8
-      for (int line = 0; line < kSets * kNr * 4; line += 64) prefetch_after(b, static_cast<std::size_t>(4096 + line));
+      for (int line = 0; line < kSets * kNr * 4; line += 64) prefetch_after(b, 4096 + line);
     }
     step<M, kSets>(rows, stride, b, sums);
 #pragma GCC unroll 4

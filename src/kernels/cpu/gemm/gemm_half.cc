@@ -43,7 +43,7 @@ void widen_panels(const void* context, std::int64_t k0, std::int64_t kc, std::in
   for (std::int64_t j = 0; j < nb; j += w.nr) {
     // The next panel's part is elsewhere in memory, where the hardware's prefetch has to start again.
     const std::int64_t next = ((n0 + j + w.nr) * w.k + k0 * w.nr) * static_cast<std::int64_t>(sizeof(*w.panels));
-    for (std::int64_t b = 0; b < 1024; b += 64) prefetch_after(w.panels, to_size(next + b));
+    for (std::int64_t b = 0; b < 1024; b += 64) prefetch_after(w.panels, next + b);
     w.kernels->widen(w.type, w.panels + (n0 + j) * w.k + k0 * w.nr, kc * w.nr, out + j * kc);
   }
 }
