@@ -310,7 +310,9 @@ class SplitBlock {
     return {items[to_size(t)].panel.q, j_.block.a.head_size, q_[t % 2]};
   }
   // All of the block's keys: those that the panel does not see weigh nothing.
-  SplitPanel weights_of(const Item& item, std::int64_t t) const { return {j_.scores_of(t % 2), item.nk, weights_}; }
+  SplitPanel weights_of(const Item& item, std::int64_t t) const {
+    return {j_.scores_of(t % 2), item.nk, weights_, 0, item.panel.width > 16};
+  }
 
   void need_floats() {
     if (j_.block.keys == nullptr) pack_block(j_.block, j_.packing);

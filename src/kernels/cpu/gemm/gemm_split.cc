@@ -162,7 +162,7 @@ inline void split_panel(SplitPanel& p, std::int64_t pairs) {
     const float* b = p.b + 2 * i * kSplitColumns;
     std::uint16_t* to = p.to + i / kPairs * kSplitBlock + i % kPairs * 32;
     const bool one = 2 * i < p.k, two = 2 * i + 1 < p.k;
-    for (int j = 0; j < 2; ++j) {
+    for (int j = 0; j < (p.two_columns ? 2 : 1); ++j) {
       _mm_prefetch(reinterpret_cast<const char*>(b + p.fetch + 16 * j), _MM_HINT_T1);
       _mm_prefetch(reinterpret_cast<const char*>(b + p.fetch + 16 * j + kSplitColumns), _MM_HINT_T1);
       const Floats x = one ? _mm512_loadu_ps(b + 16 * j) : none, y = two ? _mm512_loadu_ps(b + 16 * j + kSplitColumns) : none;

@@ -35,9 +35,10 @@ struct SplitPanel {
   const float* b = nullptr;
   std::int64_t k = 0;
   std::uint16_t* to = nullptr;
-  std::int64_t fetch = 0;  // distance in floats of what is prefetched while this is read
-  std::int64_t done = 0;   // pairs of rows; (k + 1) / 2 in all, then zeros up to whole steps
-  bool finite = true;      // of what is done
+  std::int64_t fetch = 0;   // distance in floats of what is prefetched while this is read
+  bool two_columns = true;  // false: only the first 16 columns are read
+  std::int64_t done = 0;    // pairs of rows; (k + 1) / 2 in all, then zeros up to whole steps
+  bool finite = true;       // of what is done
   std::int64_t left() const { return split_steps(k) * (kSplitStep / 2) - done; }
 };
 
