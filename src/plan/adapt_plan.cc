@@ -9,14 +9,12 @@
 namespace sdx::plan {
 namespace {
 
-std::size_t bytes_of(const Type& type) { return byte_size(type.elem, element_count(to_shape(*type.shape))); }
-
 // Whether a value of the new type may take the place of one of the old.
 bool fits(const ValuePlan& p, const ValueFacts& now) {
   const Type& before = *p.type;
-  const bool was_fixed = before.has_static_shape() && before.elem != DataType::undefined && before.elem != DataType::string;
-  if (was_fixed != now.fixed || before.elem != now.type->elem || before.is_tensor() != now.type->is_tensor()) return false;
-  return p.place != Place::arena || with_slack(bytes_of(before)) == with_slack(now.bytes);
+  if (has_fixed_size(before) != now.fixed || before.elem != now.type->elem || before.is_tensor() != now.type->is_tensor())
+    return false;
+  return p.place != Place::arena || with_slack(fixed_size(before)) == with_slack(now.bytes);
 }
 
 // Values that share memory still have the same size.
@@ -41,6 +39,12 @@ std::shared_ptr<Plan> copy_of(const Plan& base) {
 }
 
 }  // namespace
+
+bool has_fixed_size(const Type& type) {
+  return type.has_static_shape() && type.elem != DataType::undefined && type.elem != DataType::string;
+}
+
+std::size_t fixed_size(const Type& type) { return byte_size(type.elem, element_count(to_shape(*type.shape))); }
 
 std::size_t with_slack(std::size_t bytes) {
   const std::size_t step = std::max<std::size_t>(std::bit_floor(bytes) / 16, 64);

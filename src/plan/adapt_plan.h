@@ -10,6 +10,10 @@
 
 namespace sdx::plan {
 
+// Whether a value of this type is a tensor of numbers with constant extents, and the bytes of such a tensor.
+bool has_fixed_size(const Type& type);
+std::size_t fixed_size(const Type& type);
+
 // Where shapes are unknown, buffers get some slack, so that those that grow a little with each run keep their places.
 std::size_t with_slack(std::size_t bytes);
 

@@ -19,8 +19,8 @@ constexpr std::uint32_t kNever = 0xFFFFFFFE;
 ValueFacts facts_of(const Type& type) {
   ValueFacts facts;
   facts.type = std::make_shared<const Type>(type);
-  facts.fixed = type.has_static_shape() && type.elem != DataType::undefined && type.elem != DataType::string;
-  if (facts.fixed) facts.bytes = byte_size(type.elem, element_count(to_shape(*type.shape)));
+  facts.fixed = has_fixed_size(type);
+  if (facts.fixed) facts.bytes = fixed_size(type);
   return facts;
 }
 

@@ -57,8 +57,8 @@ struct StepPlan {
 // What planning needs to know of a value's type.
 struct ValueFacts {
   std::shared_ptr<const Type> type;
-  bool fixed = false;     // a tensor of numbers with constant extents
-  std::size_t bytes = 0;  // of such a tensor
+  bool fixed = false;     // has_fixed_size()
+  std::size_t bytes = 0;  // fixed_size(), or 0
 };
 
 // Memory of one run in progress; reused by later runs.
