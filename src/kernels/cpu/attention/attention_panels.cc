@@ -296,12 +296,12 @@ class SplitBlock {
                  v = run_of(a, true, j_.batch, j_.kv, b.j0, b.nk, nullptr);
     left_keys_ = {keys_, a.head_size};
     split_.split_rows(left_keys_, k.data, k.stride, 0, b.nk);
-    split_.clear_rows(left_keys_, b.nk, round_up(b.nk, 16) - b.nk);
+    split_.clear_rest(left_keys_, b.nk);
     left_values_ = {values_, b.nk};
     for (std::int64_t i = 0; i < a.v_head_size; i += 16) {
       split_.split_tile(left_values_, v.data + i, v.stride, i, std::min<std::int64_t>(16, a.v_head_size - i));
     }
-    split_.clear_rows(left_values_, a.v_head_size, round_up(a.v_head_size, 16) - a.v_head_size);
+    split_.clear_rest(left_values_, a.v_head_size);
     j_.block.keys = nullptr;
   }
 
@@ -309,7 +309,7 @@ class SplitBlock {
     if (t >= static_cast<std::int64_t>(items.size())) return {};
     return {items[to_size(t)].panel.q, j_.block.a.head_size, q_[t % 2]};
   }
-  // All of the block's keys: those that the panel does not see weigh nothing.
+  // Keys that the panel does not see weigh nothing.
   SplitPanel weights_of(const Item& item, std::int64_t t) const {
     return {j_.scores_of(t % 2), item.nk, weights_, 0, item.panel.width > 16};
   }
@@ -440,16 +440,19 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
       std::fill_n(p.total, nr, a.sink != nullptr ? 1.0F : 0.0F);
     }
   }
-  const bool split = splits(a, rows, end - begin);
-  for (std::int64_t c = 0; c < cuts.parts && end > begin; ++c) {
-    block.j0 = begin + cuts.begin(c);
-    block.nk = cuts.size(c);
-    if (split) {
-      const TileScope tiles(TileConfig::whole());
-      SplitBlock(*split_kernels(), j).attend();
-    } else {
-      attend_block(j);
+  const auto for_each_block = [&](const auto& attend) {
+    for (std::int64_t c = 0; c < cuts.parts && end > begin; ++c) {
+      block.j0 = begin + cuts.begin(c);
+      block.nk = cuts.size(c);
+      attend();
     }
+  };
+  if (splits(a, rows, end - begin)) {
+    const TileScope tiles(TileConfig::whole());
+    SplitBlock split(*split_kernels(), j);
+    for_each_block([&] { split.attend(); });
+  } else {
+    for_each_block([&] { attend_block(j); });
   }
   for (std::int64_t g = 0; g < j.group; ++g) {
     for (std::int64_t i = 0; i < j.panels(); ++i) {

@@ -134,7 +134,7 @@ void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t
     return one;
   };
   if (batch == 1 && gemv(kernels, product(0))) return;
-  TaskGrid grid = choose_grid(kernels, args.m, args.n, args.k, batch, args.packed_b != nullptr);
+  TaskGrid grid = choose_float_grid(kernels, args, batch);
   // One part for each thread, which finds the data of its previous product in its cache.
   if (args.sweep != 0) grid = {1, std::min<std::int64_t>(grid.rows * grid.columns, current_pool().threads())};
   const std::int64_t per = grid.rows * grid.columns;

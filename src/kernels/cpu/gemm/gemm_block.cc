@@ -200,7 +200,7 @@ SplitRows split_left(const SplitKernels& split, const GemmKernels& kernels, cons
   } else {
     split.split_rows(rows, args.a + m0 * args.lda + k0, args.lda, 0, count);
   }
-  split.clear_rows(rows, count, round_up(count, 16) - count);
+  split.clear_rest(rows, count);
   return rows;
 }
 
@@ -311,10 +311,18 @@ RowUnits::RowUnits(const GemmKernels& kernels, const GemmArgs& args) : tiles_(ar
 
 namespace {
 
+// At least about 250 thousand multiply-adds (5 to 10 microseconds) per task, and at most four tasks per thread.
+std::int64_t tasks_worth(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+  const std::int64_t threads = current_pool().threads();
+  if (threads == 1) return 1;
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<std::int64_t>(k, 1));
+  return std::min(static_cast<std::int64_t>(std::min(work / 250000.0, 1e6)), (4 * threads + batch - 1) / batch);
+}
+
 // For products by tiles of bfloat16: each cut of the columns splits the rows again, which takes as long as 46 columns, and each
 // cut of the rows splits the panels again, as long as 20 rows. What ends first if all threads are equally fast.
-TaskGrid choose_split_grid(std::int64_t m, std::int64_t n, std::int64_t most_tasks) {
-  const std::int64_t threads = current_pool().threads();
+TaskGrid choose_split_grid(std::int64_t m, std::int64_t n, std::int64_t k) {
+  const std::int64_t threads = current_pool().threads(), most_tasks = std::max<std::int64_t>(1, tasks_worth(m, n, k, 1));
   const std::int64_t blocks = up_div(m, kSplitRows), panels = up_div(n, kSplitColumns);
   TaskGrid best;
   double least = 0.0;
@@ -336,16 +344,8 @@ TaskGrid choose_split_grid(std::int64_t m, std::int64_t n, std::int64_t most_tas
 
 TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
                      bool packed) {
-  const std::int64_t threads = current_pool().threads();
-  if (threads == 1) return {};
-  // At least about 250 thousand multiply-adds (5 to 10 microseconds) per task, and at most four tasks per thread.
-  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<std::int64_t>(k, 1));
-  const auto by_work = static_cast<std::int64_t>(std::min(work / 250000.0, 1e6));
-  const std::int64_t want = std::min(by_work, (4 * threads + batch - 1) / batch);
+  const std::int64_t threads = current_pool().threads(), want = tasks_worth(m, n, k, batch);
   if (want <= 1) return {};
-  if (packed && batch == 1 && split_pays(m, n, k)) {
-    return choose_split_grid(m, n, want);
-  }
   const std::int64_t tiles = (m + kernels.mr - 1) / kernels.mr;
   const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
   TaskGrid g;
@@ -371,6 +371,12 @@ TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n,
     }
   }
   return g;
+}
+
+TaskGrid choose_float_grid(const GemmKernels& kernels, const GemmArgs& args, std::int64_t batch) {
+  const bool packed = args.packed_b != nullptr;
+  if (packed && batch == 1 && splits(args)) return choose_split_grid(args.m, args.n, args.k);
+  return choose_grid(kernels, args.m, args.n, args.k, batch, packed);
 }
 
 void gemm_finish(const GemmKernels& kernels, const GemmArgs& args, const GemmPart& part, const float* product, std::int64_t ld) {

@@ -71,5 +71,7 @@ struct TaskGrid {
   std::int64_t columns = 1;
 };
 TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, bool packed);
+// The same for `batch` products of floats, which tiles of bfloat16 may multiply.
+TaskGrid choose_float_grid(const GemmKernels& kernels, const GemmArgs& args, std::int64_t batch);
 
 }  // namespace sdx::cpu

@@ -143,9 +143,9 @@ void split_chunks(SplitRows& rows, const float* const* x, const std::int64_t* ch
   rows.finite = rows.finite && is_finite(seen);
 }
 
-void clear_rows(SplitRows& rows, std::int64_t row, std::int64_t m) {
-  for (std::int64_t i = 0; i < m; ++i) {
-    std::uint16_t* to = place_of(rows, row + i);
+void clear_rest(SplitRows& rows, std::int64_t m) {
+  for (; m % 16 != 0; ++m) {
+    std::uint16_t* to = place_of(rows, m);
     for (std::int64_t s = split_steps(rows.k); s > 0; --s, to += kSplitBlock) {
       for (int part = 0; part < 3; ++part) _mm512_store_si512(to + part * kPart, _mm512_setzero_si512());
     }
@@ -235,7 +235,7 @@ void multiply(const SplitProduct& p, SplitPanel& next, std::int64_t pairs) {
   return p.two_columns ? product<false, true>(p, next, pairs) : product<false, false>(p, next, pairs);
 }
 
-constexpr SplitKernels kKernels = {split_rows, split_tile, split_chunks, clear_rows, split_panel, multiply};
+constexpr SplitKernels kKernels = {split_rows, split_tile, split_chunks, clear_rest, split_panel, multiply};
 
 }  // namespace
 }  // namespace sdx::cpu

@@ -59,8 +59,8 @@ struct SplitKernels {
   // Rows [row, row + m), m up to 16 and row a multiple of 16, of rows.k / 16 chunks of 16 floats: those of row i lie at
   // x[i] + chunks[...].
   void (*split_chunks)(SplitRows& rows, const float* const* x, const std::int64_t* chunks, std::int64_t row, std::int64_t m);
-  // Rows [row, row + m) become zeros.
-  void (*clear_rows)(SplitRows& rows, std::int64_t row, std::int64_t m);
+  // The rows from m on to the end of their tile become zeros.
+  void (*clear_rest)(SplitRows& rows, std::int64_t m);
   // Splits as many further pairs of rows, or those that are left.
   void (*split_panel)(SplitPanel& panel, std::int64_t pairs);
   // Splits `pairs` of `next` with each step. Within a TileScope of TileConfig::whole().

@@ -41,7 +41,7 @@ SplitRows split_block(const SplitKernels& split, const Block& b, std::uint16_t* 
     for (std::int64_t i = 0; i < count; ++i) x[i] = b.pixel_at(b.pixel + row + i);
     split.split_chunks(rows, x, chunks, row, count);
   }
-  split.clear_rows(rows, b.pixels, round_up(b.pixels, kChunk) - b.pixels);
+  split.clear_rest(rows, b.pixels);
   return rows;
 }
 
