@@ -3,8 +3,8 @@
 //
 // Rows and columns pair up (row i with row i + m/2), so rounding errors of one affect the other. Pairs of very different
 // magnitude are therefore multiplied as in gemm_f32(), and so are rows with an infinity or NaN. The algorithm doubles the
-// rounding errors of plain sums; summing at most 64 products at a time makes up for that. Results depend only on the data, the
-// extents and the instruction set: they are the same for any number of threads.
+// rounding errors of plain sums; summing at most 128 products at a time makes up for much of that. Results depend only on the
+// data, the extents and the instruction set: they are the same for any number of threads.
 
 #include <cstdint>
 #include <mutex>

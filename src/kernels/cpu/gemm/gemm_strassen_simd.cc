@@ -71,14 +71,24 @@ struct Right {
     hn::Store(c##I, d, sums + 2 * I * lanes);       \
     hn::Store(e##I, d, sums + (2 * I + 1) * lanes); \
   }
-#define SDX_ADD(I)                                                                                    \
-  if constexpr (M > I) {                                                                              \
-    hn::Store(hn::Add(c##I, hn::Load(d, sums + 2 * I * lanes)), d, sums + 2 * I * lanes);             \
-    hn::Store(hn::Add(e##I, hn::Load(d, sums + (2 * I + 1) * lanes)), d, sums + (2 * I + 1) * lanes); \
+#define SDX_ADD(I)                                                 \
+  if constexpr (M > I) {                                           \
+    c##I = hn::Add(c##I, hn::Load(d, sums + 2 * I * lanes));       \
+    e##I = hn::Add(e##I, hn::Load(d, sums + (2 * I + 1) * lanes)); \
+  }
+#define SDX_PUT_FIRST(I)                                         \
+  if constexpr (M > I) {                                         \
+    hn::Store(hn::Mul(sign, c##I), d, to + 2 * I * lanes);       \
+    hn::Store(hn::Mul(sign, e##I), d, to + (2 * I + 1) * lanes); \
+  }
+#define SDX_PUT(I)                                                                                         \
+  if constexpr (M > I) {                                                                                   \
+    hn::Store(hn::MulAdd(sign, c##I, hn::Load(d, to + 2 * I * lanes)), d, to + 2 * I * lanes);             \
+    hn::Store(hn::MulAdd(sign, e##I, hn::Load(d, to + (2 * I + 1) * lanes)), d, to + (2 * I + 1) * lanes); \
   }
 
-// Computes the tile's sums, M rows of 2 lanes. Each piece begins with a multiplication, so it does not wait for the end of the
-// previous piece.
+// Computes the tile's sums, M rows of 2 lanes, and adds them to its targets from registers; `sums` holds them between pieces, and
+// in the end for targets in C. Each piece begins with a multiplication, so it does not wait for the end of the previous piece.
 template <int M, StrassenRight kRight>
 HWY_NOINLINE void product(const StrassenTile& t, float* HWY_RESTRICT sums) {
   const DF d;
@@ -113,33 +123,39 @@ HWY_NOINLINE void product(const StrassenTile& t, float* HWY_RESTRICT sums) {
       SDX_REPEAT_14(SDX_STEP)
       a += M;
     }
-    if (piece == 0) {
-      SDX_REPEAT_14(SDX_KEEP)
-    } else {
+    if (piece > 0) {
       SDX_REPEAT_14(SDX_ADD)
+    }
+    if (piece + 1 < t.pieces) {
+      SDX_REPEAT_14(SDX_KEEP)
+      continue;
+    }
+    bool kept = false;
+    for (int i = 0; i < t.targets; ++i) {
+      const StrassenTarget& o = t.to[i];
+      if (o.c != nullptr) {
+        if (!kept) {
+          SDX_REPEAT_14(SDX_KEEP)
+        }
+        kept = true;
+        continue;
+      }
+      const VF sign = hn::Set(d, o.sign);
+      float* HWY_RESTRICT to = o.sums;
+      if (o.accumulate) {
+        SDX_REPEAT_14(SDX_PUT)
+      } else {
+        SDX_REPEAT_14(SDX_PUT_FIRST)
+      }
     }
   }
 }
+#undef SDX_PUT
+#undef SDX_PUT_FIRST
 #undef SDX_ADD
 #undef SDX_KEEP
 #undef SDX_STEP
 #undef SDX_BEGIN
-
-template <bool kAccumulate>
-HWY_INLINE void add_up(std::int64_t count, float sign, const float* HWY_RESTRICT product, float* HWY_RESTRICT sums) {
-  const DF d;
-  const std::int64_t lanes = lanes_f32();
-  const VF factor = hn::Set(d, sign);
-  for (std::int64_t i = 0; i < count; i += 2 * lanes) {
-    VF v0 = hn::Mul(factor, hn::Load(d, product + i)), v1 = hn::Mul(factor, hn::Load(d, product + i + lanes));
-    if constexpr (kAccumulate) {
-      v0 = hn::Add(v0, hn::Load(d, sums + i));
-      v1 = hn::Add(v1, hn::Load(d, sums + i + lanes));
-    }
-    hn::Store(v0, d, sums + i);
-    hn::Store(v1, d, sums + i + lanes);
-  }
-}
 
 void finish(const StrassenTile& t, const StrassenTarget& o, const float* HWY_RESTRICT product) {
   const DF d;
@@ -167,12 +183,6 @@ void finish(const StrassenTile& t, const StrassenTarget& o, const float* HWY_RES
   elementwise_kernels().unary_rows(t.act, o.c, t.ldc, o.rows, 2 * lanes);
 }
 
-void put(const StrassenTile& t, const StrassenTarget& o, const float* product) {
-  if (o.c != nullptr) return finish(t, o, product);
-  const std::int64_t count = t.rows * 2 * lanes_f32();
-  o.accumulate ? add_up<true>(count, o.sign, product, o.sums) : add_up<false>(count, o.sign, product, o.sums);
-}
-
 template <StrassenRight kRight>
 void products(const StrassenTile& t, float* sums) {
   switch (t.rows) {
@@ -196,7 +206,9 @@ void tile(const StrassenTile& t) {
     case StrassenRight::sum: products<StrassenRight::sum>(t, sums); break;
     case StrassenRight::difference: products<StrassenRight::difference>(t, sums); break;
   }
-  for (int i = 0; i < t.targets; ++i) put(t, t.to[i], sums);
+  for (int i = 0; i < t.targets; ++i) {
+    if (t.to[i].c != nullptr) finish(t, t.to[i], sums);
+  }
 }
 
 void sums(const float* const quarters[4], std::int64_t count, float* const out[5]) {
@@ -234,6 +246,10 @@ float squares(const float* x, std::int64_t n) {
     s1 = hn::MulAdd(x1, x1, s1);
     s2 = hn::MulAdd(x2, x2, s2);
     s3 = hn::MulAdd(x3, x3, s3);
+  }
+  for (; i + lanes <= n; i += lanes) {
+    const VF v = hn::LoadU(d, x + i);
+    s0 = hn::MulAdd(v, v, s0);
   }
   float rest = 0.0F;
   for (; i < n; ++i) rest += x[i] * x[i];
