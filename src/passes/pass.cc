@@ -40,6 +40,7 @@ constexpr Pass kPasses[] = {
     {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},
     {"fuse-integer-products", fuse::fuse_integer_products, "lets products of bytes give floats, scaled and with a bias"},
     {"fuse-one-hot", fuse::fuse_one_hot, "takes rows of weights instead of multiplying with one-hot vectors"},
+    {"elements-to-rows", fuse::elements_to_rows, "moves rows as a whole where one index stands for each"},
     {"fuse-epilogues", fuse::fuse_epilogues, "lets Conv and Gemm add residuals and apply activations"},
     {"fold-dequantized", simplify::fold_dequantized, "dequantises the weights that stayed floats", true},
     {"remove-dead", simplify::remove_dead, "removes nodes whose results are not used"},

@@ -52,18 +52,27 @@ class ElementRows {
   std::int64_t rows_ = 1, run_ = 1, extent_ = 1, step_ = 1, axis_step_ = 1;
 };
 
-// Calls fn(i, offset) for each element i of rows [begin, end) in order, where offset is the element of the data it names.
+// Calls fn(i, offset) for each element i in columns [left, right) of rows [begin, end) in order, where offset is the element of
+// the data it names.
 template <class Index, class F>
-void for_each_element_index(const ElementRows& rows, const Index* at, std::int64_t begin, std::int64_t end, F&& fn) {
-  const std::int64_t run = rows.run(), extent = rows.extent(), axis_step = rows.axis_step();
+void for_each_element_index(const ElementRows& rows, const Index* at, std::int64_t begin, std::int64_t end, std::int64_t left,
+                            std::int64_t right, F&& fn) {
+  const std::int64_t extent = rows.extent(), axis_step = rows.axis_step();
   for (std::int64_t r = begin; r < end; ++r) {
-    const std::int64_t base = rows.base(r), first = r * run;
+    const std::int64_t base = rows.base(r), first = r * rows.run();
     if (rows.step() == 0) {
-      for (std::int64_t i = first; i < first + run; ++i) fn(i, base + checked_index(at[i], extent));
+      for (std::int64_t i = first + left; i < first + right; ++i) fn(i, base + checked_index(at[i], extent));
     } else {
-      for (std::int64_t i = first; i < first + run; ++i) fn(i, base + (i - first) + checked_index(at[i], extent) * axis_step);
+      for (std::int64_t i = first + left; i < first + right; ++i) {
+        fn(i, base + (i - first) + checked_index(at[i], extent) * axis_step);
+      }
     }
   }
+}
+
+template <class Index, class F>
+void for_each_element_index(const ElementRows& rows, const Index* at, std::int64_t begin, std::int64_t end, F&& fn) {
+  for_each_element_index(rows, at, begin, end, 0, rows.run(), fn);
 }
 
 // GatherND and ScatterND. Source: ONNX GatherND-13. Throw Error(invalid_model).

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/thread_pool.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "support/single_op.h"
@@ -339,6 +340,41 @@ TEST(MovedElements, ScatteredReductions) {
     EXPECT_EQ(run(op, "min"), (std::vector<float>{1, 2, 3, 2, 1, 0}));
     EXPECT_EQ(run(op, "max"), (std::vector<float>{1, 2, 3, 9, 5, 6}));
   }
+}
+
+// Enough updates that threads share them; each place is updated several times.
+TEST(MovedElements, ThreadsShareScatteredUpdates) {
+  ThreadPool pool(3);
+  const PoolScope scope(pool);
+  const Shape from = {40, 50, 70}, updated = {60, 50, 70};
+  for (const std::size_t axis : {0U, 1U, 2U}) {
+    Shape shape = from;
+    shape[axis] = updated[0];
+    const auto numbers = [](std::int64_t n) {
+      std::vector<float> v(static_cast<std::size_t>(n));
+      for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i % 97);
+      return v;
+    };
+    const Tensor data = Tensor::of<float>(from, numbers(140000)), at = indices(DataType::int32, shape, from[axis]);
+    const Tensor updates = Tensor::of<float>(shape, numbers(at.size()));
+    std::vector<float> expected = numbers(140000);
+    for (std::int64_t i = 0; i < at.size(); ++i) {
+      Ints p = {i / (shape[1] * shape[2]), i / shape[2] % shape[1], i % shape[2]};
+      p[axis] = index_at(at, i, from[axis]);
+      expected[static_cast<std::size_t>(offset(from, p))] += static_cast<float>(i % 97);
+    }
+    const Node elements =
+        node_of("ScatterElements", 18, 3, {{"axis", static_cast<std::int64_t>(axis)}, {"reduction", std::string("add")}});
+    EXPECT_EQ(to_floats(moved(elements, {data, at, updates})), expected) << axis;
+  }
+  const Tensor data = Tensor::of<float>({4, 30000}, std::vector<float>(120000, 1.0F));
+  const Tensor updates = Tensor::of<float>({3, 30000}, std::vector<float>(90000, 2.0F));
+  const Tensor out = moved(node_of("ScatterND", 18, 3, {{"reduction", std::string("add")}}),
+                           {data, Tensor::of<std::int64_t>({3, 1}, {2, -1, 2}), updates});
+  std::vector<float> expected(120000, 1.0F);
+  std::fill(expected.begin() + 60000, expected.begin() + 90000, 5.0F);
+  std::fill(expected.begin() + 90000, expected.end(), 3.0F);
+  EXPECT_EQ(to_floats(out), expected);
 }
 
 TEST(MovedElements, CompressAndNonZero) {

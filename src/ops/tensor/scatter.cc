@@ -104,6 +104,26 @@ void store_run(T* to, const T* from, std::int64_t count, Reduction reduction) {
   }
 }
 
+// Columns that threads share: at least a cache line of floats, so that two do not write the same one.
+std::int64_t column_grain(std::int64_t bytes_per_column) { return std::max<std::int64_t>(16, grain_for(bytes_per_column)); }
+
+// Updates of different entries of an axis other than `axis` never meet, so threads share such entries: those of the first axis,
+// or columns.
+template <class Index, class F>
+void scatter_elements(const ElementRows& rows, const Shape& indices, std::size_t axis, const Index* at, F&& put) {
+  constexpr std::int64_t kBytes = 16;  // of an index and an update
+  const std::int64_t outer = axis == 0 ? 1 : indices[0];
+  if (outer > 1 || rows.step() == 0) {
+    const std::int64_t each = rows.rows() / outer;
+    return parallel_for(outer, grain_for(each * rows.run() * kBytes), [&](std::int64_t begin, std::int64_t end) {
+      for_each_element_index(rows, at, begin * each, end * each, put);
+    });
+  }
+  parallel_for(rows.run(), column_grain(rows.rows() * kBytes), [&](std::int64_t left, std::int64_t right) {
+    for_each_element_index(rows, at, 0, rows.rows(), left, right, put);
+  });
+}
+
 void run_scatter_elements(OpContext& c) {
   const auto attr = parse<ScatterAttrs>(c);
   const Reduction reduction = reduction_of(attr);
@@ -125,10 +145,10 @@ void run_scatter_elements(OpContext& c) {
     with_typed(c, reduction, out, updates, [&](auto* to, const auto* from) {
       dispatch_index(indices, [&](const auto* at) {
         if (reduction == Reduction::none) {
-          for_each_element_index(rows, at, 0, rows.rows(), [=](std::int64_t i, std::int64_t offset) { to[offset] = from[i]; });
+          scatter_elements(rows, indices.shape(), axis, at, [=](std::int64_t i, std::int64_t offset) { to[offset] = from[i]; });
         } else {
-          for_each_element_index(rows, at, 0, rows.rows(),
-                                 [=](std::int64_t i, std::int64_t offset) { store(to[offset], from[i], reduction); });
+          scatter_elements(rows, indices.shape(), axis, at,
+                           [=](std::int64_t i, std::int64_t offset) { store(to[offset], from[i], reduction); });
         }
       });
     });
@@ -155,9 +175,12 @@ void run_scatter_nd(OpContext& c) {
     const NdOffsets offsets(data.shape(), indices, 0);
     with_typed(c, reduction, out, updates, [&](auto* to, const auto* from) {
       const std::int64_t run = offsets.run();
-      for (std::int64_t i = 0; i < offsets.count(); ++i) {
-        store_run(to + offsets.at(i), from + i * run, run, reduction);
-      }
+      const auto grain = column_grain(offsets.count() * 2 * static_cast<std::int64_t>(sizeof(*to)));
+      parallel_for(run, grain, [&](std::int64_t left, std::int64_t right) {
+        for (std::int64_t i = 0; i < offsets.count(); ++i) {
+          store_run(to + offsets.at(i) + left, from + i * run + left, right - left, reduction);
+        }
+      });
     });
   });
 }

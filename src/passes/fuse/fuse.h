@@ -40,6 +40,10 @@ bool weights_in_place(Graph& graph);
 // Linear takes in the bias, the residual and the activation that follow it.
 bool fuse_linear(Graph& graph);
 
+// GatherElements, and ScatterElements on the first axis, whose indices Expand repeats over whole rows of the data, become Gather
+// and ScatterND. ScatterElements: int64 indices.
+bool elements_to_rows(Graph& graph);
+
 // Linear of one-hot vectors, Cast(Equal(i, 0 .. N - 1)), becomes Gather of the weights' rows, if finite. float32 only.
 bool fuse_one_hot(Graph& graph);
 
