@@ -120,7 +120,7 @@ TEST_F(CompiledModelTest, DoesNotMixStatesOfAModel) {
   open(true);
   const Session mapped = open();
   ASSERT_NE(mapped.report().compiled, "");
-  write_file_atomically(model_, testing::model_bytes(kModel) + "\x1a\x00");  // replaced while the session is open
+  write_file_atomically(model_, testing::model_bytes(kModel) + std::string("\x1a\x00", 2));  // replaced while the session is open
   EXPECT_EQ(run(mapped, true).size(), 4U);
   try {
     run(mapped, true, 3.0F);  // needs the model itself

@@ -22,7 +22,7 @@ class Environment {
   ~Environment() {
     for (const auto& [name, value] : before_) put(name, value);
   }
-  void set(const char* name, std::optional<std::string> value) {
+  void set(const char* name, const std::optional<std::string>& value) {
     const char* now = std::getenv(name);
     before_.emplace_back(name, now != nullptr ? std::optional<std::string>(now) : std::nullopt);
     put(name, value);

@@ -258,7 +258,7 @@ TEST(Picture, WhatMakesNoSenseIsRefused) {
 }
 
 TEST(Picture, FormatsAreToldByTheirContent) {
-  const auto format = [](std::string text) { return image_format(bytes_of(text + std::string(300, '\0'))); };
+  const auto format = [](const std::string& text) { return image_format(bytes_of(text + std::string(300, '\0'))); };
   using namespace std::string_literals;
   EXPECT_EQ(format("\0\0\0\x18"
                    "ftypheic"s),
@@ -322,13 +322,13 @@ TEST(PictureDeathTest, ALibraryThatIsMissingIsNamedWithItsPackage) {
   const std::string heif =
       "\0\0\0\x18"
       "ftypheic\0\0\0\0heicmif1"s;
-  EXPECT_EXIT(refused("SDX_TIFF_LIB", "II*\0\x08\0\0\0\0\0\0\0\0\0"s, "libtiff6", false), testing::ExitedWithCode(7), "");
-  EXPECT_EXIT(refused("SDX_HEIF_LIB", heif, "libheif1", false), testing::ExitedWithCode(7), "");
-  EXPECT_EXIT(refused("SDX_RAW_LIB", "FUJIFILMCCD-RAW "s, "libraw20", false), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(refused("SDX_TIFF_LIB", "II*\0\x08\0\0\0\0\0\0\0\0\0"s, "libtiff6", false), ::testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(refused("SDX_HEIF_LIB", heif, "libheif1", false), ::testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(refused("SDX_RAW_LIB", "FUJIFILMCCD-RAW "s, "libraw20", false), ::testing::ExitedWithCode(7), "");
   Metadata m;
   m.icc = "a profile";
   const Writing writing{100, 0, {}, m};
-  EXPECT_EXIT(refused("SDX_COLOR_LIB", write_webp(pattern(4, 4), writing), "liblcms2-2", true), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(refused("SDX_COLOR_LIB", write_webp(pattern(4, 4), writing), "liblcms2-2", true), ::testing::ExitedWithCode(7), "");
 }
 
 // A CMYK file by libjpeg is not at hand; TIFF's own are easily written by hand.

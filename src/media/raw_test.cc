@@ -61,7 +61,7 @@ std::string dng(int width, int height, std::size_t declared_width) {
     d.add(274, 3, 1, little(6, 2));
     d.add(277, 3, 1, little(1, 2));
     d.add(278, 4, 1, little(static_cast<std::size_t>(height), 4));
-    d.add(279, 4, 1, little(static_cast<std::size_t>(width * height * 2), 4));
+    d.add(279, 4, 1, little(2 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 4));
     d.add(33421, 3, 2, little(2, 2) + little(2, 2));
     d.add(33422, 1, 4, std::string("\0\1\1\2", 4));
     d.add(50706, 1, 4, std::string("\1\4\0\0", 4));

@@ -112,7 +112,7 @@ std::vector<ValueId> append_node(Graph& graph, const char* op, std::vector<Value
   n.inputs = std::move(inputs);
   n.attributes = std::move(attributes);
   for (std::size_t i = 0; i < outputs; ++i) n.outputs.push_back(graph.add_value("gradient"));
-  const std::vector<ValueId> out = n.outputs;
+  std::vector<ValueId> out = n.outputs;
   graph.add_node(std::move(n));
   return out;
 }

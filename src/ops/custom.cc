@@ -141,7 +141,7 @@ GradientNodes custom_gradient(const Node& node, const GradientNames& names) {
 }
 
 std::vector<std::shared_ptr<const CustomOp>> register_custom(sdx_register_operators_fn function, const std::string& library,
-                                                             std::shared_ptr<void> handle) {
+                                                             const std::shared_ptr<void>& handle) {
   const std::string where = fmt::format("library '{}'", library);
   RegistryState state;
   call_library(where, [&] { return function(&custom_api(), opaque<sdx_op_registry>(state)); });

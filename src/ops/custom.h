@@ -76,6 +76,6 @@ GradientNodes custom_gradient(const Node& node, const GradientNames& names);
 // The operators that a registration function adds. `handle` is kept by each. Throws Error naming the library: what the function
 // reports or throws, another ABI, definitions that make no sense, an operator that is built in or added twice.
 std::vector<std::shared_ptr<const CustomOp>> register_custom(sdx_register_operators_fn function, const std::string& library,
-                                                             std::shared_ptr<void> handle);
+                                                             const std::shared_ptr<void>& handle);
 
 }  // namespace sdx::ops

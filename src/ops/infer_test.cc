@@ -67,7 +67,7 @@ std::size_t count_changed(const Inference& inference) {
 }
 
 TEST(Inference, RepeatedFindsWhatInferenceFromNothingFinds) {
-  const Model model = testing::parse_model(kText);
+  const Model model = sdx::testing::parse_model(kText);
   Inference inference(model.graph);
   const std::int64_t sizes[][4] = {{1, 5, 0, 3},  {1, 5, 5, 3},  {1, 1, 10, 3}, {1, 1, 11, 3},
                                    {1, 1, 11, 3}, {2, 1, 11, 9}, {2, 7, 0, 0},  {1, 5, 0, 3}};
@@ -78,7 +78,7 @@ TEST(Inference, RepeatedFindsWhatInferenceFromNothingFinds) {
 }
 
 TEST(Inference, OnlyWhatDependsOnAChangeIsChanged) {
-  const Model model = testing::parse_model(kText);
+  const Model model = sdx::testing::parse_model(kText);
   Inference inference(model.graph);
   inference.update(inputs_of(1, 1, 10, 3));
   EXPECT_EQ(count_changed(inference), model.graph.values().size());
@@ -91,7 +91,7 @@ TEST(Inference, OnlyWhatDependsOnAChangeIsChanged) {
 }
 
 TEST(Inference, AnErrorMakesTheNextCallStartAfresh) {
-  const Model model = testing::parse_model(kText);
+  const Model model = sdx::testing::parse_model(kText);
   Inference inference(model.graph);
   inference.update(inputs_of(1, 1, 10, 3));
   std::vector<Type> wrong = inputs_of(1, 1, 12, 3);

@@ -69,7 +69,7 @@ struct Outcome {
   std::string left;  // operators of the graph afterwards, in order
 };
 
-Outcome form(std::string_view text, std::vector<const Fake*> chain, bool strict = false, bool with_source = false) {
+Outcome form(std::string_view text, const std::vector<const Fake*>& chain, bool strict = false, bool with_source = false) {
   Outcome o;
   o.model = testing::parse_model(text);
   ops::infer_in_place(o.model.graph, {});

@@ -206,7 +206,7 @@ Tensor read_member(const Bytes& zip, const Member& m, const std::shared_ptr<cons
 
 }  // namespace
 
-NamedTensors parse_npz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const NpzLimits& limits) {
+NamedTensors parse_npz(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner, const NpzLimits& limits) {
   const Bytes zip(bytes);
   NamedTensors out;
   std::set<std::string> names;

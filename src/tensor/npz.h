@@ -25,7 +25,7 @@ struct NpzLimits {
 // Every member called NAME.npy, in the archive's order, as NAME; other members are skipped. Stored (uncompressed) members
 // are views that keep `owner` alive, as parse_npy() makes them. Checksums are verified. Throws Error(invalid_argument) for
 // malformed archives, encryption, unknown compression, members that overlap, and archives beyond `limits`.
-NamedTensors parse_npz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner = nullptr,
+NamedTensors parse_npz(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner = nullptr,
                        const NpzLimits& limits = {});
 
 // The same over a mapped file; errors name it.

@@ -64,7 +64,7 @@ array arg_of(const Kind& kind, const array& a, std::optional<int> axis, bool kee
   if (x.shape()[along] > std::numeric_limits<std::uint32_t>::max()) refuse(kind.name, "more elements than uint32 can count");
   Shape shape = x.shape();
   shape[along] = 1;
-  const array result = make(kind, Dtype::uint32, shape, {x}, params_of({static_cast<std::int64_t>(along)}), s);
+  array result = make(kind, Dtype::uint32, shape, {x}, params_of({static_cast<std::int64_t>(along)}), s);
   if (!axis) return reshape(result, keepdims ? Shape(a.shape().size(), 1) : Shape{}, s);
   if (keepdims) return result;
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(along));

@@ -232,7 +232,7 @@ array var(const array& a, const Axes& axis, bool keepdims, int ddof, StreamOrDev
   const array x = detail::as_type(a, detail::at_least_float(a.dtype()), s);
   const array apart = subtract(x, mean(x, axis, true, s), s);
   const array squares = detail::is_complex(x.dtype()) ? real(multiply(apart, conjugate(apart, s), s), s) : square(apart, s);
-  const array result = mean(squares, axis, keepdims, s);
+  array result = mean(squares, axis, keepdims, s);
   if (ddof == 0) return result;
   const auto count = static_cast<double>(detail::count_over(a, axis, "var"));
   return multiply(result, detail::constant_like(result, count / std::max(0.0, count - ddof)), s);

@@ -56,7 +56,7 @@ array logsumexp(const array& a, const Axes& axis, bool keepdims, StreamOrDevice 
   if (a.size() == 0) detail::refuse("logsumexp", "an array of shape {} has no elements", to_string(a.shape()));
   const array x = detail::as_type(a, detail::at_least_float(a.dtype()), s);
   const array by = detail::shift(x, axis, s);
-  const array result = add(log(sum(exp(subtract(x, by, s), s), axis, true, s), s), by, s);
+  array result = add(log(sum(exp(subtract(x, by, s), s), axis, true, s), s), by, s);
   if (keepdims) return result;
   return reshape(result, detail::reduced_shape(x.shape(), detail::axes_of("logsumexp", axis.list(), x.shape().size()), false), s);
 }

@@ -159,7 +159,7 @@ array argpartition(const array& a, int kth, std::optional<int> axis, StreamOrDev
 }
 
 array topk(const array& a, int k, std::optional<int> axis, StreamOrDevice s) {
-  const array x = detail::laid_out(a, axis, s);
+  array x = detail::laid_out(a, axis, s);
   const std::size_t along = detail::checked_axis("topk", x, axis);
   if (k < 0 || k > x.shape()[along]) detail::refuse("topk", "{} of axis {} of shape {}", k, along, to_string(x.shape()));
   if (k == x.shape()[along]) return x;

@@ -14,7 +14,7 @@ namespace {
 
 // Input with the axis first, and ones behind it up to the results' rank, so that it broadcasts with the others.
 array aligned(const array& input, int axis, std::size_t rank) {
-  const array front = moveaxis(input, axis, 0);
+  array front = moveaxis(input, axis, 0);
   const std::size_t own = front.shape().size() - 1;
   if (own >= rank) return front;
   Shape shape{front.shape()[0]};

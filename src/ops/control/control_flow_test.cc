@@ -144,7 +144,7 @@ TEST(If, RunsTheChosenBranch) {
   add_signature(n, "then_branch", {}, {Type::tensor(DataType::float32, {Dim(1)})});
   add_signature(n, "else_branch", {}, {Type::tensor(DataType::float32, {Dim(1)})});
   FakeServices services;
-  services.body = [](std::size_t index, std::vector<Value>) {
+  services.body = [](std::size_t index, const std::vector<Value>&) {
     std::vector<Value> out;
     out.emplace_back(Tensor::of<float>({1}, {index == 0 ? 1.0F : 2.0F}));
     return out;

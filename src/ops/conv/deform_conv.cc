@@ -58,7 +58,8 @@ void gather_row(const DeformData<C>& d, std::int64_t image, std::int64_t channel
   const C* shift = d.offset + ((image * d.offset_groups + group) * taps + t) * 2 * plane + row * ax.out;
   const C* mask = d.mask == nullptr ? nullptr : d.mask + ((image * d.offset_groups + group) * taps + t) * plane + row * ax.out;
   const C* from = d.x + (image * d.g.in_channels + channel) * d.g.in_plane();
-  const C y = static_cast<C>(ay.start(row) + t / ax.kernel * ay.dilation);
+  const std::int64_t tap_row = t / ax.kernel;
+  const C y = static_cast<C>(ay.start(row) + tap_row * ay.dilation);
   for (std::int64_t o = 0; o < ax.out; ++o) {
     const C x = static_cast<C>(ax.start(o) + t % ax.kernel * ax.dilation);
     const C v = sample(from, ay.in, ax.in, y + shift[o], x + shift[plane + o]);

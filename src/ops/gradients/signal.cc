@@ -86,7 +86,7 @@ void col2im(GradientContext& c) {
   const Expr image =
       c.reshape(g, join(c, {call("Mul", c.extents(g, 0, 1), c.extents(g, 1, 2)), c.ints({1}), c.extents(g, 2, rank)}));
   const auto n = static_cast<std::size_t>(rank - 2);
-  const auto list = [](const std::optional<IntList>& given, std::vector<std::int64_t> otherwise) {
+  const auto list = [](const std::optional<IntList>& given, const std::vector<std::int64_t>& otherwise) {
     return given ? to_vector(*given) : otherwise;
   };
   const Expr columns = c.emit("Conv", {image, kernel},

@@ -52,14 +52,13 @@ SymShape broadcast_shapes(const SymShape& a, const SymShape& b) {
     const Dim& d = shorter[i];
     Dim& o = out[pad + i];
     if (o == d || (d.is_const() && d.value() == 1)) continue;
-    if (o.is_const() && o.value() == 1) {
-      o = d;
-    } else if (o.is_const() && d.is_const()) {
+    const bool one = o.is_const() && o.value() == 1;
+    if (o.is_const() && d.is_const() && !one) {
       fail(ErrorCode::invalid_model, "shapes {} and {} cannot be broadcast: extents {} and {} differ and neither is 1",
            to_string(a), to_string(b), o.value(), d.value());
-    } else if (!o.is_const() && d.is_const()) {
-      o = d;  // a constant other than 1 decides
-    } else if (is_least_of(o, d)) {
+    }
+    // A constant other than 1 decides.
+    if (one || d.is_const() || is_least_of(o, d)) {
       o = d;
     } else if (!o.is_const() && !is_least_of(d, o)) {
       o = Dim::unknown();  // two different symbols: either may be 1

@@ -115,7 +115,7 @@ StoredFloats ConstantWriter::weights(ValueId constant, std::optional<std::int64_
                       !grow(grown, *bias, x_scale);
     // Scales of this node's own.
     if (!fits) {
-      const StoredFloats alone = write(constant, quantize_tensor(floats, s.type, s.axis, grown));
+      StoredFloats alone = write(constant, quantize_tensor(floats, s.type, s.axis, grown));
       if (added) stored_.erase(at);
       return alone;
     }

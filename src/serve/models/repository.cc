@@ -41,7 +41,7 @@ void read_config(const fs::path& file, RepositoryModel& model) {
   std::vector<std::string> ignored;
   const std::string json = grpc_module().read_config(read_file(file, kConfigBytes), ignored);
   model.settings = settings_of_json(json, ignored);
-  if (!ignored.empty()) model.warning = "config.pbtxt: ignored: " + join(ignored);
+  if (!ignored.empty()) model.warning = "config.pbtxt: ignored: " + sdx::join(ignored);
 }
 
 void choose_versions(std::map<std::int64_t, fs::path>& versions, const ModelSettings& settings) {

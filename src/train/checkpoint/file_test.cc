@@ -240,7 +240,7 @@ TEST_F(CheckpointFile, ChangedBytesNeverCrash) {
 }
 
 TEST_F(CheckpointFile, ErrorsSayWhatIsWrong) {
-  const auto with = [](CheckpointState s, std::string_view from, std::string_view to) {
+  const auto with = [](const CheckpointState& s, std::string_view from, std::string_view to) {
     auto bytes = s.bytes(true);
     const auto at =
         std::search(bytes.begin(), bytes.end(), std::as_bytes(std::span(from)).begin(), std::as_bytes(std::span(from)).end());

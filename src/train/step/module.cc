@@ -40,7 +40,7 @@ Graph Module::Impl::optimized(const TrainingGraph& model, std::span<const Tensor
 namespace {
 
 // Input number i of those that come behind the parameters.
-ValueId add_extra(Graph& graph, const std::string& name, DataType type, Shape shape) {
+ValueId add_extra(Graph& graph, const std::string& name, DataType type, const Shape& shape) {
   return graph.add_input(name, Type::tensor(type, to_sym(shape)));
 }
 

@@ -57,7 +57,7 @@ class Names {
     if (name == network_.head || name == "lm_head.weight") return "output.weight";
     for (const std::string& prefix : {network_.prefix, std::string("model.language_model.")}) {
       if (!name.starts_with(prefix)) continue;
-      const std::string made = inside(std::string_view(name).substr(prefix.size()));
+      std::string made = inside(std::string_view(name).substr(prefix.size()));
       if (!made.empty()) return made;
     }
     return name;
