@@ -144,9 +144,11 @@ void run_tiles(const Job& j, const float* x, std::int64_t tiles, std::int64_t mo
   const std::int64_t even = up_div(up_div(tiles, most), threads) * threads;
   if (tiles > most && groups % threads != 0) most = std::max<std::int64_t>(j.k->wide_pixels, up_div(tiles, even));
   const Cuts blocks(tiles, most);
-  // With fewer blocks of tiles than threads, the outputs are cut too, and each part transforms the input again.
-  const std::int64_t parts =
-      std::clamp<std::int64_t>(threads / (groups * blocks.parts), 1, std::max<std::int64_t>(1, j.units / 4));
+  // With fewer blocks of tiles than threads, the outputs are cut too, and each part transforms the input again, which takes as
+  // long as 14 channels.
+  constexpr std::int64_t kFewestChannels = 32;
+  const std::int64_t most_parts = std::max<std::int64_t>(1, j.out_channels / kFewestChannels);
+  const std::int64_t parts = std::clamp<std::int64_t>(threads / (groups * blocks.parts), 1, std::min(j.units, most_parts));
   const Cuts shares(j.units, up_div(j.units, parts));
   parallel_for(groups * blocks.parts * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t transformed = -1;
