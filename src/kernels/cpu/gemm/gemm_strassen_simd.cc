@@ -130,19 +130,13 @@ HWY_NOINLINE void product(const StrassenTile& t, float* HWY_RESTRICT sums) {
       SDX_REPEAT_14(SDX_KEEP)
       continue;
     }
-    bool kept = false;
     for (int i = 0; i < t.targets; ++i) {
       const StrassenTarget& o = t.to[i];
-      if (o.c != nullptr) {
-        if (!kept) {
-          SDX_REPEAT_14(SDX_KEEP)
-        }
-        kept = true;
-        continue;
-      }
       const VF sign = hn::Set(d, o.sign);
       float* HWY_RESTRICT to = o.sums;
-      if (o.accumulate) {
+      if (o.c != nullptr) {
+        SDX_REPEAT_14(SDX_KEEP)
+      } else if (o.accumulate) {
         SDX_REPEAT_14(SDX_PUT)
       } else {
         SDX_REPEAT_14(SDX_PUT_FIRST)
