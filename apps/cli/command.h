@@ -67,7 +67,7 @@ void draw(std::string_view text);
 class Progress {
  public:
   // `unit`: what is counted ("pictures"; "B" for bytes), with rate and time left; "": only the share is shown.
-  explicit Progress(std::string label, std::string unit = "");
+  explicit Progress(const std::string& label, std::string unit = "");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

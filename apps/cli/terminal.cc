@@ -218,7 +218,7 @@ std::string progress_line(std::string label, const std::vector<std::string>& par
 
 }  // namespace
 
-Progress::Progress(std::string label, std::string unit) : label_(printable(label)), unit_(std::move(unit)) {
+Progress::Progress(const std::string& label, std::string unit) : label_(printable(label)), unit_(std::move(unit)) {
   const std::lock_guard lock(g_mutex);
   g_progress = this;
 }

@@ -32,7 +32,7 @@ std::vector<ValueId> Emitter::foreign(const char* domain, const char* type, std:
   node.op_type = type;
   node.version = *domain == '\0' ? kOpset : 1;
   node.inputs = std::move(inputs);
-  for (auto& [name, value] : attributes) node.attributes.set(name, std::move(value));
+  for (auto& a : attributes) node.attributes.set(a.first, std::move(a.second));
   return add(std::move(node), outputs);
 }
 
@@ -57,7 +57,7 @@ std::vector<ValueId> Emitter::own_many(const OwnOp& op, std::vector<ValueId> inp
   node.version = 1;
   node.custom = op;
   node.inputs = std::move(inputs);
-  for (auto& [name, value] : attributes) node.attributes.set(name, std::move(value));
+  for (auto& a : attributes) node.attributes.set(a.first, std::move(a.second));
   return add(std::move(node), outputs);
 }
 

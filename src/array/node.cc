@@ -82,7 +82,7 @@ std::vector<array> make_many(const Kind& kind, std::vector<std::pair<Dtype, Shap
   auto node = std::make_unique<Node>();
   node->kind = &kind;
   node->params = std::move(params);
-  for (auto& [dtype, shape] : results) node->results.push_back(result_of(kind, dtype, std::move(shape)));
+  for (auto& r : results) node->results.push_back(result_of(kind, r.first, std::move(r.second)));
   if (any_traced(inputs)) node->traced = next_traced();
   node->inputs = std::move(inputs);
   node->stream = to_stream(stream);

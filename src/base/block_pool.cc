@@ -41,7 +41,7 @@ void give_back(void* data, std::size_t bytes) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto at = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t begin = round_up(at, page), end = (at + bytes) / page * page;
-  if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  if (end > begin) ::madvise(static_cast<char*>(data) + (begin - at), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace

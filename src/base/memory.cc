@@ -48,7 +48,7 @@ void* allocate_block(std::size_t bytes) {
 
 // Up to the next eighth of a power of two: caches that grow by one position a run find the block of the run before large enough.
 std::size_t with_slack(std::size_t bytes) {
-  const std::size_t step = std::bit_floor(bytes) / 8;
+  const std::size_t step = std::max<std::size_t>(1, std::bit_floor(bytes) / 8);
   return (bytes + step - 1) / step * step;
 }
 

@@ -335,7 +335,7 @@ const std::shared_ptr<ThreadPool>& ThreadPool::shared() {
 }
 
 std::vector<int> parse_cores(std::string_view text) {
-  const std::vector<int> usable = usable_cores();
+  std::vector<int> usable = usable_cores();
   if (text == "auto") return usable;
   std::vector<int> cores;
   for (std::string_view rest = text; !rest.empty() || cores.empty();) {

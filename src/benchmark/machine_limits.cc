@@ -84,7 +84,7 @@ using Json = nlohmann::json;
 // An empty object where there is no such file, or something else in it.
 Json read_all(const std::filesystem::path& file) {
   try {
-    const Json json = Json::parse(read_file(file, std::size_t{1} << 20), nullptr, false);
+    Json json = Json::parse(read_file(file, std::size_t{1} << 20), nullptr, false);
     if (json.is_object()) return json;
   } catch (const Error&) {  // the first time
   }

@@ -108,7 +108,7 @@ Manifest read_manifest(const fs::path& folder) {
 }  // namespace
 
 std::shared_ptr<CacheEntry> CacheEntry::open(const fs::path& folder, const std::string& key, const std::string& label) {
-  const std::shared_ptr<CacheEntry> made(new CacheEntry);
+  std::shared_ptr<CacheEntry> made(new CacheEntry);
   made->folder_ = folder / key;
   made->label_ = escape_line(label);
   std::string why = "another process keeps removing it";

@@ -55,7 +55,7 @@ fs::path cache_folder(const fs::path& given) {
     return text == nullptr ? "" : text;
   };
   if (!given.empty()) return given;
-  if (const auto own = variable("SDX_CACHE_DIR"); !own.empty()) return own;
+  if (auto own = variable("SDX_CACHE_DIR"); !own.empty()) return own;
   if (const auto xdg = variable("XDG_CACHE_HOME"); xdg.is_absolute()) return xdg / "sdx";  // relative ones are to be ignored
   if (const auto home = variable("HOME"); home.is_absolute()) return home / ".cache" / "sdx";
   return {};

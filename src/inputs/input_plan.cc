@@ -77,10 +77,10 @@ InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const InputRequest& r
       fail(ErrorCode::invalid_argument, "input '{}' is {}: only tensors can be generated; give its value", spec.name, spec.type);
     }
     Shape shape = concrete_shape(spec, dimensions, &chosen);
-    for (const auto& [input, s] : request.shapes) {
-      if (input != spec.name) continue;
-      std::erase_if(chosen, [&](const ChosenExtent& c) { return c.input == input; });
-      shape = s;
+    for (const auto& given : request.shapes) {
+      if (given.first != spec.name) continue;
+      std::erase_if(chosen, [&](const ChosenExtent& c) { return c.input == spec.name; });
+      shape = given.second;
     }
     if (counts && batch > 0 && !shape.empty()) shape[0] = batch;
     plan.shapes.emplace_back(spec.name, shape);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -120,7 +121,7 @@ std::string profile(bool grey) {
   };
   const auto xyz = [&](double x, double y, double z) {
     std::string text = std::string("XYZ \0\0\0\0", 8);
-    for (const double v : {x, y, z}) text += big(static_cast<std::size_t>(v * 65536 + 0.5), 4);
+    for (const double v : {x, y, z}) text += big(static_cast<std::size_t>(std::lround(v * 65536)), 4);
     return text;
   };
   const std::string curve = std::string("curv\0\0\0\0\0\0\0\x01", 12) + big(0x0233, 2) + big(0, 2);

@@ -18,7 +18,7 @@ constexpr const char* kOrtEntry = "RegisterCustomOps";
 // What dlopen finds beside `path` depends on its form: a bare name would be looked for in the system's folders.
 fs::path checked_path(const fs::path& path) {
   std::error_code error;
-  const fs::path absolute = fs::absolute(path, error);
+  fs::path absolute = fs::absolute(path, error);
   if (path.empty() || error || !fs::exists(absolute, error)) {
     fail(ErrorCode::io, "there is no library of custom operators '{}'", path.string());
   }

@@ -61,7 +61,7 @@ std::string container_problem(const std::string& declared, const Value& value) {
   std::string_view type = declared;
   if (value.is_tensor() || value.empty()) return "";
   take(type, "optional(");
-  const std::string received = ", " + value.type_string();
+  std::string received = ", " + value.type_string();
   if (value.is_map()) return type.starts_with("sequence(") ? received : map_problem(type, value.map());
   if (type.starts_with("map(")) return received;
   const bool known = take(type, "sequence(");

@@ -113,7 +113,7 @@ std::vector<Entry> entries_of(const json& header, std::uint64_t data_bytes, std:
 
 }  // namespace
 
-SafeTensors parse_safetensors(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+SafeTensors parse_safetensors(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner) {
   std::uint64_t length = 0;
   if (bytes.size() < kPrefix) malformed("shorter than 8 bytes");
   std::memcpy(&length, bytes.data(), kPrefix);

@@ -24,7 +24,7 @@ struct SafeTensors {
 // The tensors are views that keep `owner` alive (with a null owner the caller keeps `bytes` alive); they may be unaligned. Throws
 // Error(invalid_argument) for anything malformed: a header longer than the file or 100 MB, unknown element types, sizes that do
 // not match, overlaps and gaps.
-SDX_TOOLS_API SafeTensors parse_safetensors(std::span<const std::byte> bytes, std::shared_ptr<const void> owner = nullptr);
+SDX_TOOLS_API SafeTensors parse_safetensors(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner = nullptr);
 // The same over a mapped file; errors name it. Throws Error(io) when it cannot be read.
 SDX_TOOLS_API SafeTensors read_safetensors(const std::filesystem::path& path);
 

@@ -36,13 +36,13 @@ class Chain {
       v = out;
     }
     (void)shape;
-    const std::string bounded = fresh();
+    std::string bounded = fresh();
     line(fmt::format("{} = Tanh({})", bounded, v));
     return bounded;
   }
 
   std::string scan_output(const std::string& v) {
-    const std::string out = fresh();
+    std::string out = fresh();
     line(fmt::format("{} = Neg({})", out, v));
     return out;
   }

@@ -54,7 +54,7 @@ RandomGraph RandomGraph::pruned() const {
 RandomGraph draw_graph(std::uint64_t number) { return Generator(number).run(); }
 
 std::string Generator::fresh(const Shape& shape, double low, double high) {
-  const std::string name = fmt::format("x{}", next_++);
+  std::string name = fmt::format("x{}", next_++);
   graph_.inputs.push_back(name);
   graph_.values[name] = random_tensor(shape, low, high, random_);
   floats_.push_back(name);
@@ -62,14 +62,14 @@ std::string Generator::fresh(const Shape& shape, double low, double high) {
 }
 
 std::string Generator::ints(const Shape& shape, const std::vector<std::int64_t>& values, const char* type) {
-  const std::string name = fmt::format("k{}", next_++);
+  std::string name = fmt::format("k{}", next_++);
   const std::string text = fmt::format("constant {}: {}{} {}\n", name, type, to_string(shape), fmt::join(values, " "));
   graph_.statements.push_back({{name}, {}, text});
   return name;
 }
 
 std::string Generator::number(double value) {
-  const std::string name = fmt::format("k{}", next_++);
+  std::string name = fmt::format("k{}", next_++);
   graph_.statements.push_back({{name}, {}, fmt::format("constant {}: float64[] {}\n", name, value)});
   return name;
 }
@@ -88,7 +88,7 @@ std::string Generator::pick() {
 
 std::string Generator::pick(std::int64_t wanted) {
   for (int attempt = 0; attempt < 4; ++attempt) {
-    const std::string v = pick();
+    std::string v = pick();
     if (rank(v) == wanted) return v;
   }
   const std::string v = pick();
@@ -102,7 +102,7 @@ std::string Generator::pick(std::int64_t wanted) {
       shape.pop_back();
     }
     if (static_cast<std::int64_t>(shape.size()) == wanted) {
-      const std::string reshaped = add("Reshape", {v, ints({wanted}, shape)});
+      std::string reshaped = add("Reshape", {v, ints({wanted}, shape)});
       if (!reshaped.empty()) return reshaped;
     }
   }
@@ -114,7 +114,7 @@ std::string Generator::pick(std::int64_t wanted) {
 std::string Generator::partner(const std::string& v) {
   const Shape own = shape(v);
   for (int attempt = 0; attempt < 3; ++attempt) {
-    const std::string other = pick();
+    std::string other = pick();
     const Shape& s = shape(other);
     bool fits = true;
     for (std::size_t i = 0; i < std::min(s.size(), own.size()); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,7 +32,7 @@ sdx_status giving(sdx_array** out, F&& make) noexcept {
   if (out != nullptr) *out = nullptr;
   return guarded([&] {
     sdx_array*& made = require(out, "out");
-    made = new sdx_array{make()};
+    made = std::make_unique<sdx_array>(sdx_array{make()}).release();
   });
 }
 

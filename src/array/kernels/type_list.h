@@ -57,12 +57,10 @@ Computed<T> load(T x) {
 
 template <class T>
 bool nan_of(T x) {
-  if constexpr (is_complex_v<T>) {
-    return x != x;
-  } else if constexpr (is_half_v<T>) {
+  if constexpr (is_half_v<T>) {
     const float f = static_cast<float>(x);
     return f != f;
-  } else if constexpr (std::is_floating_point_v<T>) {
+  } else if constexpr (is_complex_v<T> || std::is_floating_point_v<T>) {
     return x != x;
   } else {
     return false;

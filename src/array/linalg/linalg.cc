@@ -33,7 +33,7 @@ array matrix(const char* operation, const array& a, const StreamOrDevice& s) {
 }
 
 array square_matrix(const char* operation, const array& a, const StreamOrDevice& s) {
-  const array made = matrix(operation, a, s);
+  array made = matrix(operation, a, s);
   if (a.shape(-1) != a.shape(-2))
     refuse(operation, "expected square matrices, received an array of shape {}", to_string(a.shape()));
   return made;
@@ -199,7 +199,7 @@ array cross(const array& a, const array& b, int axis, StreamOrDevice s) {
   const auto turn = [&](int i, int j) {
     return subtract(multiply(part(a, i), part(b, j), s), multiply(part(a, j), part(b, i), s), s);
   };
-  const array third = turn(0, 1);
+  array third = turn(0, 1);
   if (x == 2 && y == 2) return third;
   const int last = at + 1;  // of results: one axis fewer before stack() adds it again
   const int place = third.ndim() + last;

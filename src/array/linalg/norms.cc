@@ -35,7 +35,7 @@ array of_singular_values(const array& a, const std::vector<int>& axes, bool keep
   const auto rank = a.shape().size();
   const int row = detail::axis_of("norm", axes[0], rank), column = detail::axis_of("norm", axes[1], rank);
   const array last = moveaxis(moveaxis(a, row, -1, s), column > row ? column - 1 : column, -1, s);
-  const array reduced = reduce(svdvals(last, s));
+  array reduced = reduce(svdvals(last, s));
   if (!keepdims) return reduced;
   return expand_dims(reduced, std::vector<int>{std::min(row, column), std::max(row, column)}, s);
 }

@@ -160,9 +160,10 @@ void release_mapped_pages(const void* data, std::size_t size) noexcept {
     if (!file.is_mapped() || at + size > file.bytes().data() + file.bytes().size()) return;
   }
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(at) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<std::uintptr_t>(at) + size) / page * page;
-  if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  const auto from = reinterpret_cast<std::uintptr_t>(at);
+  const std::uintptr_t begin = (from + page - 1) / page * page, end = (from + size) / page * page;
+  // madvise() takes a pointer to what may be changed; this advice changes nothing.
+  if (end > begin) ::madvise(const_cast<std::byte*>(at) + (begin - from), end - begin, MADV_DONTNEED);
 }
 
 std::string read_file(const std::filesystem::path& path, std::size_t limit) {

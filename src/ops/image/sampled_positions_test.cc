@@ -112,7 +112,8 @@ TEST(SampledPositions, RegionsOfARampAverageToTheirMiddle) {
       n.attributes.set("sampling_ratio", ratio);
       const Tensor y = run_op(n, {x, rois, Tensor::of<std::int64_t>({1}, {0})})[0].tensor();
       for (std::int64_t i = 0; i < y.size(); ++i) {
-        const double middle = i < 49 ? 3 + (static_cast<double>(i / 7) + 0.5) * 2 : 4 + (static_cast<double>(i % 7) + 0.5) * 2;
+        const std::int64_t row = i / 7, column = i % 7;
+        const double middle = i < 49 ? 3 + (static_cast<double>(row) + 0.5) * 2 : 4 + (static_cast<double>(column) + 0.5) * 2;
         ASSERT_NEAR(element_as_double(y, i), middle, 1e-4) << ratio << " " << i;
       }
     }

@@ -87,7 +87,8 @@ void infer_reverse(InferContext& c) {
 
 void run_reverse(OpContext& c) {
   const Tensor in = widened(c.input(0));
-  const auto [batch, time] = batch_and_time(parse<ReverseSequenceAttrs>(c), in.rank());
+  const auto axes = batch_and_time(parse<ReverseSequenceAttrs>(c), in.rank());
+  const std::size_t batch = axes.first, time = axes.second;
   const Ints lengths = to_ints(c.input(1));
   if (static_cast<std::int64_t>(lengths.size()) != in.dim(batch)) {
     c.fail("'sequence_lens' must hold {} numbers, received {}", in.dim(batch), lengths.size());

@@ -25,8 +25,8 @@ TEST(AttentionKernels, Attention) {
       flat + "y, a, b = Attention(q, k, v) " + heads + "}\noutput y\noutput a\noutput b\n",
       stacked + "y = Attention(q, k, v) {is_causal=1}\noutput y\n",
       stacked + "input m: float32[21,30]\ny, _, b = Attention(q, k, v, m)\noutput y\noutput b\n",
-      "input q: float32[1,21,16]\ninput k: float32[1,2,30,8]\ninput v: float32[1,30,6]\ninput m: float32[1,2,1,30]\n"
-      "y = sdx.Attention(q, k, v, m) {q_num_heads=2, kv_num_heads=2}\noutput y\n",
+      ("input q: float32[1,21,16]\ninput k: float32[1,2,30,8]\ninput v: float32[1,30,6]\ninput m: float32[1,2,1,30]\n"
+       "y = sdx.Attention(q, k, v, m) {q_num_heads=2, kv_num_heads=2}\noutput y\n"),
       "input q: float32[1,2,3,4]\ninput k: float32[1,2,0,4]\ninput v: float32[1,2,0,4]\ny = Attention(q, k, v)\noutput y\n",
   };
   for (const std::string& c : cases) compare({"attention-f32", ("opset 25\n" + c).c_str()});

@@ -25,7 +25,7 @@ std::string first_line(const fs::path& path) {
 }
 
 // "0x10de" -> "10de"
-std::string hex_digits(std::string text) { return text.starts_with("0x") ? text.substr(2) : text; }
+std::string hex_digits(const std::string& text) { return text.starts_with("0x") ? text.substr(2) : text; }
 
 std::vector<fs::path> entries(const fs::path& folder) {
   std::vector<fs::path> paths;
@@ -57,7 +57,7 @@ std::string version_in(const std::string& text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] < '0' || text[i] > '9' || (i > 0 && text[i - 1] != ' ')) continue;
     const std::size_t end = std::min(text.find_first_not_of("0123456789.", i), text.size());
-    const std::string word = text.substr(i, end - i);
+    std::string word = text.substr(i, end - i);
     if (word.find('.') != std::string::npos) return word;
     i = end;
   }

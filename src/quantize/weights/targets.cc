@@ -138,8 +138,9 @@ std::string target_of(Scope& scope, NodeId id, Target& target) {
   } else {
     why = gather_target(scope, node, target);
   }
-  if (why.empty() && !is_float(target.weight.tensor->dtype())) why = "its weights are not float32, float16 or bfloat16";
-  return why;
+  if (!why.empty()) return why;
+  const Tensor* weights = target.weight.tensor;
+  return weights != nullptr && is_float(weights->dtype()) ? "" : "its weights are not float32, float16 or bfloat16";
 }
 
 }  // namespace sdx::quantize

@@ -117,7 +117,8 @@ Histogram& Metrics::histogram(std::string_view name, std::string_view help, cons
   return *slot;
 }
 
-void Metrics::collect(std::string name, std::string help, std::string kind, std::function<std::vector<Sample>()> samples) {
+void Metrics::collect(const std::string& name, const std::string& help, const std::string& kind,
+                      std::function<std::vector<Sample>()> samples) {
   const std::lock_guard lock(impl_->mutex);
   impl_->family(name, help, kind).collected.push_back(std::move(samples));
 }

@@ -57,7 +57,8 @@ class Metrics {
     double value = 0;
   };
   // Asked for its samples whenever text() is: for what is known elsewhere. `kind`: "gauge" or "counter".
-  void collect(std::string name, std::string help, std::string kind, std::function<std::vector<Sample>()> samples);
+  void collect(const std::string& name, const std::string& help, const std::string& kind,
+               std::function<std::vector<Sample>()> samples);
 
   // text() shows the metric `name` as `other` as well: the name that another server's dashboards look for.
   void also_called(std::string name, std::string other);

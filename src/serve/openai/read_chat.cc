@@ -130,7 +130,7 @@ std::string read_tool(const Json& value, const std::string& where, Json& out) {
   const std::string type = tool.required_text("type");
   if (type != "function") wrong_value(tool.path("type"), Json(type), "'function'");
   Fields function(tool.required("function"), tool.path("function"));
-  const std::string name = function.required_text("name");
+  std::string name = function.required_text("name");
   if (!function_name(name)) {
     refuse(
         fmt::format(

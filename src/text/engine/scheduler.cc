@@ -194,7 +194,8 @@ void Scheduler::take_token(const Task& task, Sequence& sequence) {
 }
 
 void Scheduler::end(const Task& task, const std::exception_ptr& error, bool cancelled) {
-  const Task keep = task;  // the caller's may be an element of the lists
+  // The caller's may be an element of the lists.
+  const Task keep = task;  // NOLINT(performance-unnecessary-copy-initialization)
   keep->over = true;
   running_.remove(keep);
   waiting_.remove(keep);

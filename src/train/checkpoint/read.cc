@@ -191,9 +191,9 @@ class Reader {
   }
 
   void read_properties(const file::Properties& p, CheckpointState& state) {
-    const auto add = [&](const flatbuffers::String* key, Property value) {
+    const auto add = [&](const flatbuffers::String* key, const Property& value) {
       const std::string name = text(key, "the name of a property");
-      if (!state.properties.try_emplace(name, std::move(value)).second) damaged("two properties are called '{}'", name);
+      if (!state.properties.try_emplace(name, value).second) damaged("two properties are called '{}'", name);
     };
     if (p.wholes() != nullptr) {
       for (const file::Whole* v : *p.wholes()) add(v->name(), v->value());

@@ -11,7 +11,6 @@ namespace sdx::vision::batch {
 namespace {
 
 using faces::Box;
-using faces::Point;
 
 // Below so many pixels a JPEG is decoded whole at once: a shrunken pass and a pass for the faces cost as much together, and only
 // larger pictures are worth it for their memory, or when they show no face.

@@ -13,8 +13,8 @@ array where_equal(const array& a, const array& b, const array& g) { return where
 
 }  // namespace
 
-UpdateGradients update_gradients(Update mode, const VjpCall& c, std::function<array(const array&)> read,
-                                 std::function<array(const array&, const array&, Update)> write) {
+UpdateGradients update_gradients(Update mode, const VjpCall& c, const std::function<array(const array&)>& read,
+                                 const std::function<array(const array&, const array&, Update)>& write) {
   const array g = c.of_outputs[0], a = c.inputs[0], values = c.inputs[1], out = c.outputs[0];
   switch (mode) {
     case Update::set:
@@ -25,7 +25,7 @@ UpdateGradients update_gradients(Update mode, const VjpCall& c, std::function<ar
     case Update::maximum:
     case Update::minimum:
       return {[=] { return where_equal(a, out, g); }, [=] { return where_equal(values, read(out), read(g)); }};
-    default: return {[=] { return g; }, [=] { return read(g); }};
+    default: return {[=] { return array(g); }, [=] { return read(g); }};
   }
 }
 

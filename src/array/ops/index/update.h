@@ -15,8 +15,8 @@ struct UpdateGradients {
 };
 
 // `read` takes the part of an array, `write` changes it. Inputs 0 and 1 are the array and the values.
-UpdateGradients update_gradients(Update mode, const VjpCall& c, std::function<array(const array&)> read,
-                                 std::function<array(const array&, const array&, Update)> write);
+UpdateGradients update_gradients(Update mode, const VjpCall& c, const std::function<array(const array&)>& read,
+                                 const std::function<array(const array&, const array&, Update)>& write);
 // The wanted ones of inputs 0 and 1; zeros for others, which are positions.
 std::vector<array> chosen(const VjpCall& c, const UpdateGradients& g);
 

@@ -161,7 +161,7 @@ EinsumTerms einsum_terms(const std::string& subscripts, const std::vector<Shape>
     most = std::max(most, dots[i]);
   }
   EinsumTerms terms;
-  terms.extents.assign(static_cast<std::size_t>(kLetters + most), -1);
+  terms.extents.assign(static_cast<std::size_t>(kLetters) + static_cast<std::size_t>(most), -1);
   for (std::size_t i = 0; i < raw.size(); ++i) {
     terms.operands.push_back(expanded(raw[i], dots[i], most));
     note_extents(terms, terms.operands[i], shapes[i], subscripts);

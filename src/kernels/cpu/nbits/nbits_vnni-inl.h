@@ -7,7 +7,7 @@ namespace {
 
 using RawInts = SDX_RAW(i);
 using RawFloats = SDX_RAW();
-constexpr int kBytes = sizeof(RawInts);
+inline constexpr int kBytes = sizeof(RawInts);
 
 struct Ops {
   // Not __m512i: GCC 12 spills accumulators of that type, which halves the speed.
@@ -55,7 +55,7 @@ struct Ops {
 
 }  // namespace
 
-NBitsPanel panel() { return nbits_panel<Ops>; }
+inline NBitsPanel panel() { return nbits_panel<Ops>; }
 
 }  // namespace sdx::cpu::SDX_SPACE
 HWY_POP_ATTRIBUTES

@@ -138,7 +138,7 @@ void add_path(const std::string& text, Walk& walk) {
 
 // A table's pictures lie in the folders that were named, else beside the table, else in the current folder.
 fs::path find_source(const Request& request, const std::string& source) {
-  const fs::path path = source;
+  fs::path path = source;
   if (path.is_absolute()) return path;
   std::vector<fs::path> roots(request.paths.begin(), request.paths.end());
   if (roots.empty()) roots = {fs::path(request.map).parent_path(), fs::path()};

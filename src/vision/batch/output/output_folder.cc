@@ -71,7 +71,7 @@ void OutputFolder::remove_stale() const {
 }
 
 fs::path OutputFolder::claim(const std::string& name, const std::string& owner) {
-  const fs::path file = folder_ / name;
+  fs::path file = folder_ / name;
   {
     const std::lock_guard lock(mutex_);
     const auto [it, fresh] = owners_.emplace(name, owner);
