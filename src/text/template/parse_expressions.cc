@@ -139,7 +139,6 @@ NodePtr Parser::not_expression() {
 
 NodePtr Parser::comparison() {
   NodePtr first = sum();
-  NodePtr node;
   const auto next_operator = [this]() -> std::optional<Comparison> {
     static constexpr std::pair<std::string_view, Comparison> table[] = {{"==", Comparison::eq}, {"!=", Comparison::ne},
                                                                         {"<=", Comparison::le}, {">=", Comparison::ge},
@@ -155,17 +154,17 @@ NodePtr Parser::comparison() {
     }
     return std::nullopt;
   };
-  while (const auto op = next_operator()) {
-    if (!node) {
-      node = make(Op::compare);
-      grow(*node, *first);
-      node->kids.push_back(std::move(first));
-    }
+  auto op = next_operator();
+  if (!op) return first;
+  NodePtr node = make(Op::compare);
+  grow(*node, *first);
+  node->kids.push_back(std::move(first));
+  for (; op; op = next_operator()) {
     node->comparisons.push_back(*op);
     node->kids.push_back(sum());
     grow(*node, *node->kids.back());
   }
-  return node ? std::move(node) : std::move(first);
+  return node;
 }
 
 NodePtr Parser::sum() {
