@@ -6,5 +6,8 @@
 #else
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #endif
+// One baseline for every compiler: others than GCC 12.2 would compile Highway's emulated vectors of 128 bits, whose Min and Max
+// lose NaN.
+#define HWY_BROKEN_EMU128 1
 // Compile the baseline too, which is what SDX_CPU_ISA=scalar selects.
 #define HWY_COMPILE_ALL_ATTAINABLE 1
