@@ -60,7 +60,7 @@ Argument Argument::last_counts() const {
   option_->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   return *this;
 }
-Argument Argument::group(std::string heading) const {
+Argument Argument::group(const std::string& heading) const {
   option_->group(heading);
   return *this;
 }
@@ -85,7 +85,7 @@ Argument Command::add_flag(std::string names, bool& to, std::string help) const 
   return Argument(app_->add_flag(std::move(names), to, std::move(help)));
 }
 
-Argument Command::add_option_function(std::string names, std::function<void(const std::vector<std::string>&)> use,
+Argument Command::add_option_function(const std::string& names, std::function<void(const std::vector<std::string>&)> use,
                                       std::string help) const {
   const auto said = [use = std::move(use), names](const std::vector<std::string>& words) {
     try {

@@ -33,7 +33,7 @@ class Argument {
   // Of a flag that is named more than once, the last counts.
   Argument last_counts() const;
   // The heading under which --help lists it.
-  Argument group(std::string heading) const;
+  Argument group(const std::string& heading) const;
 
   const Argument* operator->() const { return this; }
 
@@ -53,7 +53,7 @@ class Command {
   Argument add_option(std::string names, T& to, std::string help) const;
   Argument add_flag(std::string names, bool& to, std::string help) const;
   // `use` receives the words, and says by an Error what is wrong with them.
-  Argument add_option_function(std::string names, std::function<void(const std::vector<std::string>&)> use,
+  Argument add_option_function(const std::string& names, std::function<void(const std::vector<std::string>&)> use,
                                std::string help) const;
   // `use` receives how often the flag was named; negative for its opposite.
   Argument add_flag_function(std::string names, std::function<void(std::int64_t)> use, std::string help) const;

@@ -51,7 +51,7 @@ Tensor filled(DataType dtype, const Shape& shape, std::uint64_t seed = 1) {
 Node node_of(std::string op, int version, std::size_t inputs, std::vector<std::pair<std::string, AttributeValue>> attributes = {},
              std::size_t outputs = 1) {
   Node n = make_node("", std::move(op), version, inputs, outputs);
-  for (auto& [key, value] : attributes) n.attributes.set(std::move(key), std::move(value));
+  for (auto& a : attributes) n.attributes.set(std::move(a.first), std::move(a.second));
   return n;
 }
 
@@ -81,7 +81,7 @@ std::int64_t offset(const Shape& shape, const Ints& at) {
   return o;
 }
 
-Tensor moved(const Node& n, std::vector<Value> inputs) { return run_op(n, inputs)[0].tensor(); }
+Tensor moved(const Node& n, const std::vector<Value>& inputs) { return run_op(n, inputs)[0].tensor(); }
 
 Tensor ints(const Ints& values) { return from_ints(values); }
 
