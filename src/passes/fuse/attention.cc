@@ -394,13 +394,7 @@ bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeI
     result = g.add_value(name + "_joined");
     std::vector<std::int64_t> to;
     for (const Dim& d : *shape_of(g, joined)) to.push_back(d.value());
-    Node reshape;
-    reshape.name = name;
-    reshape.op_type = "Reshape";
-    reshape.version = version;
-    reshape.inputs = {result, shape_constant(g, name + "_shape", to)};
-    reshape.outputs = {joined};
-    g.add_node(std::move(reshape));
+    add_reshape(g, name, version, result, name + "_shape", to, joined);
   }
   g.add_node(attention_node(m, name, mask, result));
   return true;

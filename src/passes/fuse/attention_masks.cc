@@ -99,10 +99,7 @@ Node make(const std::string& name, std::string op, std::vector<ValueId> inputs, 
 
 ValueId reshaped(Graph& g, ValueId v, const std::vector<std::int64_t>& to, const std::string& what, const std::string& name,
                  int version) {
-  const ValueId shape = shape_constant(g, name + what, to);
-  const ValueId result = g.add_value(name + "_mask");
-  g.add_node(make(name, "Reshape", {v, shape}, result, version));
-  return result;
+  return add_reshape(g, name, version, v, name + what, to, g.add_value(name + "_mask"));
 }
 
 // [batch, heads, queries, keys] of what has the extents [`first`, queries, keys].

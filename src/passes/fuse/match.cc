@@ -68,4 +68,16 @@ ValueId shape_constant(Graph& g, const std::string& name, const std::vector<std:
   return g.add_constant(name, Tensor::of<std::int64_t>({rank}, std::span<const std::int64_t>(extents)));
 }
 
+ValueId add_reshape(Graph& g, const std::string& name, int version, ValueId v, const std::string& shape_name,
+                    const std::vector<std::int64_t>& to, ValueId out) {
+  Node n;
+  n.name = name;
+  n.op_type = "Reshape";
+  n.version = version;
+  n.inputs = {v, shape_constant(g, shape_name, to)};
+  n.outputs = {out};
+  g.add_node(std::move(n));
+  return out;
+}
+
 }  // namespace sdx::fuse

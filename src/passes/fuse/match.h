@@ -39,5 +39,8 @@ bool has_perm(const Node& n, std::initializer_list<std::int64_t> wanted);
 bool is_binary(const Node& n, std::string_view op);
 // A constant of int64, as Reshape takes it.
 ValueId shape_constant(Graph& g, const std::string& name, const std::vector<std::int64_t>& extents);
+// Adds the node `name`, a Reshape of v to `out`, which is returned, and its shape as a constant.
+ValueId add_reshape(Graph& g, const std::string& name, int version, ValueId v, const std::string& shape_name,
+                    const std::vector<std::int64_t>& to, ValueId out);
 
 }  // namespace sdx::fuse

@@ -27,15 +27,7 @@ ValueId one_index_per_row(const Graph& g, ValueId indices, ValueId data, std::si
 
 ValueId reshaped(Graph& g, const Node& like, ValueId v, const std::vector<std::int64_t>& to) {
   const std::string base = g.value(like.outputs[0]).name + "/rows";
-  Node n;
-  n.name = like.name;
-  n.op_type = "Reshape";
-  n.version = like.version;
-  n.inputs = {v, shape_constant(g, base + "_shape", to)};
-  n.outputs = {g.add_value(base)};
-  const ValueId out = n.outputs[0];
-  g.add_node(std::move(n));
-  return out;
+  return add_reshape(g, like.name, like.version, v, base + "_shape", to, g.add_value(base));
 }
 
 bool is_plain(const Node& n, std::string_view op) { return !n.removed && n.domain.empty() && n.op_type == op; }
