@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/rows/reduce_simd.h"
 #include "kernels/cpu/rows/row_tasks.h"
+#include "kernels/cpu/rows/top_columns_simd.h"
 #include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
@@ -212,6 +213,24 @@ void top_k_f32(const float* x, std::int64_t n, std::int64_t k, bool largest, flo
     const std::int64_t at = position_of(scratch[i]);
     if (indices != nullptr) indices[i] = at;
     if (values != nullptr) values[i] = x[at];
+  }
+}
+
+void top_k_columns_f32(const float* x, std::int64_t n, std::int64_t step, std::int64_t columns, std::int64_t k, bool largest,
+                       float* values, std::int64_t* indices) {
+  constexpr std::int64_t kMostLanes = 16;
+  const TopColumnsKernels& kernels = top_columns_kernels();
+  std::int32_t positions[kMostTopColumns * kMostLanes];
+  for (std::int64_t c = 0; c < columns; c += kernels.lanes) {
+    const std::int64_t count = std::min<std::int64_t>(kernels.lanes, columns - c);
+    kernels.top(x + c, n, step, count, k, largest, positions);
+    for (std::int64_t j = 0; j < k; ++j) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t at = positions[j * kernels.lanes + i];
+        if (values != nullptr) values[j * step + c + i] = x[at * step + c + i];
+        if (indices != nullptr) indices[j * step + c + i] = at;
+      }
+    }
   }
 }
 

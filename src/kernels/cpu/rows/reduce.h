@@ -36,4 +36,10 @@ void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t outer, std::i
 void top_k_f32(const float* x, std::int64_t n, std::int64_t k, bool largest, float* values, std::int64_t* indices,
                std::uint64_t* scratch);
 
+// The same of `columns` neighbours at x, whose n elements are `step` apart; n < 2^31, 1 <= k <= kMostTopColumns. What is found
+// also lies `step` apart in values and indices, each of which may be null. Runs on the calling thread only.
+inline constexpr std::int64_t kMostTopColumns = 16;
+void top_k_columns_f32(const float* x, std::int64_t n, std::int64_t step, std::int64_t columns, std::int64_t k, bool largest,
+                       float* values, std::int64_t* indices);
+
 }  // namespace sdx::cpu

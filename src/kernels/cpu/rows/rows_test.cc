@@ -292,6 +292,23 @@ TEST(KernelsRows, TopK) {
             ASSERT_EQ(at[i], order[static_cast<std::size_t>(i)]) << "k " << k << " variant " << variant;
             ASSERT_EQ(std::memcmp(&top[i], &x[at[i]], sizeof(float)), 0);
           }
+          if (k > kMostTopColumns) continue;
+          // As columns of any number, each the row turned by its own number of elements.
+          for (const std::int64_t columns : {1, 3, 21}) {
+            Guarded<float> table(n * columns, 1), tops(k * columns, 1);
+            Guarded<std::int64_t> places(k * columns);
+            for (std::int64_t i = 0; i < n * columns; ++i) table[i] = x[(i / columns + i % columns) % n];
+            top_k_columns_f32(table.data(), n, columns, columns, k, largest, tops.data(), places.data());
+            for (std::int64_t c = 0; c < columns; ++c) {
+              std::vector<float> row(static_cast<std::size_t>(n));
+              for (std::int64_t i = 0; i < n; ++i) row[static_cast<std::size_t>(i)] = table[i * columns + c];
+              top_k_f32(row.data(), n, k, largest, top.data(), at.data(), scratch.data());
+              for (std::int64_t i = 0; i < k; ++i) {
+                ASSERT_EQ(places[i * columns + c], at[i]) << columns << " columns, k " << k << " variant " << variant;
+                ASSERT_EQ(std::memcmp(&tops[i * columns + c], &top[i], sizeof(float)), 0);
+              }
+            }
+          }
         }
       }
     }

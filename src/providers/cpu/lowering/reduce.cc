@@ -180,12 +180,14 @@ class TopKKernel : public Kernel {
       fail(ErrorCode::runtime_failure, "k is {}; permitted: 0 to the axis' extent {}, which may be up to 2^31 - 1", k_, state->n);
     }
     // Tasks have their own scratch, so their number is settled here.
-    c.workspace_bytes = static_cast<std::size_t>(tasks(*state) * scratch_words(*state)) * sizeof(std::uint64_t);
+    if (!by_columns(*state))
+      c.workspace_bytes = static_cast<std::size_t>(tasks(*state) * scratch_words(*state)) * sizeof(std::uint64_t);
     return state;
   }
   void run(const KernelContext& c) const override {
     const auto& s = *static_cast<const TopKState*>(c.state);
     if (s.rows() == 0 || k_ == 0) return;
+    if (by_columns(s)) return run_columns(c, s);
     const std::int64_t parts = tasks(s);
     parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t part = begin; part < end; ++part) {
@@ -204,6 +206,21 @@ class TopKKernel : public Kernel {
   }
   // Ranks of a row; where its elements are not neighbours, copies of them and of what is found.
   static std::int64_t scratch_words(const TopKState& s) { return s.inner == 1 ? s.n : 3 * s.n; }
+
+  bool by_columns(const TopKState& s) const { return s.inner > 1 && k_ <= kMostTopColumns; }
+  void run_columns(const KernelContext& c, const TopKState& s) const {
+    constexpr std::int64_t kColumns = 16;
+    const std::int64_t blocks = (s.inner + kColumns - 1) / kColumns;
+    const std::int64_t some = std::max<std::int64_t>(1, 8192 / (s.n * std::min(s.inner, kColumns)));
+    parallel_for(s.outer * blocks, some, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t outer = i / blocks, column = i % blocks * kColumns, to = outer * k_ * s.inner + column;
+        top_k_columns_f32(c.in<float>(0) + outer * s.n * s.inner + column, s.n, s.inner, std::min(kColumns, s.inner - column), k_,
+                          largest_, c.has_output(0) ? c.out<float>(0) + to : nullptr,
+                          c.has_output(1) ? c.out<std::int64_t>(1) + to : nullptr);
+      }
+    });
+  }
 
   void one(const KernelContext& c, const TopKState& s, std::int64_t row, std::uint64_t* scratch) const {
     auto* values = c.has_output(0) ? c.out<float>(0) : nullptr;
