@@ -349,6 +349,56 @@ TEST(FloatKernels, Resize) {
   }
 }
 
+TEST(FloatKernels, Resample) {
+  // The kernel, the elements, and attributes beside the coordinates.
+  const char* cases[][3] = {{"resample-f32", "float32", "mode=\"cubic\""},
+                            {"resample-f32", "float32", "mode=\"cubic\", exclude_outside=1, cubic_coeff_a=-0.5"},
+                            {"resample-f32", "float32", "mode=\"cubic\", antialias=1"},
+                            {"resample-f32", "float32", "mode=\"linear\", antialias=1"},
+                            {"resample-u8", "uint8", "mode=\"linear\""},
+                            {"resample-u8", "uint8", "mode=\"linear\", antialias=1"},
+                            {"resample-u8", "uint8", "mode=\"cubic\""}};
+  for (const auto& [kernel, type, attributes] : cases) {
+    const std::string head = "input x: " + std::string(type) + "[2,3,9,14]\nconstant e: float32[0]\n";
+    for (const std::string mode : {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"}) {
+      for (const std::string sizes : {"4 2 3 4 6", "4 2 3 20 33", "4 2 3 9 5", "4 2 3 5 14"}) {
+        const std::string line = "y = Resize(x, e, e, z) {" + std::string(attributes) + ", coordinate_transformation_mode=\"" +
+                                 mode + "\"}\noutput y\n";
+        std::string constant = "constant z: int64[4]" + sizes.substr(1) + "\n";
+        const std::string text = head + constant + line;
+        compare({kernel, text.c_str()});
+      }
+    }
+    const std::string axes =
+        "constant s: float32[2] 0.5 1.5\ny = Resize(x, e, s) {axes=[2,3], " + std::string(attributes) + "}\n";
+    const std::string text = head + axes + "output y\n";
+    compare({kernel, text.c_str()});
+  }
+}
+
+TEST(FloatKernels, GridSample) {
+  for (const char* attributes :
+       {"", " {padding_mode=\"border\"}", " {align_corners=1}", " {padding_mode=\"border\", align_corners=1}"}) {
+    const std::string line = std::string("y = GridSample(x, g)") + attributes + "\noutput y\n";
+    for (const char* shapes :
+         {"input x: float32[2,3,5,7]\ninput g: float32[2,9,11,2]\n", "input x: float32[1,2,2,2]\ninput g: float32[1,1,1,2]\n",
+          "input x: float32[1,2,1,4]\ninput g: float32[1,5,5,2]\n"}) {
+      const std::string text = shapes + line;
+      compare({"grid-sample-f32", text.c_str()});
+    }
+  }
+}
+
+TEST(FloatKernels, CumSum) {
+  for (const char* attributes : {"", " {exclusive=1}", " {reverse=1}", " {exclusive=1, reverse=1}"}) {
+    for (const char* axis : {"0", "1", "2", "-1"}) {
+      const std::string text = std::string("input x: float32[3,5,19]\nconstant a: int64[] ") + axis + "\ny = CumSum(x, a)" +
+                               attributes + "\noutput y\n";
+      compare({"running-sum-f32", text.c_str()});
+    }
+  }
+}
+
 TEST(FloatKernels, TrigonometryAndRemainders) {
   for (const char* op : {"Sin", "Cos", "Atan"}) {
     compare({"math-f32", ("input x: float32[3,1,35]\ny = " + std::string(op) + "(x)\noutput y\n").c_str()});
