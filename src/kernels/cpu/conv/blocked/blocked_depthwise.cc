@@ -25,7 +25,6 @@ struct Job {
   UnarySpec act;
   Bounds bounds;
   float* y;
-  Span columns;  // outputs whose windows are inside the rows
   bool by_rows;  // several of these are computed at a time
   bool one_tap;  // each output is one input pixel times a factor
 };
@@ -56,6 +55,49 @@ void run_pixels(const Job& j, const float* x, const float* w, const float* bias,
   }
 }
 
+// Along one axis, the outputs that read the same pixels of a dilated convolution: every d-th one from `first` on, and of the
+// input every d-th pixel from `start` on. They are a convolution without dilation.
+struct Phase {
+  std::int64_t first, outputs, start, inputs, pad;
+};
+
+Phase phase_of(const ConvShape& s, int axis, Span outputs, std::int64_t i) {
+  const std::int64_t d = s.dilation[axis];
+  Phase p;
+  p.first = outputs.begin + i;
+  p.outputs = std::max<std::int64_t>(0, (outputs.end - p.first + d - 1) / d);
+  const std::int64_t from = p.first * s.stride[axis] - s.pad[axis];
+  p.start = (from % d + d) % d;
+  p.inputs = std::max<std::int64_t>(0, (s.in[axis] - p.start + d - 1) / d);
+  p.pad = (p.start - from) / d;
+  return p;
+}
+
+// Rows [outputs.begin, outputs.end), of which `rows` is the first.
+void run_rows(const Job& j, const float* x, const float* w, const float* bias, float lo, float hi, Span outputs, float* rows) {
+  const ConvShape& s = *j.s;
+  const std::int64_t c = j.block, dy = s.dilation[1], dx = s.dilation[2];
+  DepthwiseBand b;
+  b.kernel = s.kernel[1], b.stride = s.stride[1];
+  b.step = dx * c, b.row_step = dy * s.in[2] * c, b.y_step = dy * s.out[2] * c;
+  b.w = w, b.bias = bias, b.lo = lo, b.hi = hi;
+  for (std::int64_t i = 0; i < dy * dx; ++i) {
+    const Phase down = phase_of(s, 1, outputs, i / dx), across = phase_of(s, 2, {0, s.out[2]}, i % dx);
+    if (down.outputs == 0 || across.outputs == 0) continue;
+    b.x = x + (down.start * s.in[2] + across.start) * c;
+    b.in_rows = down.inputs, b.in_columns = across.inputs;
+    b.pad_row = down.pad, b.pad_column = across.pad;
+    b.first = 0, b.last = down.outputs, b.columns = across.outputs;
+    ConvShape line;
+    line.in[2] = across.inputs, line.kernel[2] = s.kernel[2], line.stride[2] = s.stride[2];
+    line.pad[2] = across.pad, line.out[2] = across.outputs;
+    const Span inner = whole_windows(line, 2);
+    b.inner_begin = inner.begin, b.inner_end = inner.end;
+    b.y = rows + ((down.first - outputs.begin) * s.out[2] + across.first) * c;
+    j.k->band(b);
+  }
+}
+
 // After this many floats of results, steps that registers cannot do are done in the first-level cache.
 constexpr std::int64_t kNear = 2048;
 
@@ -82,14 +124,7 @@ void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1
     if (j.one_tap) {
       j.channels->affine(x + oy * row_floats, w, bias, lo, hi, rows, (end - oy) * s.out[2]);
     } else if (j.by_rows) {
-      DepthwiseBand b;
-      b.x = x, b.in_rows = s.in[1], b.in_columns = s.in[2];
-      b.kernel = s.kernel[1], b.stride = s.stride[1];
-      b.pad_row = s.pad[1], b.pad_column = s.pad[2];
-      b.first = oy, b.last = end, b.columns = s.out[2];
-      b.inner_begin = j.columns.begin, b.inner_end = j.columns.end;
-      b.w = w, b.bias = bias, b.lo = lo, b.hi = hi, b.y = rows;
-      j.k->band(b);
+      run_rows(j, x, w, bias, lo, hi, {oy, end}, rows);
     } else {
       for (std::int64_t r = oy; r < end; ++r) run_pixels(j, x, w, bias, lo, hi, r, 0, s.out[2], rows + (r - oy) * row_floats);
     }
@@ -113,11 +148,10 @@ void conv_blocked_depthwise(const ConvShape& s, const float* x, const float* pac
         act,
         Bounds(act),
         y,
-        whole_windows(s, 2),
         false,
         pointwise(s)};
   j.by_rows = (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] &&
-              s.stride[1] == s.stride[2] && s.stride[1] <= 2 && s.dilation[1] == 1 && s.dilation[2] == 1;
+              s.stride[1] == s.stride[2] && (s.stride[1] == 1 || (s.stride[1] == 2 && s.dilation[1] == 1 && s.dilation[2] == 1));
   const std::int64_t row_work = std::max<std::int64_t>(1, s.out[2] * block * s.kernel[1] * s.kernel[2]);
   const std::int64_t fit = std::max<std::int64_t>(1, 200000 / row_work);
   const RowTasks tasks(s.batch, up_div(s.in_channels, block), s.out[1], s.out[2], std::min(fit, s.out[1]));

@@ -1,6 +1,7 @@
 #include "kernels/cpu/conv/blocked/blocked_depthwise_simd.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cpu/simd/targets.h"
 
@@ -19,10 +20,10 @@ namespace {
 
 // P <= 4 neighbouring outputs of one vector of channels. x and w: the first of `rows` rows of taps. The chains of 9 to 49
 // multiplications overlap with those of the outputs that follow; the compiler keeps what neighbours share in registers. The first
-// output's window begins kLeft taps before the row, the last one's ends kRight taps after it.
-template <int K, int S, int P, int kLeft = 0, int kRight = 0>
+// output's window begins kLeft taps before the row, the last one's ends kRight taps after it. Pixels are `step` floats apart.
+template <int K, int S, int P, int kLeft = 0, int kRight = 0, class Step>
 HWY_INLINE void depthwise_outputs(const float* x, std::int64_t row_step, const float* w, std::int64_t rows, VF bias, VF lo, VF hi,
-                                  float* y) {
+                                  float* y, Step step) {
   const DF d;
   VF a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0;
   for (std::int64_t ky = 0; ky < rows; ++ky, x += row_step, w += K * kBlock) {
@@ -31,7 +32,7 @@ HWY_INLINE void depthwise_outputs(const float* x, std::int64_t row_step, const f
       const VF wv = hn::LoadU(d, w + kx * kBlock);
       const auto add = [&](int i, VF& sum) HWY_ATTR {
         if (kx < kLeft - i * S || kx >= K - std::max(0, kRight - (P - 1 - i) * S)) return;
-        sum = hn::MulAdd(wv, hn::LoadU(d, x + (kx + i * S) * kBlock), sum);
+        sum = hn::MulAdd(wv, hn::LoadU(d, x + (kx + i * S) * step), sum);
       };
       add(0, a0);
       if constexpr (P > 1) add(1, a1);
@@ -40,12 +41,16 @@ HWY_INLINE void depthwise_outputs(const float* x, std::int64_t row_step, const f
     }
   }
   hn::StoreU(clip(hn::Add(a0, bias), lo, hi), d, y);
-  if constexpr (P > 1) hn::StoreU(clip(hn::Add(a1, bias), lo, hi), d, y + kBlock);
-  if constexpr (P > 2) hn::StoreU(clip(hn::Add(a2, bias), lo, hi), d, y + 2 * kBlock);
-  if constexpr (P > 3) hn::StoreU(clip(hn::Add(a3, bias), lo, hi), d, y + 3 * kBlock);
+  if constexpr (P > 1) hn::StoreU(clip(hn::Add(a1, bias), lo, hi), d, y + step);
+  if constexpr (P > 2) hn::StoreU(clip(hn::Add(a2, bias), lo, hi), d, y + 2 * step);
+  if constexpr (P > 3) hn::StoreU(clip(hn::Add(a3, bias), lo, hi), d, y + 3 * step);
 }
 
+// The distance of pixels: known when the kernel is compiled, unless they are those of a dilated convolution.
+using NoGap = std::integral_constant<std::int64_t, kBlock>;
+
 // One vector of channels in one row of outputs.
+template <class Step>
 struct DepthwiseRow {
   const float* x;  // the first tap of output 0, which may be before the row
   std::int64_t row_step;
@@ -53,16 +58,18 @@ struct DepthwiseRow {
   std::int64_t rows;
   VF bias, lo, hi;
   float* y;
+  Step step;
 };
 
-template <int K, int S, int P, int kLeft = 0, int kRight = 0>
-HWY_INLINE void depthwise_at(const DepthwiseRow& r, std::int64_t i) {
-  depthwise_outputs<K, S, P, kLeft, kRight>(r.x + i * S * kBlock, r.row_step, r.w, r.rows, r.bias, r.lo, r.hi, r.y + i * kBlock);
+template <int K, int S, int P, int kLeft = 0, int kRight = 0, class Step>
+HWY_INLINE void depthwise_at(const DepthwiseRow<Step>& r, std::int64_t i) {
+  depthwise_outputs<K, S, P, kLeft, kRight>(r.x + i * S * r.step, r.row_step, r.w, r.rows, r.bias, r.lo, r.hi, r.y + i * r.step,
+                                            r.step);
 }
 
 // The last outputs [i, i + count), count <= 4.
-template <int K, int S, int kRight = 0>
-HWY_INLINE void depthwise_last(const DepthwiseRow& r, std::int64_t i, std::int64_t count) {
+template <int K, int S, int kRight = 0, class Step>
+HWY_INLINE void depthwise_last(const DepthwiseRow<Step>& r, std::int64_t i, std::int64_t count) {
   switch (count) {
     case 4: return depthwise_at<K, S, 4, 0, kRight>(r, i);
     case 3: return depthwise_at<K, S, 3, 0, kRight>(r, i);
@@ -72,26 +79,27 @@ HWY_INLINE void depthwise_last(const DepthwiseRow& r, std::int64_t i, std::int64
   }
 }
 
-template <int K, int S>
-void depthwise_rows(const DepthwiseBand& b) {
+template <int K, int S, class Step>
+void depthwise_rows(const DepthwiseBand& b, Step step) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  const std::int64_t row_step = b.in_columns * kBlock;
+  const std::int64_t row_step = b.row_step;
   // Taps that the first and the last output lack; usual padding makes them at most half a window.
   const std::int64_t left = b.pad_column, right = (b.columns - 1) * S - b.pad_column + K - b.in_columns;
   const bool quick_left = left >= 1 && left <= K / 2 && b.inner_begin <= 4 && b.inner_end >= 4;
   for (std::int64_t v = 0; v < kBlock; v += lanes) {
-    DepthwiseRow r;
+    DepthwiseRow<Step> r;
+    r.step = step;
     r.row_step = row_step;
     r.bias = hn::LoadU(d, b.bias + v);
     r.lo = hn::Set(d, b.lo), r.hi = hn::Set(d, b.hi);
     r.y = b.y + v;
-    for (std::int64_t oy = b.first; oy < b.last; ++oy, r.y += b.columns * kBlock) {
+    for (std::int64_t oy = b.first; oy < b.last; ++oy, r.y += b.y_step) {
       const std::int64_t iy = oy * S - b.pad_row;
       const std::int64_t top = std::max<std::int64_t>(0, -iy);
       r.rows = std::max<std::int64_t>(0, std::min<std::int64_t>(K, b.in_rows - iy) - top);
       const float* const row = r.rows > 0 ? b.x + (iy + top) * row_step + v : b.x;
-      r.x = row - b.pad_column * kBlock;
+      r.x = row - b.pad_column * step;
       r.w = b.w + (r.rows > 0 ? top : 0) * K * kBlock + v;
       // Outputs whose windows extend past an end of the rows.
       const auto edge = [&](std::int64_t from, std::int64_t to) HWY_ATTR {
@@ -102,10 +110,10 @@ void depthwise_rows(const DepthwiseBand& b) {
           for (std::int64_t ky = 0; ky < r.rows; ++ky) {
             const float* const x = row + ky * row_step;
             for (std::int64_t kx = begin; kx < end; ++kx) {
-              sum = hn::MulAdd(hn::LoadU(d, r.w + (ky * K + kx) * kBlock), hn::LoadU(d, x + (ix + kx) * kBlock), sum);
+              sum = hn::MulAdd(hn::LoadU(d, r.w + (ky * K + kx) * kBlock), hn::LoadU(d, x + (ix + kx) * step), sum);
             }
           }
-          hn::StoreU(clip(hn::Add(sum, r.bias), r.lo, r.hi), d, r.y + ox * kBlock);
+          hn::StoreU(clip(hn::Add(sum, r.bias), r.lo, r.hi), d, r.y + ox * step);
         }
       };
       std::int64_t i = b.inner_begin;
@@ -134,10 +142,16 @@ void depthwise_rows(const DepthwiseBand& b) {
   }
 }
 
+template <int K>
+void depthwise_square(const DepthwiseBand& b) {
+  if (b.stride == 2) return depthwise_rows<K, 2>(b, NoGap());
+  b.step == kBlock ? depthwise_rows<K, 1>(b, NoGap()) : depthwise_rows<K, 1>(b, b.step);
+}
+
 void depthwise_band(const DepthwiseBand& b) {
-  if (b.kernel == 3) return b.stride == 1 ? depthwise_rows<3, 1>(b) : depthwise_rows<3, 2>(b);
-  if (b.kernel == 5) return b.stride == 1 ? depthwise_rows<5, 1>(b) : depthwise_rows<5, 2>(b);
-  return b.stride == 1 ? depthwise_rows<7, 1>(b) : depthwise_rows<7, 2>(b);
+  if (b.kernel == 3) return depthwise_square<3>(b);
+  if (b.kernel == 5) return depthwise_square<5>(b);
+  depthwise_square<7>(b);
 }
 
 void depthwise_pixel(const DepthwisePixel& p) {

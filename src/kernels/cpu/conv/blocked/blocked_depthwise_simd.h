@@ -9,6 +9,8 @@ namespace sdx::cpu {
 struct DepthwiseBand {
   const float* x = nullptr;  // the plane [in_rows][in_columns][c]
   std::int64_t in_rows = 0, in_columns = 0;
+  // In floats: from pixel to pixel in both planes, which is one block of channels if the stride is 2; from row to row of x, of y.
+  std::int64_t step = 0, row_step = 0, y_step = 0;
   std::int64_t kernel = 3;  // 3, 5 or 7
   std::int64_t stride = 1;  // 1 or 2
   std::int64_t pad_row = 0, pad_column = 0;

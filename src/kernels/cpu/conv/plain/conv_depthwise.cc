@@ -112,12 +112,49 @@ void tap_row(const Job& job, const Band& b, std::int64_t oy, const float* w, flo
   flush(true);
 }
 
-// Windows of 3x3, 5x5 and 7x7 over images, without vertical dilation, have kernels in which output rows share reads.
+// Windows of 3x3, 5x5 and 7x7 have kernels in which output rows share reads: with a vertical dilation of d, every d-th row does.
+// Depth slices are added up.
 bool has_row_kernel(const Job& job) {
   const ConvShape& s = *job.s;
-  return job.residual == nullptr && s.in[0] == 1 && s.kernel[0] == 1 && s.pad[0] == 0 && s.out[0] == 1 &&
-         (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] && s.dilation[1] == 1 &&
-         s.stride[1] <= 2;
+  return job.residual == nullptr && (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] &&
+         s.stride[1] <= 2 && (s.dilation[1] == 1 || s.stride[1] == 1);
+}
+
+bool in_registers(const UnarySpec& act) { return act.op == Unary::none || act.op == Unary::relu || act.op == Unary::clip; }
+
+// The first depth slice adds the bias, the last one applies the function.
+void rows_of_band(const Job& job, const Band& b, const std::int64_t* offset, const float* w, float bias, const float* scratch,
+                  float* y) {
+  const ConvShape& s = *job.s;
+  const Rows& r = job.rows;
+  const std::int64_t step = s.dilation[1], rows = b.y1 - b.y0;
+  DepthwiseRows of{static_cast<int>(s.kernel[1]),
+                   static_cast<int>(s.stride[1]),
+                   step * r.row_floats,
+                   step * s.out[2],
+                   s.out[2],
+                   offset,
+                   nullptr,
+                   bias,
+                   {}};
+  const std::int64_t iz = b.oz * s.stride[0] - s.pad[0];
+  std::int64_t kz = 0, end = s.kernel[0];
+  while (kz < end && iz + kz * s.dilation[0] < 0) ++kz;
+  while (kz < end && iz + (end - 1) * s.dilation[0] >= s.in[0]) --end;
+  if (kz == end) {
+    std::fill_n(y, rows * s.out[2], bias);
+    if (in_registers(job.act)) elementwise_kernels().unary(job.act, y, y, rows * s.out[2]);
+  }
+  for (; kz < end; ++kz) {
+    of.w = w + kz * s.kernel[1] * s.kernel[2];
+    if (kz + 1 == end && in_registers(job.act)) of.act = job.act;
+    const float* in = scratch + kz * r.band_rows * r.row_floats;
+    for (std::int64_t first = 0; first < std::min(step, rows); ++first) {
+      job.k->depthwise_rows(of, in + first * r.row_floats, y + first * s.out[2], (rows - first + step - 1) / step);
+    }
+    of.add = true;
+    of.bias = 0;
+  }
 }
 
 // Room for the input rows of a band before they are split.
@@ -145,11 +182,8 @@ void run_band(const Job& job, const Band& b, bool by_rows, float* scratch) {
     const float* w = job.weights + channel * taps;
     const float bias = job.bias != nullptr ? job.bias[channel] : 0.0F;
     if (by_rows) {
-      job.k->depthwise_rows(static_cast<int>(s.kernel[1]), static_cast<int>(s.stride[1]), scratch, r.row_floats, offset, w, bias,
-                            job.act, out, s.out[2], b.y1 - b.y0);
-      if (job.act.op != Unary::none && job.act.op != Unary::relu && job.act.op != Unary::clip) {
-        elementwise_kernels().unary(job.act, out, out, n);
-      }
+      rows_of_band(job, b, offset, w, bias, scratch, out);
+      if (!in_registers(job.act)) elementwise_kernels().unary(job.act, out, out, n);
     } else {
       for (std::int64_t oy = b.y0; oy < b.y1; ++oy) {
         const std::int64_t row = (oy - b.y0) * s.out[2];

@@ -192,7 +192,8 @@ struct Depthwise {
   const std::int64_t* offset;
   const float* w;  // [kx][ky], each filling a vector
   VF bias, lo, hi;
-  std::int64_t width;
+  std::int64_t width, y_step;
+  bool add;
 };
 
 // Rows computed at once. 4 rows of 5x5 taps need 4 + 5 + 1 registers, of 7x7 taps 4 + 7 + 1. With 512 bits there are 32
@@ -210,6 +211,7 @@ HWY_NOINLINE void depthwise_block(const Depthwise& c, const float* in, float* y)
   const DF d;
   const std::int64_t lanes = lanes_f32();
   const auto put = [&](VF v, float* to, std::int64_t left) HWY_ATTR {
+    if (c.add) v = hn::Add(v, load_floats(to, left));
     v = clip(hn::Add(v, c.bias), c.lo, c.hi);
     if (left >= lanes) {
       hn::StoreU(v, d, to);
@@ -262,11 +264,11 @@ HWY_NOINLINE void depthwise_block(const Depthwise& c, const float* in, float* y)
 #undef SDX_TO
     }
     put(a0, y + i, c.width - i);
-    if constexpr (R > 1) put(a1, y + c.width + i, c.width - i);
-    if constexpr (R > 2) put(a2, y + 2 * c.width + i, c.width - i);
-    if constexpr (R > 3) put(a3, y + 3 * c.width + i, c.width - i);
-    if constexpr (R > 4) put(a4, y + 4 * c.width + i, c.width - i);
-    if constexpr (R > 5) put(a5, y + 5 * c.width + i, c.width - i);
+    if constexpr (R > 1) put(a1, y + c.y_step + i, c.width - i);
+    if constexpr (R > 2) put(a2, y + 2 * c.y_step + i, c.width - i);
+    if constexpr (R > 3) put(a3, y + 3 * c.y_step + i, c.width - i);
+    if constexpr (R > 4) put(a4, y + 4 * c.y_step + i, c.width - i);
+    if constexpr (R > 5) put(a5, y + 5 * c.y_step + i, c.width - i);
   }
 }
 
@@ -274,36 +276,38 @@ template <int K, int S>
 void depthwise_all(const Depthwise& c, const float* in, float* y, std::int64_t rows) {
   std::int64_t r = 0;
   const auto step = S * c.row_step;
-  for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) depthwise_block<K, S, kRowsAtOnce>(c, in + r * step, y + r * c.width);
+  for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) depthwise_block<K, S, kRowsAtOnce>(c, in + r * step, y + r * c.y_step);
   if (kRowsAtOnce > 4 && rows - r >= 4) {
-    depthwise_block<K, S, 4>(c, in + r * step, y + r * c.width);
+    depthwise_block<K, S, 4>(c, in + r * step, y + r * c.y_step);
     r += 4;
   }
-  if (rows - r == 3) depthwise_block<K, S, 3>(c, in + r * step, y + r * c.width);
-  if (rows - r == 2) depthwise_block<K, S, 2>(c, in + r * step, y + r * c.width);
-  if (rows - r == 1) depthwise_block<K, S, 1>(c, in + r * step, y + r * c.width);
+  if (rows - r == 3) depthwise_block<K, S, 3>(c, in + r * step, y + r * c.y_step);
+  if (rows - r == 2) depthwise_block<K, S, 2>(c, in + r * step, y + r * c.y_step);
+  if (rows - r == 1) depthwise_block<K, S, 1>(c, in + r * step, y + r * c.y_step);
 }
 
-void depthwise_rows(int k, int stride, const float* in, std::int64_t row_step, const std::int64_t* offset, const float* weights,
-                    float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows) {
+void depthwise_rows(const DepthwiseRows& of, const float* in, float* y, std::int64_t rows) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   const float inf = std::numeric_limits<float>::infinity();
   HWY_ALIGN float w[49 * kMaxF32Lanes];
+  const int k = of.k;
   for (int kx = 0; kx < k; ++kx) {
-    for (int ky = 0; ky < k; ++ky) hn::Store(hn::Set(d, weights[ky * k + kx]), d, w + (kx * k + ky) * lanes);
+    for (int ky = 0; ky < k; ++ky) hn::Store(hn::Set(d, of.w[ky * k + kx]), d, w + (kx * k + ky) * lanes);
   }
-  const bool is_clip = act.op == Unary::clip;
-  const Depthwise c{row_step,
-                    offset,
+  const bool is_clip = of.act.op == Unary::clip;
+  const Depthwise c{of.row_step,
+                    of.offset,
                     w,
-                    hn::Set(d, bias),
-                    hn::Set(d, act.op == Unary::relu ? 0.0F : (is_clip ? act.a : -inf)),
-                    hn::Set(d, is_clip ? act.b : inf),
-                    width};
-  if (k == 3) return stride == 1 ? depthwise_all<3, 1>(c, in, y, rows) : depthwise_all<3, 2>(c, in, y, rows);
-  if (k == 5) return stride == 1 ? depthwise_all<5, 1>(c, in, y, rows) : depthwise_all<5, 2>(c, in, y, rows);
-  return stride == 1 ? depthwise_all<7, 1>(c, in, y, rows) : depthwise_all<7, 2>(c, in, y, rows);
+                    hn::Set(d, of.bias),
+                    hn::Set(d, of.act.op == Unary::relu ? 0.0F : (is_clip ? of.act.a : -inf)),
+                    hn::Set(d, is_clip ? of.act.b : inf),
+                    of.width,
+                    of.y_step,
+                    of.add};
+  if (k == 3) return of.stride == 1 ? depthwise_all<3, 1>(c, in, y, rows) : depthwise_all<3, 2>(c, in, y, rows);
+  if (k == 5) return of.stride == 1 ? depthwise_all<5, 1>(c, in, y, rows) : depthwise_all<5, 2>(c, in, y, rows);
+  return of.stride == 1 ? depthwise_all<7, 1>(c, in, y, rows) : depthwise_all<7, 2>(c, in, y, rows);
 }
 
 // All phases of the indices [from, end) in whole vectors, the last of which may overlap the one before; returns the first index

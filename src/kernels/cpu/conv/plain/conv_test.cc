@@ -189,6 +189,12 @@ TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
       shape_of(1, 3, 3, 3, kNone, {11, 7, 1, 1, 3, 3}, {19, 7, 1, 1, 3, 3}),
       shape_of(2, 2, 4, 2, kNone, {15, 7, 2, 1, 3, 2}, {18, 7, 2, 1, 2, 3}),
       shape_of(1, 2, 2, 2, kNone, {90, 7, 2, 1, 0, 1}, {80, 7, 1, 2, 6, 1}),  // several bands
+      shape_of(1, 3, 6, 3, kNone, {20, 3, 1, 2, 2, 2}, {21, 3, 1, 2, 2, 2}),
+      shape_of(1, 2, 2, 2, kNone, {150, 5, 1, 3, 6, 6}, {90, 5, 1, 1, 2, 2}),  // several bands
+      shape_of(1, 2, 2, 2, kNone, {4, 3, 1, 5, 5, 5}, {9, 3, 1, 4, 4, 4}),     // fewer rows than the dilation
+      shape_of(2, 3, 6, 3, {5, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),
+      shape_of(1, 2, 2, 2, {6, 3, 2, 2, 3, 2}, {9, 3, 2, 1, 1, 1}, {12, 3, 2, 1, 1, 1}),
+      shape_of(1, 2, 2, 2, {2, 3, 1, 1, 4, 4}, {5, 5, 1, 2, 4, 4}, {6, 5, 1, 1, 2, 2}),  // results without a tap
   };
   for_each_isa([&] {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
