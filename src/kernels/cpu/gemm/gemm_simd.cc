@@ -122,6 +122,14 @@ struct Left {
 #undef SDX_FETCH
     }
   }
+  // The same for eight steps.
+  HWY_INLINE void fetch8(std::int64_t left) const {
+    if constexpr (!kRows) {
+      for (int line = 0; line < M / 2; ++line) __builtin_prefetch(p0 + 1024 + 16 * line);
+    } else if ((left & 8) == 0) {
+      fetch(0);
+    }
+  }
 
  private:
   template <int I>
@@ -203,24 +211,45 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
   } else {
     const char* ahead = t.ahead;
     const std::int64_t step = t.ahead_step;
+#define SDX_STEP_OF_K(B)                                                            \
+  {                                                                                 \
+    const VF b0 = hn::LoadU(d, B);                                                  \
+    [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, (B) + lanes) : hn::Zero(d); \
+    SDX_REPEAT_14(SDX_STEP)                                                         \
+  }                                                                                 \
+  a.advance(1);
+    // Panels: eight steps with fixed distances. Counters, pointers and moves between registers are 30 % of the instructions of
+    // two steps, 8 % of those of eight; where another thread shares the core, it is instructions that count.
+    if (ldb == 2 * lanes) {
+      for (; k >= 8; k -= 8) {
+        a.fetch8(k);
+        if (step != 0) {
+          fetch_lines(ahead, step);
+          fetch_lines(ahead + step, step);
+          fetch_lines(ahead + 2 * step, step);
+          fetch_lines(ahead + 3 * step, step);
+          ahead += 4 * step;
+        }
+        SDX_STEP_OF_K(b)
+        SDX_STEP_OF_K(b + 2 * lanes)
+        SDX_STEP_OF_K(b + 4 * lanes)
+        SDX_STEP_OF_K(b + 6 * lanes)
+        SDX_STEP_OF_K(b + 8 * lanes)
+        SDX_STEP_OF_K(b + 10 * lanes)
+        SDX_STEP_OF_K(b + 12 * lanes)
+        SDX_STEP_OF_K(b + 14 * lanes)
+        b += 16 * lanes;
+      }
+    }
     for (; k >= 2; k -= 2, ahead += step) {
       a.fetch(k);
       fetch_lines(ahead, step);
-      {
-        const VF b0 = hn::LoadU(d, b);
-        [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
-        SDX_REPEAT_14(SDX_STEP)
-      }
-      a.advance(1);
+      SDX_STEP_OF_K(b)
       b += ldb;
-      {
-        const VF b0 = hn::LoadU(d, b);
-        [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
-        SDX_REPEAT_14(SDX_STEP)
-      }
-      a.advance(1);
+      SDX_STEP_OF_K(b)
       b += ldb;
     }
+#undef SDX_STEP_OF_K
   }
   for (; k > 0; --k) {
     const VF b0 = hn::LoadU(d, b);
