@@ -7,4 +7,5 @@
 #define SDX_AVX512_VBMI "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi"
 #define SDX_AMX_INT8 "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,amx-tile,amx-int8"
 #define SDX_AMX_BF16 "avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16"
+#define SDX_AVX2 "avx2,fma"
 #define SDX_AVX_VNNI "avx2,fma,avxvnni"

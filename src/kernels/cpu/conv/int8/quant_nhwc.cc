@@ -53,6 +53,7 @@ struct Product {
   std::int64_t ldc = 0;
   const std::uint16_t* octets = nullptr;  // tables of panels in the order of octets; null in any other order
   bool quads = false;
+  ExcessTables excess = {};                 // of bounded quads; null of others
   const QQuadImage* image = nullptr;        // if set, rows are read from it; quads only
   const std::int32_t* byte_bias = nullptr;  // the epilogue's biases less the zero point's share
 };
@@ -306,6 +307,7 @@ void quad_block(const QNhwcKernels&, const Product& g, std::int64_t m0, std::int
   q.epilogue.bias = g.byte_bias;
   q.c = g.c;
   q.ldc = g.ldc;
+  q.excess = g.excess.counts != nullptr ? &g.excess : nullptr;
   q.image = g.image;
   qquad_block(q, m0, m1, p0, p1);
 }
@@ -366,7 +368,8 @@ void set_order(Product& g, const ConvShape& s, std::int64_t nr, const void* pack
   if (order == kPairs) return;
   g.byte_bias = byte_bias(s, nr, packed, g.source.zero + (g.source.is_signed ? 128 : 0), g.epilogue);
   if (order == kOctets) g.octets = octet_table_of(s, nr, packed, 0).data;
-  g.quads = order == kQuads;
+  g.quads = order == kQuads || order == kBounded;
+  if (order == kBounded) g.excess = excess_of(s, nr, packed);
 }
 
 // Computes a convolution straight from the images, without gathering rows, one image after the other.

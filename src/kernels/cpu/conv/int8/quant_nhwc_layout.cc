@@ -28,6 +28,12 @@ QOctetTable octet_table_of(const ConvShape& s, std::int64_t nr, const void* pack
   return {tables + panel * qoctet_table_units(quads), quads};
 }
 
+ExcessTables excess_of(const ConvShape& s, std::int64_t nr, const void* packed) {
+  const std::int64_t columns = padded_columns(s, nr);
+  auto* counts = const_cast<std::int32_t*>(column_sums_of(s, nr, packed)) + columns;
+  return {counts, reinterpret_cast<QExcess*>(counts + columns / nr)};
+}
+
 DepthwiseParts depthwise_parts(const ConvShape& s, std::int64_t nr, void* packed) {
   const std::int64_t blocks = round_up(s.groups, nr);
   DepthwiseParts p{};

@@ -2,18 +2,19 @@
 // Layout of weights packed by quant_nhwc_pack.cc; internal to this folder.
 //
 // Panels of nr columns, each [pairs][nr][2] unless Order says otherwise, are followed by a trailer. Then come, for each column,
-// the surplus of crossed products; for quads and octets, each column's sum of weights; and, if octets are tried, a table for each
-// panel.
+// the surplus of crossed products; for all but pairs, each column's sum of weights; and, if octets or bounded quads are tried, a
+// table for each panel.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/conv/int8/quant_bounded.h"
 #include "kernels/cpu/conv/int8/quant_octets_simd.h"
 
 namespace sdx::cpu::nhwc {
 
-enum Order : int { kPairs = 0, kOctets = 1, kQuads = 2 };
+enum Order : int { kPairs = 0, kOctets = 1, kQuads = 2, kBounded = 3 };
 
 struct Trailer {
   std::int64_t largest = 0;  // upper bound of the sums' absolute values
@@ -49,5 +50,12 @@ Trailer trailer_of(const ConvShape& s, std::int64_t nr, const void* packed, bool
 const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide);
 const std::int32_t* column_sums_of(const ConvShape& s, std::int64_t nr, const void* packed);
 QOctetTable octet_table_of(const ConvShape& s, std::int64_t nr, const void* packed, std::int64_t panel);
+// Of bounded quads: the excess of all panels, most_excess() entries each, and before them the number of each panel's.
+struct ExcessTables {
+  std::int32_t* counts;
+  QExcess* entries;
+  QExcess* of(std::int64_t panel, std::int64_t pairs) const { return entries + panel * most_excess(pairs); }
+};
+ExcessTables excess_of(const ConvShape& s, std::int64_t nr, const void* packed);
 
 }  // namespace sdx::cpu::nhwc

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise_plane.h"
+#include "kernels/cpu/conv/int8/quant_bounded.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/conv/int8/quant_octets.h"
@@ -231,6 +232,13 @@ bool may_use_octets(const ConvShape& s, const QWeights& w, bool wide) {
   return w.for_convolution && !winograd_shape(s);
 }
 
+// Whether packing tries bounded quads: for matrices, which are quantised with one scale more often than convolutions are.
+bool may_be_bounded(const ConvShape& s, const QWeights& w, bool wide) {
+  constexpr std::int64_t kLeast = 32, kMost = 65536;  // K
+  if (wide || s.groups != 1 || w.for_convolution || volume(s.kernel) != 1 || qnhwc_kernels().bounded == nullptr) return false;
+  return inner(s) >= kLeast && inner(s) <= kMost;
+}
+
 void sum_columns(const std::int8_t* panel, std::int64_t size, std::int64_t nr, std::int32_t* sums) {
   std::fill(sums, sums + nr, 0);
   for (std::int64_t i = 0; i < size; i += 2 * nr) {
@@ -256,6 +264,31 @@ void pack_quads(const ConvShape& s, std::int64_t nr, std::int8_t* packed) {
       }
     }
   });
+}
+
+// Bounds panels of pairs and rearranges them into quads; false, and they are as before, if one has too much excess.
+bool pack_bounded(const ConvShape& s, std::int64_t nr, std::int8_t* packed) {
+  const std::int64_t panels = padded_columns(s, nr) / nr, pairs = pairs_of(inner(s));
+  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 14) / (pairs * nr));
+  const ExcessTables tables = excess_of(s, nr, packed);
+  parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      tables.counts[p] = find_excess(packed + p * pairs * 2 * nr, pairs, nr, tables.of(p, pairs));
+    }
+  });
+  if (*std::min_element(tables.counts, tables.counts + panels) < 0) return false;
+  for (std::int64_t p = 0; p < panels; ++p) {
+    cut_excess(packed + p * pairs * 2 * nr, nr, tables.of(p, pairs), tables.counts[p]);
+  }
+  pack_quads(s, nr, packed);
+  auto* sums = const_cast<std::int32_t*>(column_sums_of(s, nr, packed));
+  for (std::int64_t p = 0; p < panels; ++p) {
+    for (std::int64_t i = 0; i < tables.counts[p]; ++i) {
+      const QExcess& e = tables.of(p, pairs)[i];
+      sums[p * nr + e.column] += e.weight;
+    }
+  }
+  return true;
 }
 
 // Rearranges panels of pairs into octets; false if too many quads find no partner.
@@ -307,7 +340,9 @@ bool qnhwc_is_wide(const ConvShape& s, const QWeights& w) {
 
 int qnhwc_order(const ConvShape& s, const QWeights& w, bool wide) {
   if (qnhwc_is_depthwise(s)) return kPairs;
-  return uses_quads(s, wide) ? kQuads : may_use_octets(s, w, wide) ? kOctets : kPairs;
+  if (uses_quads(s, wide)) return kQuads;
+  if (may_use_octets(s, w, wide)) return kOctets;
+  return may_be_bounded(s, w, wide) ? kBounded : kPairs;
 }
 
 std::size_t qnhwc_packed_bytes(const ConvShape& s, const QWeights& w, bool wide) {
@@ -322,6 +357,10 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, const QWeights& w, bool wide)
   const int order = qnhwc_order(s, w, wide);
   if (order == kPairs) return usual;
   if (order == kQuads) return usual + to_size(columns) * sizeof(std::int32_t) + to_size(kTileSlack);
+  if (order == kBounded) {
+    return usual + to_size(columns) * sizeof(std::int32_t) +
+           to_size(columns / nr) * (sizeof(std::int32_t) + to_size(most_excess(pairs_of(inner(s)))) * sizeof(QExcess));
+  }
   return usual + to_size(columns) * sizeof(std::int32_t) +
          to_size(columns / nr * qoctet_table_units(pairs_of(inner(s)) / 2)) * sizeof(std::uint16_t);
 }
@@ -337,6 +376,7 @@ void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) 
   trailer.order = qnhwc_order(s, w, wide);
   if (trailer.order == kQuads) pack_quads(s, nr, static_cast<std::int8_t*>(packed));
   if (trailer.order == kOctets && !pack_octets(s, nr, static_cast<std::int8_t*>(packed))) trailer.order = kPairs;
+  if (trailer.order == kBounded && !pack_bounded(s, nr, static_cast<std::int8_t*>(packed))) trailer.order = kPairs;
   std::memcpy(behind, &trailer, sizeof(trailer));
 }
 

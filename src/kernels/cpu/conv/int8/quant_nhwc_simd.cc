@@ -1,6 +1,7 @@
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 
 #include "base/system/cpu_features.h"
+#include "kernels/cpu/conv/int8/quant_bounded.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_vnni.h"
 #include "kernels/cpu/quant/two_sums.h"
 #include "kernels/cpu/simd/repeat.h"
@@ -229,12 +230,15 @@ void finish(const QEpilogue& e, const std::int32_t* sums, std::int64_t m, std::i
 }
 
 #if SDX_512_BITS
+QBoundedProduct bounded() { return nullptr; }
 bool has_quads() { return use_vnni(Isa::avx512) && qnhwc_vnni_quads(1) != nullptr; }
 void quads_of(const QRows& t) { qnhwc_vnni_quads(t.m)(t); }
 #elif HWY_TARGET == HWY_AVX2
+QBoundedProduct bounded() { return qbounded_avx2(); }
 bool has_quads() { return use_vnni(Isa::avx2) && qnhwc_avx_vnni_quads(1) != nullptr; }
 void quads_of(const QRows& t) { qnhwc_avx_vnni_quads(t.m)(t); }
 #else
+QBoundedProduct bounded() { return nullptr; }
 bool has_quads() { return false; }
 void quads_of(const QRows&) {}
 #endif
@@ -242,9 +246,16 @@ void quads_of(const QRows&) {}
 }  // namespace
 
 const QNhwcKernels& qnhwc_table() {
-  static const QNhwcKernels table{
-      kMr,    static_cast<int>(2 * lanes_f32()), product_of, kCrossedMr, crossed_of, cross_rows, widen_panel,
-      finish, has_quads() ? quads_of : nullptr};
+  static const QNhwcKernels table{kMr,
+                                  static_cast<int>(2 * lanes_f32()),
+                                  product_of,
+                                  kCrossedMr,
+                                  crossed_of,
+                                  cross_rows,
+                                  widen_panel,
+                                  finish,
+                                  has_quads() ? quads_of : nullptr,
+                                  has_quads() ? nullptr : bounded()};
   return table;
 }
 

@@ -46,6 +46,8 @@ struct QNhwcKernels {
                  std::int64_t ldc);
   // qnhwc_vnni_quads() or qnhwc_avx_vnni_quads() if the machine has the instructions, else null.
   void (*quads)(const QRows& t);
+  // The same for bounded quads (quant_bounded.h); null if the machine has better instructions, or lacks AVX2.
+  void (*bounded)(const QRows& t);
 };
 
 const QNhwcKernels& qnhwc_kernels();

@@ -26,6 +26,19 @@ Bytes bytes(std::int64_t n, unsigned seed, bool is_signed) {
   return v;
 }
 
+// Signed weights whose neighbours rarely sum to more than 128 in magnitude: sums of four dice, with some extremes in pairs.
+Bytes small_weights(std::int64_t n, unsigned seed) {
+  const Bytes dice = random_ints<std::uint8_t>(4 * n, seed);
+  Bytes v(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    int sum = 0;
+    for (std::size_t j = 0; j < 4; ++j) sum += dice[4 * i + j] % 32 - 16;
+    v[i] = static_cast<std::uint8_t>(sum);
+    if (i % 700 < 2) v[i] = i % 1400 < 700 ? 0x80 : 0x7F;
+  }
+  return v;
+}
+
 // One value in 50 is at least 128 above the lowest value of its type.
 Bytes low_bytes(std::int64_t n, unsigned seed, bool is_signed) {
   Bytes v = random_ints<std::uint8_t>(n, seed);
@@ -262,11 +275,11 @@ TEST(KernelsQuantNhwc, ThreadCountsAgree) {
 }
 
 // Multiplies m x k by k x n and checks the results as int32, floats and bytes.
-void check_product(std::int64_t m, std::int64_t n, std::int64_t k, bool is_signed) {
+void check_product(std::int64_t m, std::int64_t n, std::int64_t k, bool is_signed, bool small = false) {
   SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(k) + " x " + std::to_string(n) + (is_signed ? " signed" : ""));
   const std::int64_t lda = k % 8 == 0 ? k : k + 3, ldc = n + 2, zero = is_signed ? -7 : 93;
   Guarded<std::uint8_t> a((m - 1) * lda + k, 1, bytes((m - 1) * lda + k, 1, is_signed));
-  const Bytes b = bytes(n * k, 2, true);
+  const Bytes b = small ? small_weights(n * k, 2) : bytes(n * k, 2, true);
   const QWeights weights{b.data(), true, nullptr, 0};
   const ConvShape s = matrix_shape(k, n);
   Guarded<std::uint8_t> packed(static_cast<std::int64_t>(qnhwc_packed_bytes(s, weights, false)));
@@ -313,6 +326,18 @@ TEST(KernelsQuantNhwc, ProductsAreExact) {
             if (m == 300 && k > 100) continue;
             check_product(m, n, k, is_signed);
           }
+        }
+      }
+    }
+  });
+}
+
+TEST(KernelsQuantNhwc, ProductsOfSmallWeightsAreExact) {
+  for_each_isa([] {
+    for (const bool is_signed : {false, true}) {
+      for (const std::int64_t m : {1, 5, 6, 13, 100}) {
+        for (const std::int64_t n : {1, 16, 35}) {
+          for (const std::int64_t k : {31, 32, 100, 1101, 3072}) check_product(m, n, k, is_signed, true);
         }
       }
     }

@@ -104,7 +104,11 @@ void to_words(const QQuadProduct& g, const Rows& r, std::int64_t p, std::int32_t
       t.m = std::min<std::int64_t>(kernels.mr, rows - row);
       t.a = reinterpret_cast<const std::int16_t*>(r.a + (from + row) * r.stride);
       t.sums = sums + row * kernels.nr;
-      kernels.quads(t);
+      (g.excess != nullptr ? kernels.bounded : kernels.quads)(t);
+    }
+    if (g.excess != nullptr) {
+      add_excess(g.excess->of(p, pairs_of(g.source.k)), g.excess->counts[p], r.a + from * r.stride, r.stride, rows, kernels.nr,
+                 sums);
     }
     kernels.finish(g.epilogue, sums, rows, std::min<std::int64_t>(kernels.nr, g.n - column), column,
                    static_cast<char*>(g.c) + ((r.first + from) * g.ldc + column) * bytes_per_output(g.epilogue), g.ldc);
@@ -207,7 +211,7 @@ void qquad_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::i
   const std::int64_t most = up_div(m1 - m0, blocks.parts);
   auto* gathered =
       ready ? nullptr : reinterpret_cast<std::uint8_t*>(thread_scratch(0, to_size((most * stride + kQuadSlack) / 4)));
-  const bool bytes = gives_bytes(g.epilogue);
+  const bool bytes = gives_bytes(g.epilogue) && g.excess == nullptr;
   auto* sums = bytes ? nullptr : reinterpret_cast<std::int32_t*>(thread_scratch(1, to_size(kSumRows * kQuadColumns)));
   for (std::int64_t i = 0; i < blocks.parts; ++i) {
     Rows r{gathered, stride, m0 + blocks.begin(i), blocks.size(i)};

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/conv/int8/quant_gather_simd.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_quads_image.h"
 #include "kernels/cpu/quant/quant.h"
 
@@ -16,6 +17,7 @@ struct QQuadProduct {
   QEpilogue epilogue;  // its bias includes the zero point's share
   void* c = nullptr;
   std::int64_t ldc = 0;
+  const nhwc::ExcessTables* excess = nullptr;  // of bounded quads
   const QQuadImage* image = nullptr;  // if set, rows are read from it: one for each of its outputs; null: rows of the source
 };
 
