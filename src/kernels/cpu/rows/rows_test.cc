@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/rows/norm.h"
@@ -10,6 +11,9 @@
 
 namespace sdx::cpu {
 namespace {
+
+// -0 differs from 0 here, and NaN equals itself.
+std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
 using test::for_each_isa;
 using test::Guarded;
@@ -149,8 +153,7 @@ TEST(KernelsRows, ShortRowsGiveTheSameInEveryPlace) {
       for (const Reduce op : kReductions) {
         reduce_f32(op, x.data(), y.data(), outer, axis, 1);
         reduce_f32(op, x.data(), alone.data(), 1, axis, 1);
-        for (std::int64_t o = 0; o < outer; ++o)
-          ASSERT_EQ(std::memcmp(&y[o], &alone[0], sizeof(float)), 0) << axis << " at " << o;
+        for (std::int64_t o = 0; o < outer; ++o) ASSERT_EQ(bits(y[o]), bits(alone[0])) << axis << " at " << o;
       }
     }
   });
@@ -290,7 +293,7 @@ TEST(KernelsRows, TopK) {
           top_k_f32(x.data(), n, k, largest, top.data(), at.data(), scratch.data());
           for (std::int64_t i = 0; i < k; ++i) {
             ASSERT_EQ(at[i], order[static_cast<std::size_t>(i)]) << "k " << k << " variant " << variant;
-            ASSERT_EQ(std::memcmp(&top[i], &x[at[i]], sizeof(float)), 0);
+            ASSERT_EQ(bits(top[i]), bits(x[at[i]]));
           }
           if (k > kMostTopColumns) continue;
           // As columns of any number, each the row turned by its own number of elements.
@@ -305,7 +308,7 @@ TEST(KernelsRows, TopK) {
               top_k_f32(row.data(), n, k, largest, top.data(), at.data(), scratch.data());
               for (std::int64_t i = 0; i < k; ++i) {
                 ASSERT_EQ(places[i * columns + c], at[i]) << columns << " columns, k " << k << " variant " << variant;
-                ASSERT_EQ(std::memcmp(&tops[i * columns + c], &top[i], sizeof(float)), 0);
+                ASSERT_EQ(bits(tops[i * columns + c]), bits(top[i]));
               }
             }
           }
