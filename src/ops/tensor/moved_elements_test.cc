@@ -460,5 +460,21 @@ TEST(MovedElements, UniqueSortsValuesAndKeepsFirstPositions) {
   EXPECT_EQ(out[0].tensor().values<float>()[0], 3);
 }
 
+TEST(MovedElements, UniqueOrdersIntegersBelowAByteByValue) {
+  const auto codes = Tensor::of<std::uint8_t>({5}, {2, 1, 3, 1, 2});
+  for (const DataType type : {DataType::int2, DataType::uint2, DataType::int4}) {
+    Tensor in(type, Shape{5});
+    narrow(codes, in);
+    const auto out = run_op(node_of("Unique", 11, 1, {}, 4), {in});
+    ASSERT_EQ(out[0].tensor().dtype(), type);
+    // As int2, 2 is -2 and 3 is -1.
+    const bool negative = type == DataType::int2;
+    EXPECT_EQ(testing::elements<std::uint8_t>(Value(widened(out[0].tensor()))),
+              (negative ? std::vector<std::uint8_t>{2, 3, 1} : std::vector<std::uint8_t>{1, 2, 3}));
+    EXPECT_EQ(testing::elements<std::int64_t>(out[1]), (negative ? Ints{0, 2, 1} : Ints{1, 0, 2}));
+    EXPECT_EQ(testing::elements<std::int64_t>(out[3]), (negative ? Ints{2, 1, 2} : Ints{2, 2, 1}));
+  }
+}
+
 }  // namespace
 }  // namespace sdx::ops

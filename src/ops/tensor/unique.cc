@@ -130,6 +130,35 @@ void put(OpContext& c, std::size_t i, const Ints& values) {
   std::copy(values.begin(), values.end(), out.mutable_values<std::int64_t>().begin());
 }
 
+// Codes of integers below a byte, ordered as their values are: the sign's bit is turned over.
+std::uint8_t sign_of(DataType type) { return type == DataType::int4 ? 8 : (type == DataType::int2 ? 2 : 0); }
+void turn_signs(Tensor& codes, DataType type) {
+  const std::uint8_t sign = sign_of(type);
+  for (std::uint8_t& code : codes.mutable_values<std::uint8_t>()) code ^= sign;
+}
+Tensor sortable(const Tensor& t) {
+  if (!is_sub_byte(t.dtype())) return t;
+  if (t.dtype() == DataType::float4e2m1) fail(ErrorCode::not_implemented, "Unique of {} is not supported", t.type_string());
+  Tensor codes(DataType::uint8, t.shape());
+  copy_all(widened(t), codes);
+  turn_signs(codes, t.dtype());
+  return codes;
+}
+
+// Rows of `row` elements.
+void copy_rows(const Tensor& in, const Ints& rows, std::int64_t row, Tensor& out) {
+  dispatch_unit(in.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto* from = static_cast<const T*>(in.data());
+    auto* to = static_cast<T*>(out.mutable_data());
+    for (const std::int64_t i : rows) {
+      copy_units(from + i * row, to, row);
+      to += row;
+    }
+  });
+}
+
+// `in` is sortable().
 Groups unique_along(OpContext& c, const Tensor& in, std::size_t axis, bool sorted) {
   const std::int64_t outer = product(in.shape(), 0, axis);
   const std::int64_t inner = product(in.shape(), axis + 1, in.rank());
@@ -143,29 +172,24 @@ Groups unique_along(OpContext& c, const Tensor& in, std::size_t axis, bool sorte
   });
   Shape shape = in.shape();
   shape[axis] = static_cast<std::int64_t>(g.first.size());
-  Tensor& out = c.output(0, in.dtype(), shape);
-  if (outer == 1) {
-    dispatch_unit(in.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const auto* from = static_cast<const T*>(in.data());
-      auto* to = static_cast<T*>(out.mutable_data());
-      for (const std::int64_t row : g.first) {
-        copy_units(from + row * inner, to, inner);
-        to += inner;
+  const DataType type = c.input(0).dtype();
+  produce(c, 0, type, shape, [&](Tensor& out) {
+    if (outer == 1) {
+      copy_rows(in, g.first, inner, out);
+    } else {
+      for (std::size_t u = 0; u < g.first.size(); ++u) {
+        const auto at = static_cast<std::int64_t>(u);
+        copy_strided(in, g.first[u] * inner, out, at * inner, {{outer, n * inner, shape[axis] * inner}, {inner, 1, 1}});
       }
-    });
-    return g;
-  }
-  for (std::size_t u = 0; u < g.first.size(); ++u) {
-    const auto at = static_cast<std::int64_t>(u);
-    copy_strided(in, g.first[u] * inner, out, at * inner, {{outer, n * inner, shape[axis] * inner}, {inner, 1, 1}});
-  }
+    }
+    if (is_sub_byte(type)) turn_signs(out, type);
+  });
   return g;
 }
 
 Groups unique_of(OpContext& c, bool sorted) {
   const auto attr = parse<UniqueAttrs>(c);
-  const Tensor& in = c.input(0);
+  const Tensor in = sortable(c.input(0));
   if (!attr.axis.has_value()) return unique_along(c, in.reshaped({in.size()}), 0, sorted);
   return unique_along(c, in, static_cast<std::size_t>(normalize_axis(*attr.axis, in.rank())), sorted);
 }
