@@ -188,6 +188,7 @@ bool read_options(const LowerContext& c, const ops::ResizeAttrs& attr, ops::Resa
   const std::string_view mode = attr.mode;
   if (mode == "linear" || mode == "bilinear") o.mode = ops::ResampleMode::linear;
   if (mode == "cubic") o.mode = ops::ResampleMode::cubic;
+  if (mode != "nearest" && o.mode == ops::ResampleMode::nearest) return false;
   o.cubic_a = attr.cubic_coeff_a;
   o.exclude_outside = attr.exclude_outside;
   o.antialias = attr.antialias;
@@ -216,7 +217,7 @@ std::unique_ptr<Kernel> make_resize(LowerContext& c) {
   if (!((*x)[0] == (*y)[0]) || !((*x)[1] == (*y)[1])) return c.refuse("batch or channels may change");
   const auto attr = ops::parse<ops::ResizeAttrs>(c);
   ops::ResampleOptions o;
-  if (!read_options(c, attr, o)) return c.refuse("coordinate or nearest mode");
+  if (!read_options(c, attr, o)) return c.refuse("mode, coordinate or nearest mode");
   if (attr.keep_aspect_ratio_policy != "stretch") return c.refuse("an aspect ratio policy");
   std::vector<float> scales;
   if (c.node().op_type == "Upsample" && c.node().version < 7) {

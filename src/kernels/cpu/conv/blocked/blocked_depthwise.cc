@@ -1,5 +1,7 @@
 #include "kernels/cpu/conv/blocked/blocked_depthwise.h"
 
+#include <array>
+
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_channels_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_depthwise_simd.h"
@@ -14,6 +16,18 @@
 namespace sdx::cpu {
 namespace {
 
+// Along one axis, the outputs that read the same pixels of a dilated convolution: every d-th one from `first` on, and of the
+// input every d-th pixel from `start` on. They are a convolution without dilation.
+struct Phase {
+  std::int64_t first, outputs, start, inputs, pad;
+};
+// Of columns, and the outputs whose windows are inside the rows.
+struct ColumnPhase {
+  Phase phase;
+  Span inner;
+};
+constexpr std::int64_t kMostPhases = 32;  // networks for segmentation dilate by up to 24
+
 struct Job {
   const BlockedDepthwiseKernels* k;
   const BlockedChannelsKernels* channels;
@@ -25,8 +39,9 @@ struct Job {
   UnarySpec act;
   Bounds bounds;
   float* y;
-  bool by_rows;  // several of these are computed at a time
-  bool one_tap;  // each output is one input pixel times a factor
+  bool by_rows;                                  // several of these are computed at a time
+  bool one_tap;                                  // each output is one input pixel times a factor
+  std::array<ColumnPhase, kMostPhases> columns;  // if by_rows, as many as the dilation
 };
 
 // Output columns [from, to) of row oy, one window at a time.
@@ -55,22 +70,20 @@ void run_pixels(const Job& j, const float* x, const float* w, const float* bias,
   }
 }
 
-// Along one axis, the outputs that read the same pixels of a dilated convolution: every d-th one from `first` on, and of the
-// input every d-th pixel from `start` on. They are a convolution without dilation.
-struct Phase {
-  std::int64_t first, outputs, start, inputs, pad;
-};
-
 Phase phase_of(const ConvShape& s, int axis, Span outputs, std::int64_t i) {
-  const std::int64_t d = s.dilation[axis];
-  Phase p;
-  p.first = outputs.begin + i;
-  p.outputs = std::max<std::int64_t>(0, (outputs.end - p.first + d - 1) / d);
-  const std::int64_t from = p.first * s.stride[axis] - s.pad[axis];
-  p.start = (from % d + d) % d;
-  p.inputs = std::max<std::int64_t>(0, (s.in[axis] - p.start + d - 1) / d);
-  p.pad = (p.start - from) / d;
-  return p;
+  const std::int64_t d = s.dilation[axis], first = outputs.begin + i;
+  const std::int64_t from = first * s.stride[axis] - s.pad[axis];
+  if (d == 1) return {first, outputs.end - first, 0, s.in[axis], -from};  // bands are short: no divisions
+  const std::int64_t start = (from % d + d) % d;
+  const auto every = [&](std::int64_t extent) { return std::max<std::int64_t>(0, up_div(extent, d)); };
+  return {first, every(outputs.end - first), start, every(s.in[axis] - start), (start - from) / d};
+}
+
+ColumnPhase column_phase(const ConvShape& s, std::int64_t i) {
+  const Phase p = phase_of(s, 2, {0, s.out[2]}, i);
+  ConvShape line;
+  line.in[2] = p.inputs, line.kernel[2] = s.kernel[2], line.stride[2] = s.stride[2], line.pad[2] = p.pad, line.out[2] = p.outputs;
+  return {p, whole_windows(line, 2)};
 }
 
 // Rows [outputs.begin, outputs.end), of which `rows` is the first.
@@ -81,20 +94,17 @@ void run_rows(const Job& j, const float* x, const float* w, const float* bias, f
   b.kernel = s.kernel[1], b.stride = s.stride[1];
   b.step = dx * c, b.row_step = dy * s.in[2] * c, b.y_step = dy * s.out[2] * c;
   b.w = w, b.bias = bias, b.lo = lo, b.hi = hi;
-  for (std::int64_t i = 0; i < dy * dx; ++i) {
-    const Phase down = phase_of(s, 1, outputs, i / dx), across = phase_of(s, 2, {0, s.out[2]}, i % dx);
-    if (down.outputs == 0 || across.outputs == 0) continue;
-    b.x = x + (down.start * s.in[2] + across.start) * c;
-    b.in_rows = down.inputs, b.in_columns = across.inputs;
-    b.pad_row = down.pad, b.pad_column = across.pad;
-    b.first = 0, b.last = down.outputs, b.columns = across.outputs;
-    ConvShape line;
-    line.in[2] = across.inputs, line.kernel[2] = s.kernel[2], line.stride[2] = s.stride[2];
-    line.pad[2] = across.pad, line.out[2] = across.outputs;
-    const Span inner = whole_windows(line, 2);
-    b.inner_begin = inner.begin, b.inner_end = inner.end;
-    b.y = rows + ((down.first - outputs.begin) * s.out[2] + across.first) * c;
-    j.k->band(b);
+  for (std::int64_t py = 0; py < std::min(dy, outputs.size()); ++py) {
+    const Phase down = phase_of(s, 1, outputs, py);
+    b.in_rows = down.inputs, b.pad_row = down.pad, b.rows = down.outputs;
+    for (std::int64_t px = 0; px < std::min(dx, s.out[2]); ++px) {
+      const auto& [across, inner] = j.columns[static_cast<std::size_t>(px)];
+      b.x = x + (down.start * s.in[2] + across.start) * c;
+      b.in_columns = across.inputs, b.pad_column = across.pad, b.columns = across.outputs;
+      b.inner_begin = inner.begin, b.inner_end = inner.end;
+      b.y = rows + ((down.first - outputs.begin) * s.out[2] + across.first) * c;
+      j.k->band(b);
+    }
   }
 }
 
@@ -149,9 +159,14 @@ void conv_blocked_depthwise(const ConvShape& s, const float* x, const float* pac
         Bounds(act),
         y,
         false,
-        pointwise(s)};
+        pointwise(s),
+        {}};
+  const bool dense = s.dilation[1] == 1 && s.dilation[2] == 1;
   j.by_rows = (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] &&
-              s.stride[1] == s.stride[2] && (s.stride[1] == 1 || (s.stride[1] == 2 && s.dilation[1] == 1 && s.dilation[2] == 1));
+              s.stride[1] == s.stride[2] && (s.stride[1] == 1 || (s.stride[1] == 2 && dense)) && s.dilation[2] <= kMostPhases;
+  for (std::int64_t i = 0; j.by_rows && i < std::min(s.dilation[2], s.out[2]); ++i) {
+    j.columns[static_cast<std::size_t>(i)] = column_phase(s, i);
+  }
   const std::int64_t row_work = std::max<std::int64_t>(1, s.out[2] * block * s.kernel[1] * s.kernel[2]);
   const std::int64_t fit = std::max<std::int64_t>(1, 200000 / row_work);
   const RowTasks tasks(s.batch, up_div(s.in_channels, block), s.out[1], s.out[2], std::min(fit, s.out[1]));

@@ -94,7 +94,7 @@ void depthwise_rows(const DepthwiseBand& b, Step step) {
     r.bias = hn::LoadU(d, b.bias + v);
     r.lo = hn::Set(d, b.lo), r.hi = hn::Set(d, b.hi);
     r.y = b.y + v;
-    for (std::int64_t oy = b.first; oy < b.last; ++oy, r.y += b.y_step) {
+    for (std::int64_t oy = 0; oy < b.rows; ++oy, r.y += b.y_step) {
       const std::int64_t iy = oy * S - b.pad_row;
       const std::int64_t top = std::max<std::int64_t>(0, -iy);
       r.rows = std::max<std::int64_t>(0, std::min<std::int64_t>(K, b.in_rows - iy) - top);

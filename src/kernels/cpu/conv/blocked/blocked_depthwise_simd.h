@@ -14,13 +14,13 @@ struct DepthwiseBand {
   std::int64_t kernel = 3;  // 3, 5 or 7
   std::int64_t stride = 1;  // 1 or 2
   std::int64_t pad_row = 0, pad_column = 0;
-  std::int64_t first = 0, last = 0;  // rows of outputs
+  std::int64_t rows = 0;  // of outputs, from row 0 on
   std::int64_t columns = 0;
   std::int64_t inner_begin = 0, inner_end = 0;  // columns whose windows lie inside the rows
   const float* w = nullptr;                     // [kernel][kernel][c]
   const float* bias = nullptr;
   float lo = 0, hi = 0;
-  float* y = nullptr;  // of row `first`
+  float* y = nullptr;
 };
 
 // One output from any window: taps [rows][columns] at x + i * row_step + j * tap_step, weights at w + i * w_row + j * c.

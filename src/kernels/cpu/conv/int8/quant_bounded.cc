@@ -104,13 +104,13 @@ void product(const QRows& t) {
 HWY_POP_ATTRIBUTES
 
 namespace sdx::cpu {
-QBoundedProduct qbounded_avx2() { return product; }
+QRowsProduct qbounded_avx2() { return product; }
 }  // namespace sdx::cpu
 
 #else
 
 namespace sdx::cpu {
-QBoundedProduct qbounded_avx2() { return nullptr; }
+QRowsProduct qbounded_avx2() { return nullptr; }
 }  // namespace sdx::cpu
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_vnni.h"
 
 namespace sdx::cpu {
 
@@ -29,8 +29,7 @@ void cut_excess(std::int8_t* panel, std::int64_t nr, const QExcess* entries, std
 
 // Multiplies 1 to 6 rows as QNhwcKernels::quads does, of a panel of 16 bounded columns, by AVX2; null if not compiled. Does not
 // check whether the machine has the instructions.
-using QBoundedProduct = void (*)(const QRows& t);
-QBoundedProduct qbounded_avx2();
+QRowsProduct qbounded_avx2();
 
 // Adds the excess to `m` rows of sums [nr]. rows: `stride` bytes apart.
 void add_excess(const QExcess* entries, std::int64_t count, const std::uint8_t* rows, std::int64_t stride, std::int64_t m,

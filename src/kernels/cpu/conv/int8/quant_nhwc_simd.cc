@@ -230,15 +230,15 @@ void finish(const QEpilogue& e, const std::int32_t* sums, std::int64_t m, std::i
 }
 
 #if SDX_512_BITS
-QBoundedProduct bounded() { return nullptr; }
+QRowsProduct bounded() { return nullptr; }
 bool has_quads() { return use_vnni(Isa::avx512) && qnhwc_vnni_quads(1) != nullptr; }
 void quads_of(const QRows& t) { qnhwc_vnni_quads(t.m)(t); }
 #elif HWY_TARGET == HWY_AVX2
-QBoundedProduct bounded() { return qbounded_avx2(); }
+QRowsProduct bounded() { return qbounded_avx2(); }
 bool has_quads() { return use_vnni(Isa::avx2) && qnhwc_avx_vnni_quads(1) != nullptr; }
 void quads_of(const QRows& t) { qnhwc_avx_vnni_quads(t.m)(t); }
 #else
-QBoundedProduct bounded() { return nullptr; }
+QRowsProduct bounded() { return nullptr; }
 bool has_quads() { return false; }
 void quads_of(const QRows&) {}
 #endif
