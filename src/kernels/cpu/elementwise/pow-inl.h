@@ -14,11 +14,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
-using DD = hn::ScalableTag<double>;
-using VD = hn::Vec<DD>;
-using DFHalf = hn::Rebind<float, DD>;  // as many floats as a vector has doubles
-using VFHalf = hn::Vec<DFHalf>;
-
 // log2 of normal positive floats, error below 2^-39 of the result: x = 2^e m with m in [sqrt(1/2), sqrt 2), and the series of
 // artanh in (m - 1) / (m + 1).
 HWY_INLINE VD log2_in_double(VFHalf x) {

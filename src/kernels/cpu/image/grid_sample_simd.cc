@@ -16,10 +16,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-using DD = hn::ScalableTag<double>;
-using VD = hn::Vec<DD>;
-using DHalf = hn::Rebind<float, DD>;  // as many floats as a vector has doubles
-
 // Two taps of an axis, [first, first + 1], both inside.
 struct Pair {
   VD first, left, right;
@@ -42,13 +38,13 @@ HWY_INLINE Pair pair_of(VD normalized, std::int64_t extent, bool align, bool bor
 }
 
 HWY_INLINE void store_weights(VD row, const Pair& across, float* to) {
-  const DHalf dh;
+  const DFHalf dh;
   hn::StoreInterleaved2(hn::DemoteTo(dh, hn::Mul(row, across.left)), hn::DemoteTo(dh, hn::Mul(row, across.right)), dh, to);
 }
 
 void prepare(const GridSample& s, const float* grid, std::int64_t count, SampleTaps& taps) {
   const DD d;
-  const DHalf dh;
+  const DFHalf dh;
   const std::int64_t lanes = lanes_f32(), step = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t whole = (count + lanes - 1) / lanes * lanes;
   HWY_ALIGN float padded[2 * kSampleBlock];
@@ -57,7 +53,7 @@ void prepare(const GridSample& s, const float* grid, std::int64_t count, SampleT
   HWY_ALIGN double places[kSampleBlock];
   const VD width = hn::Set(d, static_cast<double>(s.width));
   for (std::int64_t p = 0; p < whole; p += step) {
-    hn::Vec<DHalf> gx, gy;
+    VFHalf gx, gy;
     hn::LoadInterleaved2(dh, padded + 2 * p, gx, gy);
     const Pair across = pair_of(hn::PromoteTo(d, gx), s.width, s.align_corners, s.border);
     const Pair down = pair_of(hn::PromoteTo(d, gy), s.height, s.align_corners, s.border);

@@ -14,8 +14,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-using DD = hn::ScalableTag<double>;
-using VD = hn::Vec<DD>;
 using DBytes = hn::Rebind<std::uint8_t, DD>;  // as many bytes as a vector has doubles
 
 void down_f32(const float* rows, std::int64_t stride, const float* weights, std::int64_t count, float* y, std::int64_t n) {

@@ -29,7 +29,7 @@ double norm_in_double(const float* x, std::int64_t n, std::int64_t step) {
 
 // In double: partial products leave float's range sooner than the whole product.
 float product(const float* x, std::int64_t n) {
-  const hn::ScalableTag<double> dd;
+  const DD dd;
   const hn::Rebind<float, decltype(dd)> df;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(dd));
   auto p0 = hn::Set(dd, 1.0), p1 = p0, p2 = p0, p3 = p0;

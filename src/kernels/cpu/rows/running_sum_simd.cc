@@ -14,10 +14,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-using DD = hn::ScalableTag<double>;
-using VD = hn::Vec<DD>;
-using DHalf = hn::Rebind<float, DD>;  // as many floats as a vector has doubles
-
 RunningSumLane shifted(RunningSumLane lane, std::int64_t by) {
   lane.x += by;
   lane.y += by;
@@ -66,7 +62,7 @@ void lanes(const RunningSumLane& first, std::int64_t n, std::int64_t distance) {
 template <bool kExclusive>
 void four_columns(const RunningSumLane& lane, std::int64_t width) {
   const DD d;
-  const DHalf dh;
+  const DFHalf dh;
   VD t0 = hn::Zero(d), t1 = t0, t2 = t0, t3 = t0;
   const float* x = lane.x;
   float* y = lane.y;

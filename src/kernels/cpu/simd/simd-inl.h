@@ -19,6 +19,10 @@ namespace sdx::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using DF = hn::ScalableTag<float>;
 using VF = hn::Vec<DF>;
+using DD = hn::ScalableTag<double>;
+using VD = hn::Vec<DD>;
+using DFHalf = hn::Rebind<float, DD>;  // as many floats as a vector has doubles
+using VFHalf = hn::Vec<DFHalf>;
 inline constexpr int kMaxF32Lanes = HWY_MAX_BYTES / 4;
 
 // Rows of a register tile: 2 vectors of columns each, plus 2 vectors of B and a broadcast of A must fit the register file:

@@ -89,9 +89,6 @@ void output(int t, const float* m, std::int64_t step, std::int64_t count, float*
   }
 }
 
-using DD = hn::ScalableTag<double>;
-using VD = hn::Vec<DD>;
-
 // o = G g for the points of forward(): rows come in pairs that differ in the sign of the odd part.
 template <int T>
 HWY_INLINE void expand(VD g0, VD g1, VD g2, VD* o) {
@@ -119,7 +116,7 @@ HWY_INLINE void expand(VD g0, VD g1, VD g2, VD* o) {
 template <int T>
 void weight_tiles(const float* g, std::int64_t ld, std::int64_t count, float* out, std::int64_t step) {
   const DD d;
-  const hn::Rebind<float, DD> f;
+  const DFHalf f;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t i = 0; i < count; i += lanes) {
     VD half[3][T + 2];  // columns of G g
