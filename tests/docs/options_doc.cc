@@ -42,7 +42,7 @@ These options determine how a model is opened and run. One table in the code def
 | C | `sdx_options_set(options, NAME, TEXT)` |
 | C++ | the member NAME of `sdx::SessionOptions` |
 
-Flags override the project file. A value out of range or an unknown word is the same error everywhere; it shows the closest match.
+Flags override the project file. A value out of range or an unknown word causes the same error in every interface; the error shows the closest match.
 
 | values | as text | Python | C++ |
 |---|---|---|---|

@@ -28,13 +28,13 @@ class EngineOptions:
     provider_retry: float
     # Treat NaN as a provider failure if the next provider produces none.
     reject_nan: bool
-    # Providers that automatic selection tries, instead of the platform's order.
+    # Providers that automatic selection tries, in this order, instead of the platform's order.
     provider_priority: Sequence[str]
     # Provider that automatic selection tries first on a kind of machine, for example linux_amd=migraphx.
     platform_defaults: Mapping[str, str]
     # Write a line of JSON for each run to stderr or append it to this file.
     telemetry: str
-    # dynamic: products with constant weights compute in 8 bits, as if the model came from sdx quantize.
+    # dynamic: matrix products with constant weights are computed in 8 bits, as if the model came from sdx quantize.
     quantize: Literal["none", "dynamic"]
     # Cores to which worker threads are pinned: auto, or a list such as 0,2-3 that begins with the caller's core.
     thread_affinity: str

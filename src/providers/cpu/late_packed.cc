@@ -1,5 +1,6 @@
 #include "providers/cpu/late_packed.h"
 
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -9,19 +10,32 @@
 
 namespace sdx::cpu {
 
+namespace {
+
+void check_unchanged(const Tensor& source) {
+  const auto file = MappedFile::holding(source.data());
+  if (file != nullptr && file->is_mapped()) file->check_unchanged();
+}
+
+}  // namespace
+
 struct LatePacked::Pending {
   std::once_flag once;
   float* memory = nullptr;  // of every Packed that shares this
+  std::mutex mutex;         // for sources
   std::vector<Tensor> sources;
   std::function<void(float*)> fill;
+  std::atomic<int> uses{0};  // of the source
 
   void run() {
     for (const Tensor& t : sources) {
-      const auto file = MappedFile::holding(t.data());
-      if (file != nullptr && file->is_mapped()) file->check_unchanged();
+      check_unchanged(t);
+      // Otherwise the first stretches would be held twice: they go to places all over the packed matrix.
+      if (uses.load(std::memory_order_relaxed) > 0) release_mapped_pages(t.data(), t.bytes());
     }
     fill(memory);
     for (const Tensor& t : sources) release_mapped_pages(t.data(), t.bytes());
+    const std::lock_guard lock(mutex);
     sources.clear();
     fill = nullptr;
   }
@@ -81,6 +95,52 @@ LatePacked::LatePacked(LowerContext& c, std::initializer_list<const Tensor*> sou
 const float* LatePacked::data() const {
   if (pending_) std::call_once(pending_->once, [this] { pending_->run(); });
   return packed_.data();
+}
+
+Tensor LatePacked::source(int uses) const {
+  if (!pending_ || pending_->uses.load(std::memory_order_relaxed) >= uses) return {};
+  pending_->uses.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard lock(pending_->mutex);
+  if (pending_->sources.empty()) return {};  // another thread has packed it
+  check_unchanged(pending_->sources[0]);
+  return pending_->sources[0];
+}
+
+namespace {
+
+constexpr std::size_t kEachRun = std::size_t{256} << 20;  // bytes: 0.1 to 0.7 s, depending on where the system takes memory from
+constexpr std::size_t kSmall = std::size_t{256} << 10;    // less is packed at once
+
+// How many runs read a matrix of `bytes` as it is in the file.
+int runs_before_packing(std::size_t bytes) {
+  cache::PackStore* const store = cache::current_pack_store();
+  if (store == nullptr || bytes < kSmall) return 0;
+  return static_cast<int>(1 + store->put_off(bytes) / kEachRun);
+}
+
+}  // namespace
+
+LateMatrix::LateMatrix(LowerContext& c, const Tensor& w, bool trans, float scale) : trans_(trans) {
+  const std::int64_t k = w.shape()[trans ? 1 : 0], n = w.shape()[trans ? 0 : 1], ld = w.shape()[1];
+  const std::size_t bytes = packed_b_bytes(k, n);
+  const cache::PackKey key("linear-b", trans, k, n, scale);
+  uses_ = scale == 1.0F ? runs_before_packing(bytes) : 0;
+  packed_ = LatePacked(c, {&w}, bytes, key,
+                       [data = w.data(), ld, trans, k, n, scale](float* to) { pack_b_f32(data, ld, trans, k, n, scale, to); });
+  if (uses_ == 0) packed_.data();
+}
+
+Tensor LateMatrix::give(GemmArgs& g) const {
+  Tensor source = packed_.source(uses_);
+  if (source.data() == nullptr) {
+    g.packed_b = packed_.data();
+    return {};
+  }
+  g.b = static_cast<const float*>(source.data());
+  g.ldb = source.shape()[1];
+  g.trans_b = trans_;
+  g.like_packed = true;
+  return source;
 }
 
 }  // namespace sdx::cpu

@@ -1,10 +1,11 @@
 #pragma once
-// Weights in a kernel's own order that are put into it by the first run that needs them.
+// Weights in a kernel's own order that are put into it by a run that needs them.
 
 #include <functional>
 #include <initializer_list>
 #include <memory>
 
+#include "kernels/cpu/gemm/gemm.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
 
@@ -23,11 +24,36 @@ class LatePacked {
   // Thread-safe. Throws what `fill` throws, and Error(io) where somebody has written to the file that the sources lie in; the
   // next call tries again.
   const float* data() const;
+  explicit operator bool() const { return static_cast<bool>(packed_); }
+
+  // The only source, unless the weights are packed or it is time for data() to pack them: then an empty tensor. The first calls
+  // of an object, or of all that share its memory, give the source, and `uses` says how many. Throws as data() does.
+  Tensor source(int uses) const;
 
  private:
   struct Pending;
   Packed packed_;
   std::shared_ptr<Pending> pending_;  // null: filled from the beginning
+};
+
+// A constant right operand of float products. Packing all matrices of a large model takes longer than a run with packed ones,
+// most of it to get memory from the system. Therefore the first run multiplies them as the file has them, with results of the
+// same bits. The second run packs the first 256 MB, the third run the next 256 MB, and so on. If the compilation is recorded, all
+// are packed at once.
+class LateMatrix {
+ public:
+  LateMatrix() = default;
+  // op(W) * scale: `w` is [k, n], or [n, k] if trans.
+  LateMatrix(LowerContext& c, const Tensor& w, bool trans, float scale);
+  explicit operator bool() const { return static_cast<bool>(packed_); }
+
+  // Sets the right operand of a product. The result must live until the product is done.
+  [[nodiscard]] Tensor give(GemmArgs& g) const;
+
+ private:
+  LatePacked packed_;
+  bool trans_ = false;
+  int uses_ = 0;  // before it is packed
 };
 
 }  // namespace sdx::cpu

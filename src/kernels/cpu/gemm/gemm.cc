@@ -13,7 +13,7 @@ namespace {
 
 // Vector times unpacked matrix, for which packing would cost more than the product. False if neither form applies.
 bool gemv(const GemmKernels& kernels, const GemmArgs& args) {
-  if (args.packed_a != nullptr || args.packed_b != nullptr || args.k == 0) return false;
+  if (args.packed_a != nullptr || args.packed_b != nullptr || args.like_packed || args.k == 0) return false;
   const Strides sa = strides_of(args.lda, args.trans_a);
   const Strides sb = strides_of(args.ldb, args.trans_b);
   const std::int64_t grain = std::max<std::int64_t>(1, 65536 / args.k);

@@ -47,6 +47,8 @@ struct GemmArgs {
   std::int64_t ldb = 0;
   bool trans_b = false;
   const float* packed_b = nullptr;
+  // With b: gives the same bits as packed_b would. Slower than otherwise where there are few rows. b needs no alignment.
+  bool like_packed = false;
   float* c = nullptr;
   std::int64_t ldc = 0;
   float alpha = 1.0F;

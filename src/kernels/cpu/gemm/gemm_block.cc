@@ -281,7 +281,7 @@ void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker*
     return;
   }
   // A single tile of rows uses each panel once, so reading B in place saves a copy. The last, partial panel is packed.
-  const bool in_place = packer == nullptr && !args.trans_b && m1 - m0 <= kernels.mr;
+  const bool in_place = packer == nullptr && !args.like_packed && !args.trans_b && m1 - m0 <= kernels.mr;
   const std::int64_t whole = in_place ? n0 + (n1 - n0) / nr * nr : n0;
   for (std::int64_t kb = 0; kb < ks.parts && whole > n0; ++kb) {
     const std::int64_t k0 = ks.begin(kb);
@@ -374,7 +374,7 @@ TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n,
 }
 
 TaskGrid choose_float_grid(const GemmKernels& kernels, const GemmArgs& args, std::int64_t batch) {
-  const bool packed = args.packed_b != nullptr;
+  const bool packed = args.packed_b != nullptr || args.like_packed;  // rows are cut alike
   if (packed && batch == 1 && splits(args)) return choose_split_grid(args.m, args.n, args.k);
   return choose_grid(kernels, args.m, args.n, args.k, batch, packed);
 }

@@ -109,6 +109,18 @@ struct Ahead {
   }
 };
 
+// Two panels of weights, all of K. Both begin at `data`; blocks of K are `width` columns apart.
+struct PairOfPanels {
+  const float* data;
+  std::int64_t width;
+  std::int64_t panel[2];  // their numbers
+
+  const float* block(const Depth& depth, std::int64_t nr, int which, std::int64_t b) const {
+    return data + depth.blocks.begin(b) * width + panel[which] * nr * depth.blocks.size(b);
+  }
+  PairOfPanels next(std::int64_t i) const { return {data, width, {panel[0] + i, panel[1] + i}}; }
+};
+
 struct Scheme {
   const GemmKernels& gemm = gemm_kernels();
   const StrassenKernels& strassen = strassen_kernels();
@@ -129,12 +141,49 @@ struct Scheme {
 
   bool rows_even(const Rows& r, std::int64_t row, std::int64_t rows) const;
   void pack_block(const Rows& r, std::int64_t tile, std::int64_t group, std::int64_t block, float* left) const;
-  void set_right(StrassenTile& t, const Product& p, std::int64_t pair, std::int64_t group) const;
+  PairOfPanels panels(std::int64_t pair, std::int64_t count) const;
+  bool columns_even(const PairOfPanels& b) const;
+  void set_right(StrassenTile& t, const Product& p, const PairOfPanels& b, std::int64_t group) const;
   void set_target(StrassenTarget& o, const Goes& goes, const Rows& r, std::int64_t row, std::int64_t rows, std::int64_t pair,
                   std::int64_t group, float* sums, std::int64_t step) const;
   Ahead fetch_after(std::int64_t pair, std::int64_t group) const;
-  void multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std::int64_t pair, float* left) const;
+  void multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std::int64_t pair, const PairOfPanels& b,
+                float* left) const;
 };
+
+// The first of `count` pairs. Packs them into this thread's scratch memory if the weights are not packed.
+PairOfPanels Scheme::panels(std::int64_t pair, std::int64_t count) const {
+  if (args.packed_b != nullptr) return {args.packed_b, padded, {pair, pair + pairs}};
+  const std::int64_t columns = count * nr;
+  float* const to = thread_scratch(2, to_size(2 * columns * args.k));
+  const Strides s = strides_of(args.ldb, args.trans_b);
+  for (std::int64_t b = 0; b < depth.blocks.parts; ++b) {
+    const std::int64_t k0 = depth.blocks.begin(b), k = depth.blocks.size(b);
+    for (const int which : {0, 1}) {
+      const std::int64_t n0 = (pair + which * pairs) * nr;
+      gemm.pack_b_panels(reinterpret_cast<const char*>(args.b) + (k0 * s.row + n0 * s.column) * 4, s.row, s.column, k, columns,
+                         1.0F, to + k0 * 2 * columns + which * columns * k);
+    }
+  }
+  return {to, 2 * columns, {0, count}};
+}
+
+// Whether all columns of the first panel can pair up with those of the second one.
+bool Scheme::columns_even(const PairOfPanels& b) const {
+  float squares[4][64] = {};
+  for (std::int64_t block = 0; block < depth.blocks.parts; ++block) {
+    const std::int64_t half = depth.half(block);
+    for (int q = 0; q < 4; ++q) {
+      const float* const p = b.block(depth, nr, q == k12 || q == k22 ? 1 : 0, block);
+      strassen.column_squares(q == k21 || q == k22 ? p + half * nr : p, half, squares[q]);
+    }
+  }
+  for (std::int64_t j = 0; j < nr; ++j) {
+    const float column[4] = {squares[0][j], squares[1][j], squares[2][j], squares[3][j]};
+    if (!even(column)) return false;
+  }
+  return true;
+}
 
 // Whether rows [row, row + rows) of the upper half can pair up with those of the lower one. A row without a partner pairs up with
 // zeros.
@@ -191,12 +240,11 @@ void Scheme::pack_block(const Rows& r, std::int64_t tile, std::int64_t group, st
   strassen.sums(quarters, rows * half, sums);
 }
 
-void Scheme::set_right(StrassenTile& t, const Product& p, std::int64_t pair, std::int64_t group) const {
+void Scheme::set_right(StrassenTile& t, const Product& p, const PairOfPanels& b, std::int64_t group) const {
   t.pieces = 0;
   const auto quarter = [&](Quarter q, std::int64_t block) {
-    const std::int64_t panel = q == k11 || q == k21 ? pair : pair + pairs;
-    const float* b = args.packed_b + depth.blocks.begin(block) * padded + panel * nr * depth.blocks.size(block);
-    return q == k11 || q == k12 ? b : b + depth.half(block) * nr;
+    const float* const from = b.block(depth, nr, q == k12 || q == k22 ? 1 : 0, block);
+    return q == k21 || q == k22 ? from + depth.half(block) * nr : from;
   };
   for (std::int64_t block = depth.groups.begin(group); block < depth.groups.begin(group + 1); ++block) {
     const Cuts sums(depth.half(block), kStrassenSum);
@@ -228,21 +276,21 @@ void Scheme::set_target(StrassenTarget& o, const Goes& goes, const Rows& r, std:
 
 Ahead Scheme::fetch_after(std::int64_t pair, std::int64_t group) const {
   Ahead ahead;
+  if (args.packed_b == nullptr) return ahead;
   if (++group == depth.groups.parts) {
     group = 0;
     if (++pair == pairs) return ahead;
   }
+  const PairOfPanels next = panels(pair, 1);
   for (std::int64_t block = depth.groups.begin(group); block < depth.groups.begin(group + 1); ++block) {
-    for (const std::int64_t panel : {pair, pair + pairs}) {
-      const std::int64_t k = depth.blocks.size(block);
-      ahead.add(args.packed_b + depth.blocks.begin(block) * padded + panel * nr * k, nr * k);
-    }
+    for (const int which : {0, 1}) ahead.add(next.block(depth, nr, which, block), nr * depth.blocks.size(block));
   }
   return ahead;
 }
 
 // Multiplies tiles [tile0, tile1) of the upper half and their partners by one pair of panels.
-void Scheme::multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std::int64_t pair, float* left) const {
+void Scheme::multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std::int64_t pair, const PairOfPanels& b,
+                      float* left) const {
   const std::int64_t row0 = r.tiles.begin(tile0), step = (r.tiles.begin(tile1) - row0) * nr;
   float* made = thread_scratch(1, to_size(2 * kGemmKBlock * nr + 4 * step));
   float* sums = made + 2 * kGemmKBlock * nr;
@@ -255,7 +303,7 @@ void Scheme::multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std
     ahead.begin(kProducts * (tile1 - tile0));
     for (int p = 0; p < kProducts; ++p) {
       const Product& product = kScheme[p];
-      set_right(t, product, pair, g);
+      set_right(t, product, b, g);
       t.made = made;
       t.targets = product.targets;
       for (std::int64_t i = tile0; i < tile1; ++i) {
@@ -277,36 +325,19 @@ void Scheme::multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std
   }
 }
 
+bool is_even(const Scheme& s, const PairOfPanels& b, std::atomic<StrassenColumns::State>& state) {
+  StrassenColumns::State seen = state.load(std::memory_order_relaxed);
+  if (seen == StrassenColumns::State::unknown) {
+    seen = s.columns_even(b) ? StrassenColumns::State::even : StrassenColumns::State::uneven;
+    state.store(seen, std::memory_order_relaxed);
+  }
+  return seen == StrassenColumns::State::even;
+}
+
 }  // namespace
 
-const std::vector<std::uint8_t>& StrassenColumns::even(const float* packed_b, std::int64_t k, std::int64_t n) {
-  std::call_once(once_, [&] {
-    const std::int64_t nr = gemm_kernels().nr, pairs = n / nr / 2, padded = round_up(n, nr);
-    const Depth depth(k, nr);
-    std::vector<std::uint8_t> found(to_size(pairs));
-    parallel_for(pairs, std::max<std::int64_t>(1, 100000 / (k * nr)), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t pair = begin; pair < end; ++pair) {
-        float squares[4][64] = {};
-        for (std::int64_t b = 0; b < depth.blocks.parts; ++b) {
-          const std::int64_t half = depth.half(b);
-          for (int q = 0; q < 4; ++q) {
-            const std::int64_t panel = q == k11 || q == k21 ? pair : pair + pairs;
-            const float* p = packed_b + depth.blocks.begin(b) * padded + panel * nr * 2 * half;
-            strassen_kernels().column_squares(q < 2 ? p : p + half * nr, half, squares[q]);
-          }
-        }
-        bool all = true;
-        for (std::int64_t j = 0; j < nr; ++j) {
-          const float column[4] = {squares[0][j], squares[1][j], squares[2][j], squares[3][j]};
-          all = all && sdx::cpu::even(column);
-        }
-        found[to_size(pair)] = all ? 1 : 0;
-      }
-    });
-    even_ = std::move(found);
-  });
-  return even_;
-}
+StrassenColumns::StrassenColumns(std::int64_t n)
+    : states_(std::make_unique<std::atomic<State>[]>(to_size(n / gemm_kernels().nr / 2))) {}
 
 bool strassen_fits(std::int64_t k, std::int64_t n) {
   if (k < 64 || n < 2 * gemm_kernels().nr) return false;
@@ -321,7 +352,6 @@ bool strassen_pays(std::int64_t m, std::int64_t k, std::int64_t n) {
 
 void gemm_strassen_f32(const GemmArgs& args, StrassenColumns& columns) {
   const Scheme s(args);
-  const std::vector<std::uint8_t>& even = columns.even(args.packed_b, args.k, args.n);
   const std::int64_t most = std::clamp(kMostLeft / (kProducts * (args.k / 2)), kFewestRows / 2, kMostPairs);
   const Cuts parts(up_div(args.m, 2), most);
   const std::int64_t mr = s.gemm.mr;
@@ -351,28 +381,35 @@ void gemm_strassen_f32(const GemmArgs& args, StrassenColumns& columns) {
       gemm_f32(plain);
       continue;
     }
-    // Rows are cut only if there are too few pairs of panels for the threads.
-    const std::int64_t rest = s.pairs * 2 * s.nr < args.n ? 1 : 0;
     const std::int64_t threads = current_pool().threads();
-    const std::int64_t want = threads == 1 ? 1 : up_div(3 * threads, s.pairs);
+    // Weights as in the file are read in runs of up to 512 bytes.
+    const std::int64_t most_pairs = args.packed_b != nullptr ? 1 : std::clamp<std::int64_t>(s.pairs / (3 * threads), 1, 4);
+    const Cuts groups(s.pairs, most_pairs);
+    // Rows are cut only if there are too few groups for the threads.
+    const std::int64_t rest = s.pairs * 2 * s.nr < args.n ? 1 : 0;
+    const std::int64_t want = threads == 1 ? 1 : up_div(3 * threads, groups.parts);
     const Cuts cuts(r.tiles.parts,
                     up_div(r.tiles.parts, std::clamp<std::int64_t>(want, 1, std::max<std::int64_t>(1, r.tiles.parts / 4))));
-    parallel_for((s.pairs + rest) * cuts.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    const auto plain = [&](std::int64_t panel, std::int64_t end_column) {
+      gemm_block(s.gemm, args, nullptr, first, first + count, panel * s.nr, end_column);
+    };
+    parallel_for((groups.parts + rest) * cuts.parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t task = begin; task < end; ++task) {
-        const std::int64_t pair = task / cuts.parts, cut = task % cuts.parts;
-        if (pair < s.pairs && even[to_size(pair)] != 0) {
-          s.multiply(r, cuts.begin(cut), cuts.begin(cut + 1), pair, left);
+        const std::int64_t group = task / cuts.parts, cut = task % cuts.parts;
+        if (group == groups.parts) {
+          if (cut == 0) plain(2 * s.pairs, args.n);
           continue;
         }
-        if (cut != 0) continue;
-        const auto plain = [&](std::int64_t panel, std::int64_t end_column) {
-          gemm_block(s.gemm, args, nullptr, first, first + count, panel * s.nr, end_column);
-        };
-        if (pair == s.pairs) {
-          plain(2 * s.pairs, args.n);
-        } else {
-          plain(pair, (pair + 1) * s.nr);
-          plain(pair + s.pairs, (pair + s.pairs + 1) * s.nr);
+        const PairOfPanels all = s.panels(groups.begin(group), groups.size(group));
+        for (std::int64_t i = 0; i < groups.size(group); ++i) {
+          const std::int64_t pair = groups.begin(group) + i;
+          const PairOfPanels b = all.next(i);
+          if (is_even(s, b, columns.of(pair))) {
+            s.multiply(r, cuts.begin(cut), cuts.begin(cut + 1), pair, b, left);
+          } else if (cut == 0) {
+            plain(pair, (pair + 1) * s.nr);
+            plain(pair + s.pairs, (pair + s.pairs + 1) * s.nr);
+          }
         }
       }
     });

@@ -6,9 +6,9 @@
 // rounding errors of plain sums; summing at most 128 products at a time makes up for much of that. Results depend only on the
 // data, the extents and the instruction set: they are the same for any number of threads.
 
+#include <atomic>
 #include <cstdint>
-#include <mutex>
-#include <vector>
+#include <memory>
 
 #include "kernels/cpu/gemm/gemm.h"
 
@@ -17,12 +17,13 @@ namespace sdx::cpu {
 // Which of the weights' columns are similar enough in magnitude. One object per matrix; the first product determines it.
 class StrassenColumns {
  public:
-  // Whether each pair of panels takes part.
-  const std::vector<std::uint8_t>& even(const float* packed_b, std::int64_t k, std::int64_t n);
+  enum class State : std::uint8_t { unknown, even, uneven };
+  explicit StrassenColumns(std::int64_t n);
+  // Of a pair of panels. Threads may determine it at the same time, alike.
+  std::atomic<State>& of(std::int64_t pair) { return states_[pair]; }
 
  private:
-  std::once_flag once_;
-  std::vector<std::uint8_t> even_;
+  std::unique_ptr<std::atomic<State>[]> states_;
 };
 
 // Whether the extents suit the algorithm (K in even blocks, at least two panels of columns), and whether there are enough rows
@@ -30,8 +31,8 @@ class StrassenColumns {
 bool strassen_fits(std::int64_t k, std::int64_t n);
 bool strassen_pays(std::int64_t m, std::int64_t k, std::int64_t n);
 
-// Like gemm_f32() with packed_b, untransposed a, alpha and all scales 1, and a bias per column, for extents for which
-// strassen_fits() holds.
+// Like gemm_f32() with packed_b or like_packed, untransposed a, alpha and all scales 1, and a bias per column, for extents for
+// which strassen_fits() holds.
 void gemm_strassen_f32(const GemmArgs& args, StrassenColumns& columns);
 
 }  // namespace sdx::cpu

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
 
 #include "base/system/amx.h"
@@ -76,7 +77,7 @@ void check(const Case& s, int style) {
   if (style > 0) g.epilogue.bias = p.bias.data();
   if (style == 1) g.epilogue.act = {Unary::relu};
   if (style == 2) g.epilogue.residual = c.data(), g.epilogue.ld_residual = s.n, g.epilogue.act = {Unary::sigmoid};
-  StrassenColumns columns;
+  StrassenColumns columns(s.n);
   ASSERT_TRUE(strassen_fits(s.k, s.n));
   gemm_strassen_f32(g, columns);
   for (std::int64_t i = 0; i < s.m; ++i) {
@@ -100,6 +101,51 @@ TEST(KernelsGemmStrassen, MatchesTheNaiveProduct) {
   });
 }
 
+// Copies B, or its transpose, to an odd address, and has the product read it there.
+std::vector<char> leave_unpacked(const Problem& p, bool trans, GemmArgs& g) {
+  std::vector<char> memory(p.b.size() * 4 + 1);
+  for (std::int64_t x = 0; x < p.k; ++x) {
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      const std::int64_t to = trans ? j * p.k + x : x * p.n + j;
+      std::memcpy(memory.data() + 1 + to * 4, &p.b[static_cast<std::size_t>(x * p.n + j)], 4);
+    }
+  }
+  g.packed_b = nullptr;
+  g.b = reinterpret_cast<const float*>(memory.data() + 1);
+  g.ldb = trans ? p.k : p.n;
+  g.trans_b = trans;
+  g.like_packed = true;
+  return memory;
+}
+
+TEST(KernelsGemmStrassen, WeightsThatAreNotPackedGiveTheSameBits) {
+  for_each_isa([] {
+    for (const Case& s : kCases) {
+      if (!strassen_fits(s.k, s.n)) continue;
+      Problem p(s);
+      for (std::int64_t x = 0; x < s.k; ++x) p.b[static_cast<std::size_t>(x * s.n + 5)] *= 1000.0F;  // an uneven pair
+      p.pack();
+      std::vector<float> want(p.residual.size());
+      StrassenColumns columns(s.n);
+      gemm_strassen_f32(p.args(want.data()), columns);
+      for (const int threads : {1, 3}) {
+        for (const bool trans : {false, true}) {
+          ThreadPool pool(threads);
+          const PoolScope scope(pool);
+          std::vector<float> c(want.size());
+          GemmArgs g = p.args(c.data());
+          const std::vector<char> b = leave_unpacked(p, trans, g);
+          StrassenColumns own(s.n);
+          gemm_strassen_f32(g, own);
+          ASSERT_EQ(c, want) << s.m << " x " << s.k << " x " << s.n << " threads " << threads << " trans " << trans;
+          gemm_strassen_f32(p.args(c.data()), own);
+          ASSERT_EQ(c, want);
+        }
+      }
+    }
+  });
+}
+
 TEST(KernelsGemmStrassen, ThreadCountsGiveTheSameBits) {
   for (const Case& s : {Case{128, 768, 96}, Case{199, 512, 330}}) {
     Problem p(s);
@@ -109,7 +155,7 @@ TEST(KernelsGemmStrassen, ThreadCountsGiveTheSameBits) {
       const PoolScope scope(pool);
       for (int repeat = 0; repeat < 3; ++repeat) {
         std::vector<float> c(p.residual.size());
-        StrassenColumns columns;
+        StrassenColumns columns(s.n);
         gemm_strassen_f32(p.args(c.data()), columns);
         if (first.empty()) first = c;
         ASSERT_EQ(c, first) << threads;
@@ -135,7 +181,7 @@ TEST(KernelsGemmStrassen, RoundsLittleMoreThanPlainSums) {
     Problem p({128, 1536, 192});
     std::vector<float> plain(p.residual.size()), c(p.residual.size());
     gemm_f32(p.args(plain.data()));
-    StrassenColumns columns;
+    StrassenColumns columns(p.n);
     gemm_strassen_f32(p.args(c.data()), columns);
     EXPECT_LT(error_of(p, c, 0, p.m), 1.6 * error_of(p, plain, 0, p.m));
     EXPECT_NE(c, plain);
@@ -148,7 +194,7 @@ TEST(KernelsGemmStrassen, UnevenRowsAndColumnsAreSummedPlainly) {
     const auto both = [&](Problem& p) {
       std::vector<float> plain(p.residual.size()), c(p.residual.size());
       gemm_f32(p.args(plain.data()));
-      StrassenColumns columns;
+      StrassenColumns columns(s.n);
       gemm_strassen_f32(p.args(c.data()), columns);
       return std::pair(plain, c);
     };
@@ -179,7 +225,7 @@ TEST(KernelsGemmStrassen, NanAndInfinityStayInTheirRows) {
       Problem p({128, 256, 256});
       p.a[static_cast<std::size_t>(9 * p.k + 200)] = value;
       std::vector<float> c(p.residual.size());
-      StrassenColumns columns;
+      StrassenColumns columns(p.n);
       gemm_strassen_f32(p.args(c.data()), columns);
       for (std::int64_t i = 0; i < p.m; ++i) {
         for (std::int64_t j = 0; j < p.n; ++j) ASSERT_EQ(std::isfinite(c[static_cast<std::size_t>(i * p.n + j)]), i != 9);

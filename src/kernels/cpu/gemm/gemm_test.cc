@@ -212,6 +212,41 @@ TEST(KernelsGemm, SweepsInBothDirectionsGiveTheSameBits) {
   });
 }
 
+TEST(KernelsGemm, LikePackedGivesTheSameBits) {
+  for_each_isa([] {
+    for (const std::int64_t m : {1, 2, 3, 5, 7, 13, 15, 29, 130}) {
+      for (const std::int64_t n : {1, 17, 64, 71, 600}) {
+        for (const std::int64_t k : {1, 9, 256, 700}) {
+          const std::vector<float> a = random_floats(m * k, 1), b = random_floats(n * k, 2), bias = random_floats(n, 3);
+          Guarded<float> packed(static_cast<std::int64_t>(packed_b_bytes(k, n) / 4));
+          pack_b_f32(b.data(), k, true, k, n, 1.0F, packed.data());
+          std::vector<float> transposed(b.size());
+          for (std::int64_t j = 0; j < n; ++j) {
+            for (std::int64_t x = 0; x < k; ++x)
+              transposed[static_cast<std::size_t>(x * n + j)] = b[static_cast<std::size_t>(j * k + x)];
+          }
+          for (const int threads : {1, 3}) {
+            ThreadPool pool(threads);
+            const PoolScope scope(pool);
+            std::vector<float> want(static_cast<std::size_t>(m * n)), c(want.size());
+            GemmArgs g;
+            g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = k, g.packed_b = packed.data(), g.c = want.data(), g.ldc = n;
+            g.epilogue.bias = bias.data();
+            gemm_f32(g);
+            g.packed_b = nullptr, g.like_packed = true, g.c = c.data();
+            for (const bool trans : {false, true}) {
+              g.b = trans ? b.data() : transposed.data(), g.ldb = trans ? k : n, g.trans_b = trans;
+              std::fill(c.begin(), c.end(), 0.0F);
+              gemm_f32(g);
+              ASSERT_EQ(c, want) << m << " x " << k << " x " << n << " threads " << threads << " trans " << trans;
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST(KernelsGemm, EmptyExtents) {
   float c[6] = {1, 2, 3, 4, 5, 6};
   const float bias[3] = {1, -2, 3};

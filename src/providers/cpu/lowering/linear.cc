@@ -12,6 +12,7 @@
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/kernel_table.h"
+#include "providers/cpu/late_packed.h"
 
 namespace sdx::cpu {
 namespace {
@@ -20,9 +21,9 @@ using enum ops::LinearIn::Slot;
 
 class LinearKernel : public Kernel {
  public:
-  LinearKernel(Packed packed, std::int64_t k, std::int64_t n, UnarySpec act, bool in_place, bool strassen)
-      : packed_(std::move(packed)), k_(k), n_(n), act_(act), in_place_(in_place) {
-    if (strassen) columns_ = std::make_unique<StrassenColumns>();
+  LinearKernel(LateMatrix weights, std::int64_t k, std::int64_t n, UnarySpec act, bool in_place, bool strassen)
+      : weights_(std::move(weights)), k_(k), n_(n), act_(act), in_place_(in_place) {
+    if (strassen) columns_ = std::make_unique<StrassenColumns>(n);
   }
   std::string_view name() const override { return columns_ ? "gemm-strassen-f32" : "gemm-packed-f32"; }
   bool uses_input(std::size_t i) const override { return i != 1; }
@@ -36,7 +37,7 @@ class LinearKernel : public Kernel {
     g.k = k_;
     g.a = c.in<float>(kX);
     g.lda = k_;
-    g.packed_b = packed_.data();
+    const Tensor source = weights_.give(g);
     g.c = c.out<float>(0);
     g.ldc = n_;
     if (c.has_input(kB)) g.epilogue.bias = c.in<float>(kB);
@@ -52,7 +53,7 @@ class LinearKernel : public Kernel {
   }
 
  private:
-  Packed packed_;
+  LateMatrix weights_;
   std::int64_t k_, n_;
   UnarySpec act_;
   bool in_place_;
@@ -100,10 +101,8 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool strassen) {
   if (strassen && rows_of(*c.shape(kX)) == 0) return c.refuse("the number of rows is not known before a run");
   if (strassen && !strassen_fits(k, n)) return c.refuse("K does not divide into even blocks, or there are few columns");
   if (strassen && !strassen_pays(rows_of(*c.shape(kX)), k, n)) return c.refuse("the product is too small");
-  Packed packed = c.pack({w}, packed_b_bytes(k, n), cache::PackKey("gemm-b", trans, k, n, 1.0F),
-                         [&](float* to) { pack_b_f32(w->data(), w->shape()[1], trans, k, n, 1.0F, to); });
   const bool in_place = c.has_input(kZ) && c.node().inputs[3] != c.node().inputs[0];
-  return std::make_unique<LinearKernel>(std::move(packed), k, n, *act, in_place, strassen);
+  return std::make_unique<LinearKernel>(LateMatrix(c, *w, trans, 1.0F), k, n, *act, in_place, strassen);
 }
 
 std::unique_ptr<Kernel> make_linear(LowerContext& c) { return make(c, false); }

@@ -7,7 +7,7 @@
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/kernel_table.h"
-#include "providers/cpu/packed.h"
+#include "providers/cpu/late_packed.h"
 
 namespace sdx::cpu {
 namespace {
@@ -54,13 +54,13 @@ void batch_offsets(const Shape& a, const Shape& b, MatMulState& s) {
 
 class MatMulKernel : public Kernel {
  public:
-  MatMulKernel(Packed packed, Shape weights) : packed_(std::move(packed)), weights_(std::move(weights)) {}
-  std::string_view name() const override { return packed_ ? "gemm-packed-f32" : "gemm-f32"; }
-  bool uses_input(std::size_t i) const override { return i != 1 || !packed_; }
+  MatMulKernel(LateMatrix weights, Shape shape) : weights_(std::move(weights)), shape_(std::move(shape)) {}
+  std::string_view name() const override { return weights_ ? "gemm-packed-f32" : "gemm-f32"; }
+  bool uses_input(std::size_t i) const override { return i != 1 || !weights_; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     auto state = std::make_unique<MatMulState>();
-    Shape a = c.input_shape(0), b = packed_ ? weights_ : c.input_shape(1);
+    Shape a = c.input_shape(0), b = weights_ ? shape_ : c.input_shape(1);
     // Vectors stand for a row on the left and a column on the right.
     if (a.size() == 1) a.insert(a.begin(), 1);
     if (b.size() == 1) b.push_back(1);
@@ -82,16 +82,20 @@ class MatMulKernel : public Kernel {
     if (c.output(0).size() == 0) return;
     GemmArgs g = s.args;
     g.a = c.in<float>(0);
-    g.b = packed_ ? nullptr : c.in<float>(1);
-    g.packed_b = packed_ ? packed_.data() : nullptr;
+    Tensor source;
+    if (weights_) {
+      source = weights_.give(g);
+    } else {
+      g.b = c.in<float>(1);
+    }
     g.c = c.out<float>(0);
     if (s.a_offsets.empty()) return gemm_f32(g);
     gemm_batch_f32(g, s.batch, s.a_offsets.data(), s.b_offsets.data(), s.c_offsets.data());
   }
 
  private:
-  Packed packed_;
-  Shape weights_;
+  LateMatrix weights_;
+  Shape shape_;  // of the weights
 };
 
 // alpha A' B' of stacks of matrices, where A' is A or each of its matrices transposed.
@@ -153,27 +157,18 @@ std::unique_ptr<Kernel> make_matmul(LowerContext& c) {
   if (a->empty() || b->empty() || a->size() > kMaxRank || b->size() > kMaxRank) return c.refuse("rank 0 or above 8");
   const Tensor* w = c.constant(1);
   if (w != nullptr && w->rank() == 2 && w->size() > 0) {
-    const std::int64_t k = w->shape()[0], n = w->shape()[1];
-    Packed packed = c.pack({w}, packed_b_bytes(k, n), cache::PackKey("gemm-b", false, k, n, 1.0F),
-                           [&](float* to) { pack_b_f32(w->data(), n, false, k, n, 1.0F, to); });
-    return std::make_unique<MatMulKernel>(std::move(packed), w->shape());
+    return std::make_unique<MatMulKernel>(LateMatrix(c, *w, false, 1.0F), w->shape());
   }
-  return std::make_unique<MatMulKernel>(Packed(), Shape());
+  return std::make_unique<MatMulKernel>(LateMatrix(), Shape());
 }
 
 // Y = alpha A' B' + beta C, C broadcast to [M, N].
 class GemmKernel : public Kernel {
  public:
-  GemmKernel(const ops::GemmAttrs& a, Packed packed, Shape weights, UnarySpec act)
-      : alpha_(a.alpha),
-        beta_(a.beta),
-        trans_a_(a.trans_a),
-        trans_b_(a.trans_b),
-        packed_(std::move(packed)),
-        weights_(std::move(weights)),
-        act_(act) {}
-  std::string_view name() const override { return packed_ ? "gemm-packed-f32" : "gemm-f32"; }
-  bool uses_input(std::size_t i) const override { return i != 1 || !packed_; }
+  GemmKernel(const ops::GemmAttrs& a, LateMatrix weights, UnarySpec act)
+      : alpha_(a.alpha), beta_(a.beta), trans_a_(a.trans_a), trans_b_(a.trans_b), weights_(std::move(weights)), act_(act) {}
+  std::string_view name() const override { return weights_ ? "gemm-packed-f32" : "gemm-f32"; }
+  bool uses_input(std::size_t i) const override { return i != 1 || !weights_; }
 
   void run(const KernelContext& c) const override {
     Tensor& y = c.output(0);
@@ -186,8 +181,9 @@ class GemmKernel : public Kernel {
     g.a = c.in<float>(0);
     g.lda = a[1];
     g.trans_a = trans_a_;
-    if (packed_) {
-      g.packed_b = packed_.data();
+    Tensor source;
+    if (weights_) {
+      source = weights_.give(g);
     } else {
       g.b = c.in<float>(1);
       g.ldb = c.input(1).shape()[1];
@@ -229,8 +225,7 @@ class GemmKernel : public Kernel {
 
   float alpha_, beta_;
   bool trans_a_, trans_b_;
-  Packed packed_;
-  Shape weights_;
+  LateMatrix weights_;
   UnarySpec act_;
 };
 
@@ -244,18 +239,12 @@ std::unique_ptr<Kernel> make_gemm(LowerContext& c) {
   if (c.shape(0) == nullptr || c.shape(0)->size() != 2) return c.refuse("A is not known to have rank 2");
   const auto act = fused_activation(c.node());
   if (!act) return c.refuse("this activation cannot be fused");
-  Packed packed;
-  Shape shape;
+  LateMatrix weights;
   const Tensor* w = c.constant(1);
   if (w != nullptr && w->rank() == 2 && w->size() > 0) {
-    const bool trans = attr.trans_b;
-    const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
-    const float alpha = attr.alpha;
-    packed = c.pack({w}, packed_b_bytes(k, n), cache::PackKey("gemm-b", trans, k, n, alpha),
-                    [&](float* to) { pack_b_f32(w->data(), w->shape()[1], trans, k, n, alpha, to); });
-    shape = w->shape();
+    weights = LateMatrix(c, *w, attr.trans_b, attr.alpha);
   }
-  return std::make_unique<GemmKernel>(attr, std::move(packed), std::move(shape), *act);
+  return std::make_unique<GemmKernel>(attr, std::move(weights), *act);
 }
 
 }  // namespace

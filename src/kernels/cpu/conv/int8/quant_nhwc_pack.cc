@@ -47,16 +47,18 @@ class Column {
   std::int32_t flip_, zero_;
 };
 
+// Exchanges the parts of `first` above those in the mask with the masked parts of `second`.
+inline void exchange(std::uint64_t& first, std::uint64_t& second, int bits, std::uint64_t mask) {
+  const std::uint64_t t = ((first >> bits) ^ second) & mask;
+  second ^= t;
+  first ^= t << bits;
+}
+
 // Transposes 8 words of 8 bytes in three steps that exchange halves.
 inline void transpose_8x8(std::uint64_t* words) {
-  const auto exchange = [&](int i, int j, int bits, std::uint64_t mask) {
-    const std::uint64_t t = ((words[i] >> bits) ^ words[j]) & mask;
-    words[j] ^= t;
-    words[i] ^= t << bits;
-  };
-  for (const int i : {0, 1, 2, 3}) exchange(i, i + 4, 32, 0x00000000FFFFFFFF);
-  for (const int i : {0, 1, 4, 5}) exchange(i, i + 2, 16, 0x0000FFFF0000FFFF);
-  for (const int i : {0, 2, 4, 6}) exchange(i, i + 1, 8, 0x00FF00FF00FF00FF);
+  for (const int i : {0, 1, 2, 3}) exchange(words[i], words[i + 4], 32, 0x00000000FFFFFFFF);
+  for (const int i : {0, 1, 4, 5}) exchange(words[i], words[i + 2], 16, 0x0000FFFF0000FFFF);
+  for (const int i : {0, 2, 4, 6}) exchange(words[i], words[i + 1], 8, 0x00FF00FF00FF00FF);
 }
 
 // Copies output channels [first, first + columns) into rows of kNr bytes in the order of K in packed weights: taps outside,
@@ -186,6 +188,104 @@ std::int64_t pack_panels(const ConvShape& s, const QWeights& w, std::int64_t nr,
     }
   });
   return *std::max_element(largest.begin(), largest.end());
+}
+
+// Stores four rows of kNr bytes column by column.
+template <std::int64_t kNr>
+void interleave_rows(const std::uint8_t* rows, std::int8_t* to) {
+  static_assert(kNr % 8 == 0);
+  constexpr std::uint64_t kLow = 0xFFFFFFFF;
+  for (std::int64_t j = 0; j < kNr; j += 8, to += 32) {
+    std::uint64_t words[4];
+    for (std::int64_t r = 0; r < 4; ++r) std::memcpy(words + r, rows + r * kNr + j, 8);
+    for (const int i : {0, 2}) exchange(words[i], words[i + 1], 8, 0x00FF00FF00FF00FF);
+    for (const int i : {0, 1}) exchange(words[i], words[i + 2], 16, 0x0000FFFF0000FFFF);
+    // Words hold columns 0 and 4, 1 and 5, 2 and 6, 3 and 7.
+    const std::uint64_t columns[4] = {(words[0] & kLow) | words[1] << 32, (words[2] & kLow) | words[3] << 32,
+                                      words[0] >> 32 | (words[1] & ~kLow), words[2] >> 32 | (words[3] & ~kLow)};
+    std::memcpy(to, columns, sizeof(columns));
+  }
+}
+
+// Packs panels as quads [quads][kNr][4], and sums their columns.
+template <std::int64_t kNr>
+class QuadPacker {
+ public:
+  QuadPacker(const ConvShape& s, const QWeights& w, std::int8_t* packed, std::int32_t* sums)
+      : s_(s), w_(w), k_(inner(s)), rows_(pairs_of(k_) * 2), packed_(packed), sums_(sums) {}
+
+  void pack(std::int64_t begin, std::int64_t end) const {
+    std::fill(sums_ + begin * kNr, sums_ + end * kNr, 0);
+    std::vector<std::uint8_t> bytes(to_size((w_.transposed ? kStrip : rows_) * kNr));
+    if (!w_.transposed) {
+      for (std::int64_t p = begin; p < end; ++p) {
+        gather_rows<kNr>(s_, w_, p * kNr, columns(p), bytes.data());
+        for (std::int64_t row = 0; row < rows_; row += kStrip) pack_strip(p, row, bytes.data() + row * kNr);
+      }
+      return;
+    }
+    // Panels next to each other share cache lines.
+    constexpr std::int64_t kTogether = 8;
+    for (std::int64_t first = begin; first < end; first += kTogether) {
+      for (std::int64_t row = 0; row < rows_; row += kStrip) {
+        for (std::int64_t p = first; p < std::min(end, first + kTogether); ++p) {
+          copy_rows(p, row, p == first ? kTogether * kNr : 0, bytes.data());
+          pack_strip(p, row, bytes.data());
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kStrip = 128;  // rows of values in [-128, 127], whose sums fit int16
+
+  std::int64_t columns(std::int64_t panel) const { return std::min(kNr, s_.out_channels - panel * kNr); }
+
+  // Prefetches `ahead` bytes of rows that follow.
+  void copy_rows(std::int64_t panel, std::int64_t row, std::int64_t ahead, std::uint8_t* to) const {
+    const auto* from = static_cast<const std::uint8_t*>(w_.data) + row * s_.out_channels + panel * kNr;
+    const std::int64_t count = std::min(kStrip, k_ - row), existing = columns(panel);
+    for (std::int64_t r = 0; r < count; ++r, from += s_.out_channels, to += kNr) {
+      for (std::int64_t i = 0; i < ahead; i += 64) __builtin_prefetch(from + 24 * s_.out_channels + i);
+      existing == kNr ? std::memcpy(to, from, kNr) : std::memcpy(to, from, to_size(existing));
+    }
+  }
+
+  void pack_strip(std::int64_t panel, std::int64_t row, std::uint8_t* bytes) const {
+    std::uint8_t zero[kNr] = {}, exists[kNr] = {};
+    for (std::int64_t j = 0; j < columns(panel); ++j) {
+      zero[j] = static_cast<std::uint8_t>(Column(s_, w_, panel * kNr + j, k_).zero());
+      exists[j] = 0xFF;
+    }
+    const auto flip = static_cast<std::uint8_t>(w_.is_signed ? 0x80 : 0);
+    const std::int64_t count = std::min(kStrip, rows_ - row), filled = std::min(count, k_ - row);
+    std::int16_t all[kNr] = {};
+    for (std::int64_t r = 0; r < filled; ++r) {
+      std::uint8_t* const values = bytes + r * kNr;
+      for (std::int64_t j = 0; j < kNr; ++j) values[j] = static_cast<std::uint8_t>(((values[j] ^ flip) - zero[j]) & exists[j]);
+      for (std::int64_t j = 0; j < kNr; ++j) all[j] = static_cast<std::int16_t>(all[j] + static_cast<std::int8_t>(values[j]));
+    }
+    std::fill(bytes + filled * kNr, bytes + count * kNr, std::uint8_t{0});
+    for (std::int64_t j = 0; j < kNr; ++j) sums_[panel * kNr + j] += all[j];
+    std::int8_t* out = packed_ + (panel * rows_ + row) * kNr;
+    for (std::int64_t r = 0; r < count; r += 4, out += 4 * kNr) interleave_rows<kNr>(bytes + r * kNr, out);
+  }
+
+  const ConvShape& s_;
+  const QWeights& w_;
+  std::int64_t k_, rows_;
+  std::int8_t* packed_;
+  std::int32_t* sums_;
+};
+
+// Packs all panels as quads: of one group, with weights of 8 bits.
+void pack_all_quads(const ConvShape& s, const QWeights& w, std::int64_t nr, std::int8_t* packed) {
+  const std::int64_t panels = padded_columns(s, nr) / nr, size = pairs_of(inner(s)) * 2 * nr;
+  auto* const sums = const_cast<std::int32_t*>(column_sums_of(s, nr, packed));
+  SDX_ASSERT(nr == 16 || nr == 32);
+  parallel_for(panels, std::max<std::int64_t>(1, (1 << 14) / size), [&](std::int64_t begin, std::int64_t end) {
+    nr == 32 ? QuadPacker<32>(s, w, packed, sums).pack(begin, end) : QuadPacker<16>(s, w, packed, sums).pack(begin, end);
+  });
 }
 
 void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void* packed) {
@@ -371,10 +471,16 @@ void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) 
   char* const behind = static_cast<char*>(packed) + panel_bytes(s, nr, wide);
   auto* cross = reinterpret_cast<std::int32_t*>(behind + sizeof(Trailer));
   Trailer trailer;
+  if (qnhwc_order(s, w, wide) == kQuads) {  // no other order is tried, and crossed products not used
+    trailer.order = kQuads;
+    std::fill_n(cross, padded_columns(s, nr), 0);
+    pack_all_quads(s, w, nr, static_cast<std::int8_t*>(packed));
+    std::memcpy(behind, &trailer, sizeof(trailer));
+    return;
+  }
   trailer.largest = wide ? pack_panels(s, w, nr, static_cast<std::int16_t*>(packed), cross)
                          : pack_panels(s, w, nr, static_cast<std::int8_t*>(packed), cross);
   trailer.order = qnhwc_order(s, w, wide);
-  if (trailer.order == kQuads) pack_quads(s, nr, static_cast<std::int8_t*>(packed));
   if (trailer.order == kOctets && !pack_octets(s, nr, static_cast<std::int8_t*>(packed))) trailer.order = kPairs;
   if (trailer.order == kBounded && !pack_bounded(s, nr, static_cast<std::int8_t*>(packed))) trailer.order = kPairs;
   std::memcpy(behind, &trailer, sizeof(trailer));
