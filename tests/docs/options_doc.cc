@@ -212,7 +212,7 @@ struct PythonType {
 };
 
 std::string python_type(const SessionOption& option) {
-  const std::string plain = std::visit(PythonType{}, option.member);
+  std::string plain = std::visit(PythonType{}, option.member);
   if (option.words.empty() || plain == "bool") return plain;
   std::string words;
   for (const std::string_view word : option.words) words += fmt::format("{}\"{}\"", words.empty() ? "" : ", ", word);

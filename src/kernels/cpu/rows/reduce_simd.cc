@@ -124,8 +124,8 @@ void product_columns(const float* x, float* y, std::int64_t axis, std::int64_t i
   double p[kSome];
   for (std::int64_t c = begin; c < end; c += kSome) {
     const std::int64_t count = end - c < kSome ? end - c : kSome;
-    for (std::int64_t i = 0; i < count; ++i) p[i] = static_cast<double>(x[c + i]);
-    for (std::int64_t a = 1; a < axis; ++a) {
+    for (std::int64_t i = 0; i < count; ++i) p[i] = 1.0;
+    for (std::int64_t a = 0; a < axis; ++a) {
       const float* from = x + a * inner + c;
       for (std::int64_t i = 0; i < count; ++i) p[i] *= static_cast<double>(from[i]);
     }
