@@ -11,7 +11,6 @@
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <sdx/tensor.hpp>
@@ -72,8 +71,6 @@ class PackStore {
 
   // Those that a kernel still holds.
   std::vector<Made> made() const;
-  // Counts bytes that this compilation leaves for later runs to pack; returns how many there were before.
-  std::size_t put_off(std::size_t bytes) { return std::exchange(put_off_, put_off_ + bytes); }
   // Calls that the shelf could not answer.
   std::size_t misses() const { return misses_; }
 
@@ -81,7 +78,6 @@ class PackStore {
   const PackShelf* shelf_;
   bool record_;
   std::size_t misses_ = 0;
-  std::size_t put_off_ = 0;
   BlockPool pool_;
   std::unordered_map<std::string, std::weak_ptr<const void>> known_;  // gone with the last kernel that has it
   std::vector<Made> made_;

@@ -25,13 +25,13 @@ struct LatePacked::Pending {
   std::mutex mutex;         // for sources
   std::vector<Tensor> sources;
   std::function<void(float*)> fill;
-  std::atomic<int> uses{0};  // of the source
+  std::atomic<bool> in_use{false};  // the source was given to a run
 
   void run() {
     for (const Tensor& t : sources) {
       check_unchanged(t);
       // Otherwise the first stretches would be held twice: they go to places all over the packed matrix.
-      if (uses.load(std::memory_order_relaxed) > 0) release_mapped_pages(t.data(), t.bytes());
+      if (in_use.load(std::memory_order_relaxed)) release_mapped_pages(t.data(), t.bytes());
     }
     fill(memory);
     for (const Tensor& t : sources) release_mapped_pages(t.data(), t.bytes());
@@ -97,41 +97,27 @@ const float* LatePacked::data() const {
   return packed_.data();
 }
 
-Tensor LatePacked::source(int uses) const {
-  if (!pending_ || pending_->uses.load(std::memory_order_relaxed) >= uses) return {};
-  pending_->uses.fetch_add(1, std::memory_order_relaxed);
+Tensor LatePacked::first_source() const {
+  if (!pending_ || pending_->in_use.exchange(true, std::memory_order_relaxed)) return {};
   const std::lock_guard lock(pending_->mutex);
   if (pending_->sources.empty()) return {};  // another thread has packed it
   check_unchanged(pending_->sources[0]);
   return pending_->sources[0];
 }
 
-namespace {
-
-constexpr std::size_t kEachRun = std::size_t{256} << 20;  // bytes: 0.1 to 0.7 s, depending on where the system takes memory from
-constexpr std::size_t kSmall = std::size_t{256} << 10;    // less is packed at once
-
-// How many runs read a matrix of `bytes` as it is in the file.
-int runs_before_packing(std::size_t bytes) {
-  cache::PackStore* const store = cache::current_pack_store();
-  if (store == nullptr || bytes < kSmall) return 0;
-  return static_cast<int>(1 + store->put_off(bytes) / kEachRun);
-}
-
-}  // namespace
-
 LateMatrix::LateMatrix(LowerContext& c, const Tensor& w, bool trans, float scale) : trans_(trans) {
+  constexpr std::size_t kSmall = std::size_t{256} << 10;
   const std::int64_t k = w.shape()[trans ? 1 : 0], n = w.shape()[trans ? 0 : 1], ld = w.shape()[1];
   const std::size_t bytes = packed_b_bytes(k, n);
   const cache::PackKey key("linear-b", trans, k, n, scale);
-  uses_ = scale == 1.0F ? runs_before_packing(bytes) : 0;
   packed_ = LatePacked(c, {&w}, bytes, key,
                        [data = w.data(), ld, trans, k, n, scale](float* to) { pack_b_f32(data, ld, trans, k, n, scale, to); });
-  if (uses_ == 0) packed_.data();
+  early_ = bytes < kSmall || scale != 1.0F;
+  if (early_) packed_.data();
 }
 
 Tensor LateMatrix::give(GemmArgs& g) const {
-  Tensor source = packed_.source(uses_);
+  Tensor source = early_ ? Tensor() : packed_.first_source();
   if (source.data() == nullptr) {
     g.packed_b = packed_.data();
     return {};

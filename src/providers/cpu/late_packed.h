@@ -26,9 +26,9 @@ class LatePacked {
   const float* data() const;
   explicit operator bool() const { return static_cast<bool>(packed_); }
 
-  // The only source, unless the weights are packed or it is time for data() to pack them: then an empty tensor. The first calls
-  // of an object, or of all that share its memory, give the source, and `uses` says how many. Throws as data() does.
-  Tensor source(int uses) const;
+  // The only source, at the first call, of this object or of all that share its memory. Later, or if the weights are packed
+  // already, an empty tensor. Throws as data() does.
+  Tensor first_source() const;
 
  private:
   struct Pending;
@@ -38,8 +38,7 @@ class LatePacked {
 
 // A constant right operand of float products. Packing all matrices of a large model takes longer than a run with packed ones,
 // most of it to get memory from the system. Therefore the first run multiplies them as the file has them, with results of the
-// same bits. The second run packs the first 256 MB, the third run the next 256 MB, and so on. If the compilation is recorded, all
-// are packed at once.
+// same bits. The second run packs them. If the compilation is recorded, they are packed at once.
 class LateMatrix {
  public:
   LateMatrix() = default;
@@ -53,7 +52,7 @@ class LateMatrix {
  private:
   LatePacked packed_;
   bool trans_ = false;
-  int uses_ = 0;  // before it is packed
+  bool early_ = false;  // packed at once
 };
 
 }  // namespace sdx::cpu

@@ -125,8 +125,8 @@ Tensor zeros(DataType dtype, const Shape& shape) {
   return out;
 }
 
-// One sample of zeros, as large as inputs of that kind usually are: the first request does not pay for the memory and the plan of
-// the first run. What it gives does not matter, so neither does what goes wrong.
+// A sample of zeros, as large as inputs of that kind usually are: the first request does not pay for the memory and the plan of
+// the first run, nor for weights that the second run packs. What it gives does not matter, so neither does what goes wrong.
 void warm_up_with_zeros(const TensorService& service) {
   std::int64_t elements = 0;
   NamedValues inputs;
@@ -141,7 +141,7 @@ void warm_up_with_zeros(const TensorService& service) {
   RunOptions run;
   run.timeout = std::chrono::seconds(5);
   try {
-    service.batcher->session().run(inputs, run);
+    for (int i = 0; i < 2; ++i) service.batcher->session().run(inputs, run);
   } catch (const Error&) {
   }
 }

@@ -217,7 +217,7 @@ std::vector<std::string> outputs_of(const Request& r, const Prepared& p) {
     return r.outputs;
   }
   if (!p.task.scores.empty()) return {p.task.scores};
-  const std::vector<std::string> found = read_by_loss(eval.graph, p.task.label_input().name);
+  std::vector<std::string> found = read_by_loss(eval.graph, p.task.label_input().name);
   if (found.size() == 1) return found;
   std::vector<std::string> all;
   for (const Node& n : eval.graph.nodes()) {

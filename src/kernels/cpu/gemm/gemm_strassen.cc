@@ -141,6 +141,7 @@ struct Scheme {
 
   bool rows_even(const Rows& r, std::int64_t row, std::int64_t rows) const;
   void pack_block(const Rows& r, std::int64_t tile, std::int64_t group, std::int64_t block, float* left) const;
+  std::int64_t pairs_together(std::int64_t threads) const;
   PairOfPanels panels(std::int64_t pair, std::int64_t count) const;
   bool columns_even(const PairOfPanels& b) const;
   void set_right(StrassenTile& t, const Product& p, const PairOfPanels& b, std::int64_t group) const;
@@ -150,6 +151,13 @@ struct Scheme {
   void multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std::int64_t pair, const PairOfPanels& b,
                 float* left) const;
 };
+
+// Weights that are not packed are read in runs of up to 512 bytes, as far as the panels fit the second-level cache.
+std::int64_t Scheme::pairs_together(std::int64_t threads) const {
+  constexpr std::int64_t kRoom = std::int64_t{1} << 18;  // floats
+  if (args.packed_b != nullptr) return 1;
+  return std::clamp<std::int64_t>(std::min(pairs / (3 * threads), kRoom / (2 * nr * args.k)), 1, 4);
+}
 
 // The first of `count` pairs. Packs them into this thread's scratch memory if the weights are not packed.
 PairOfPanels Scheme::panels(std::int64_t pair, std::int64_t count) const {
@@ -382,9 +390,7 @@ void gemm_strassen_f32(const GemmArgs& args, StrassenColumns& columns) {
       continue;
     }
     const std::int64_t threads = current_pool().threads();
-    // Weights as in the file are read in runs of up to 512 bytes.
-    const std::int64_t most_pairs = args.packed_b != nullptr ? 1 : std::clamp<std::int64_t>(s.pairs / (3 * threads), 1, 4);
-    const Cuts groups(s.pairs, most_pairs);
+    const Cuts groups(s.pairs, s.pairs_together(threads));
     // Rows are cut only if there are too few groups for the threads.
     const std::int64_t rest = s.pairs * 2 * s.nr < args.n ? 1 : 0;
     const std::int64_t want = threads == 1 ? 1 : up_div(3 * threads, groups.parts);
