@@ -29,8 +29,8 @@ struct Statistics {
   double mean_ms = 0, std_ms = 0, min_ms = 0, max_ms = 0;
   double p50_ms = 0, p90_ms = 0, p95_ms = 0, p99_ms = 0;
   double coefficient_of_variation = 0;   // std / mean
-  double median_low_ms = 0;              // 95 % confidence interval of the median
-  double median_high_ms = 0;             //
+  double median_low_ms = 0;              // 95 % confidence interval of the median; 0 and 0: there are
+  double median_high_ms = 0;             // too few runs for one
   std::int64_t outliers_iqr = 0;         // outside 1.5 interquartile ranges around the quartiles (Tukey's fences)
   std::int64_t outliers_mad = 0;         // more than 3.5 scaled median absolute deviations from the median
   std::vector<double> round_medians_ms;  // one for each round, in order

@@ -286,8 +286,12 @@ void Bench::add_notes(Slot& slot) const {
   if (share(slot.preempted) > 0.2) {
     r.notes.push_back(fmt::format("lost its core to other processes {} times in {} runs", slot.preempted, slot.measured));
   }
+  if (!has_interval(s)) {
+    r.notes.push_back(fmt::format("{} {} too few for a confidence interval of the median: it takes {}", slot.measured,
+                                  slot.measured == 1 ? "run is" : "runs are", kRunsForInterval));
+  }
   const double spread = s.p50_ms > 0 ? (s.median_high_ms - s.median_low_ms) / s.p50_ms : 0;
-  if (spread > 0.1 && slot.measured > 1) {
+  if (spread > 0.1) {
     r.notes.push_back(fmt::format("95 % interval of the median ±{:.0f} %: measure longer, or on a quieter machine", 50 * spread));
   }
   constexpr double kUnlike = 0.05;

@@ -95,10 +95,11 @@ double median(std::vector<double> values) {
 }
 
 std::vector<std::vector<double>> blocks(std::span<const double> latencies, std::span<const std::size_t> rounds) {
-  constexpr std::size_t kFewest = 5, kWanted = 10;
+  constexpr std::size_t kWanted = 10;
   std::vector<std::size_t> lengths;
   std::copy_if(rounds.begin(), rounds.end(), std::back_inserter(lengths), [](std::size_t n) { return n > 0; });
-  if (lengths.size() < kFewest || std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}) != latencies.size()) {
+  if (lengths.size() < kFewestForInterval ||
+      std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}) != latencies.size()) {
     const std::size_t n = latencies.size();
     const std::size_t count = std::clamp<std::size_t>(n / 2, 1, kWanted);
     lengths.clear();
@@ -291,6 +292,8 @@ LogChange log_change(std::span<const double> a, std::span<const double> b, doubl
   return {change, change - half, change + half};
 }
 
+bool has_interval(const Statistics& s) { return s.median_high_ms > 0; }
+
 Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size_t> rounds,
                      std::span<const std::size_t> processes) {
   Statistics s;
@@ -312,11 +315,12 @@ Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size
   s.coefficient_of_variation = s.mean_ms > 0 ? s.std_ms / s.mean_ms : 0;
   count_outliers(s, sorted);
   const auto parts = blocks(s.latencies_ms, rounds);
-  constexpr std::size_t kEnoughProcesses = 5;
-  const bool by_process = processes.size() >= kEnoughProcesses;
-  const Interval interval = median_interval(by_process ? blocks(s.latencies_ms, processes) : parts);
-  s.median_low_ms = interval.low;
-  s.median_high_ms = interval.high;
+  const auto independent = processes.size() >= kFewestForInterval ? blocks(s.latencies_ms, processes) : parts;
+  if (independent.size() >= kFewestForInterval) {
+    const Interval interval = median_interval(independent);
+    s.median_low_ms = interval.low;
+    s.median_high_ms = interval.high;
+  }
   for (const auto& part : parts) s.round_medians_ms.push_back(median(part));
   return s;
 }

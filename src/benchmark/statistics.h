@@ -12,9 +12,17 @@ namespace sdx::benchmark {
 // The deviation is that of a sample (n - 1). Percentiles interpolate linearly between the two nearest values, as NumPy's
 // default does. All zero for an empty list. `rounds` and `processes` are the lengths of the consecutive rounds and processes that
 // the times come from; empty: not known. The median's confidence interval is over processes where there are at least 5, else
-// over rounds.
+// over rounds; with fewer than 5 of either (blocks() says how rounds are made up) there is none, and both its ends are 0.
 Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size_t> rounds = {},
                      std::span<const std::size_t> processes = {});
+
+// A bootstrap of the median needs some independent values: of fewer than 5 the lowest and the highest enclose the median less
+// than 90 % of the time, and of one the interval has no width at all.
+inline constexpr std::size_t kFewestForInterval = 5;
+// So many runs always suffice, as blocks() makes blocks of two.
+inline constexpr std::size_t kRunsForInterval = 2 * kFewestForInterval;
+// Whether there were enough runs for the median's confidence interval. Without one nothing is shown of it.
+bool has_interval(const Statistics& s);
 
 // How many of the iterations that count have the same round (or process) in a row.
 std::vector<std::size_t> lengths_by(const std::vector<IterationRecord>& iterations, int IterationRecord::*field);

@@ -80,6 +80,42 @@ TEST(Summary, CountsOutliersAndBoundsTheMedian) {
   EXPECT_EQ(summarize(times).median_low_ms, s.median_low_ms);
 }
 
+TEST(Summary, HasNoIntervalWhereThereAreTooFewRuns) {
+  std::vector<double> times;
+  for (std::size_t n = 1; n < kRunsForInterval; ++n) {
+    times.push_back(1 + 0.1 * static_cast<double>(n * 7 % 5));
+    EXPECT_FALSE(has_interval(summarize(times))) << n;
+  }
+  times.push_back(1);
+  EXPECT_TRUE(has_interval(summarize(times)));
+  EXPECT_FALSE(has_interval(summarize({})));
+  // Rounds and processes of one run each are independent values too.
+  const std::vector<double> five{1.1, 1.2, 1.3, 1.4, 1.5};
+  const std::vector<std::size_t> ones(5, 1);
+  EXPECT_TRUE(has_interval(summarize(five, ones)));
+  EXPECT_TRUE(has_interval(summarize(five, {}, ones)));
+  EXPECT_FALSE(has_interval(summarize(five, {}, std::vector<std::size_t>{2, 3})));
+}
+
+TEST(Summary, IntervalsHoldTheMedianAboutAsOftenAsTheySay) {
+  for (const std::size_t processes : {5U, 10U, 20U}) {
+    int holds = 0;
+    constexpr int kTries = 200;
+    for (std::uint64_t i = 0; i < kTries; ++i) {
+      inputs::Random random(i);
+      std::vector<double> times;
+      for (std::size_t p = 0; p < processes; ++p) {
+        const double offset = 0.1 * random.normal();  // processes differ by more than their runs
+        for (int k = 0; k < 5; ++k) times.push_back(10 + offset + 0.02 * random.normal());
+      }
+      const Statistics s = summarize(times, {}, std::vector<std::size_t>(processes, 5));
+      holds += s.median_low_ms <= 10 && 10 <= s.median_high_ms ? 1 : 0;
+    }
+    // A percentile bootstrap of few values is a little too narrow.
+    EXPECT_GE(holds, 0.85 * kTries) << processes;
+  }
+}
+
 // A benchmark as machines make them: neighbouring times resemble each other, whole runs are a little off, some times are far off.
 BenchRun simulated(double factor, std::uint64_t seed) {
   inputs::Random random(seed);

@@ -9,6 +9,7 @@
 
 #include "benchmark/report/page.h"
 #include "benchmark/report/rows.h"
+#include "benchmark/statistics.h"
 
 namespace sdx {
 namespace {
@@ -63,7 +64,7 @@ std::string data_json(const BenchRun& run) {
                        {"median_ms", s.p50_ms},
                        {"p90_ms", s.p90_ms},
                        {"p99_ms", s.p99_ms},
-                       {"median_ci95_ms", {s.median_low_ms, s.median_high_ms}},
+                       {"median_ci95_ms", has_interval(s) ? ordered_json{s.median_low_ms, s.median_high_ms} : ordered_json()},
                        {"throughput", r.throughput},
                        {"latencies_ms", s.latencies_ms},
                        {"t_ms", starts}});

@@ -131,7 +131,8 @@ ordered_json result_json(const BenchResult& r) {
   }
   const Statistics& s = r.statistics;
   write_fields(j, s, kTimes);
-  j["median_ci95_ms"] = {s.median_low_ms, s.median_high_ms};
+  j["median_ci95_ms"] = nullptr;
+  if (has_interval(s)) j["median_ci95_ms"] = {s.median_low_ms, s.median_high_ms};
   j["outliers_iqr"] = s.outliers_iqr;
   j["outliers_mad"] = s.outliers_mad;
   j["round_medians_ms"] = s.round_medians_ms;

@@ -126,17 +126,17 @@ function medians() {
   const list = shown(), box = $('medians');
   if (!list.length) { box.innerHTML = none; return; }
   const row = 34, w = 520, left = Math.min(220, 24 + 7 * Math.max(...list.map(s => s.r.label.length))), right = 92;
-  const h = list.length * row + 44, top = Math.max(...list.map(s => s.r.median_ci95_ms[1] || s.r.median_ms)) * 1.04;
+  const h = list.length * row + 44, top = Math.max(...list.map(s => s.r.median_ci95_ms?.[1] || s.r.median_ms)) * 1.04;
   const X = v => left + v / top * (w - left - right);
   let s = `<svg viewBox="0 0 ${w} ${h}" role="img" aria-label="medians">`;
   for (const t of ticks(0, top, 4))
     s += `<line class="grid" x1="${X(t)}" x2="${X(t)}" y1="0" y2="${h - 40}"/><text x="${X(t)}" y="${h - 24}" text-anchor="middle">${trim(t)}</text>`;
   list.forEach(({r, i}, k) => {
-    const y = k * row + 6, c = y + 11, [lo, hi] = r.median_ci95_ms;
+    const y = k * row + 6, c = y + 11, [lo, hi] = r.median_ci95_ms ?? [0, 0];
     const name = r.label.length * 7 + 24 > 220 ? r.label.slice(0, 27) + '…' : r.label;
     s += `<text x="${left - 8}" y="${c + 4}" text-anchor="end" style="fill:var(--ink)">${esc(name)}</text>`;
     s += `<rect x="${left}" y="${y}" width="${Math.max(1, X(r.median_ms) - left)}" height="22" rx="3" fill="${color(i)}"/>`;
-    s += `<path d="M${X(lo)} ${c}H${X(hi)}M${X(lo)} ${c - 5}v10M${X(hi)} ${c - 5}v10" stroke="var(--ink)" stroke-width="1.5" fill="none"/>`;
+    if (r.median_ci95_ms) s += `<path d="M${X(lo)} ${c}H${X(hi)}M${X(lo)} ${c - 5}v10M${X(hi)} ${c - 5}v10" stroke="var(--ink)" stroke-width="1.5" fill="none"/>`;
     s += `<text x="${X(Math.max(hi, r.median_ms)) + 8}" y="${c + 4}">${fmt(r.median_ms)} ms</text>`;
   });
   box.innerHTML = s + `<text class="title" x="${w - right}" y="${h - 6}" text-anchor="end">ms, with 95 % confidence</text></svg>`;
@@ -144,7 +144,7 @@ function medians() {
     const at = list[Math.floor(y / row)];
     if (!at || x < 0) return '';
     const r = at.r;
-    return `<b>${esc(r.label)}</b>median ${fmt(r.median_ms)} ms (${fmt(r.median_ci95_ms[0])} to ${fmt(r.median_ci95_ms[1])})<br>p90 ${fmt(r.p90_ms)}, p99 ${fmt(r.p99_ms)} ms<br>${fmt(r.throughput)} samples/s`;
+    return `<b>${esc(r.label)}</b>median ${fmt(r.median_ms)} ms${r.median_ci95_ms ? ` (${fmt(r.median_ci95_ms[0])} to ${fmt(r.median_ci95_ms[1])})` : ''}<br>p90 ${fmt(r.p90_ms)}, p99 ${fmt(r.p99_ms)} ms<br>${fmt(r.throughput)} samples/s`;
   });
 }
 

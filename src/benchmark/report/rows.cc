@@ -17,7 +17,7 @@ std::string threads_text(const BenchResult& r) { return r.threads == 0 ? "auto" 
 
 // "± 1.2 %": half the confidence interval.
 std::string uncertainty(const Statistics& s) {
-  if (s.p50_ms <= 0) return "–";
+  if (s.p50_ms <= 0 || !has_interval(s)) return "–";
   return fmt::format("±{:.1f}%", 50 * (s.median_high_ms - s.median_low_ms) / s.p50_ms);
 }
 

@@ -60,18 +60,21 @@ std::string to_text(const BenchRun& run, const BenchTextOptions& options) {
 
 std::string to_text(const BenchResult& r) {
   const Statistics& s = r.statistics;
+  const std::string interval = has_interval(s)
+                                   ? fmt::format(" (95 % confidence: {:.3f} to {:.3f})", s.median_low_ms, s.median_high_ms)
+                                   : fmt::format(" (a confidence interval takes {} runs)", kRunsForInterval);
   return fmt::format(
       "provider     {}\n"
       "runs         {} measured after {} to warm up\n"
       "mean         {:.3f} ms (± {:.3f})\n"
-      "median       {:.3f} ms (95 % confidence: {:.3f} to {:.3f})\n"
+      "median       {:.3f} ms{}\n"
       "min, max     {:.3f} ms, {:.3f} ms\n"
       "p90 p95 p99  {:.3f} ms, {:.3f} ms, {:.3f} ms\n"
       "throughput   {:.1f} samples/s\n"
       "load, init   {:.1f} ms, {:.1f} ms; first run {:.3f} ms\n"
       "peak memory  {:.1f} MB\n",
-      r.provider, r.measure_iterations, r.warmup_iterations, s.mean_ms, s.std_ms, s.p50_ms, s.median_low_ms, s.median_high_ms,
-      s.min_ms, s.max_ms, s.p90_ms, s.p95_ms, s.p99_ms, r.throughput, r.load_ms, r.init_ms, r.first_run_ms, r.peak_rss_mb);
+      r.provider, r.measure_iterations, r.warmup_iterations, s.mean_ms, s.std_ms, s.p50_ms, interval, s.min_ms, s.max_ms,
+      s.p90_ms, s.p95_ms, s.p99_ms, r.throughput, r.load_ms, r.init_ms, r.first_run_ms, r.peak_rss_mb);
 }
 
 std::string to_csv(const BenchRun& run) {
@@ -85,10 +88,12 @@ std::string to_csv(const BenchRun& run) {
     out += fmt::format("{},{},{},{},{},{},{},{},", csv_cell(run.model), csv_cell(r.backend), r.threads, r.batch, r.clients,
                        r.rate, csv_cell(r.provider), csv_cell(r.runtime));
     if (r.error.empty()) {
-      out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", s.mean_ms, s.std_ms, s.min_ms, s.max_ms,
-                         s.p50_ms, s.p50_ms, s.p90_ms, s.p95_ms, s.p99_ms, s.coefficient_of_variation, s.median_low_ms,
-                         s.median_high_ms, r.throughput, r.relative, r.warmup_iterations, r.measure_iterations, r.load_ms,
-                         r.init_ms, r.first_run_ms, r.peak_rss_mb);
+      const std::string low = has_interval(s) ? fmt::format("{}", s.median_low_ms) : "";
+      const std::string high = has_interval(s) ? fmt::format("{}", s.median_high_ms) : "";
+      out +=
+          fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", s.mean_ms, s.std_ms, s.min_ms, s.max_ms,
+                      s.p50_ms, s.p50_ms, s.p90_ms, s.p95_ms, s.p99_ms, s.coefficient_of_variation, low, high, r.throughput,
+                      r.relative, r.warmup_iterations, r.measure_iterations, r.load_ms, r.init_ms, r.first_run_ms, r.peak_rss_mb);
     } else {
       out += std::string(20, ',');
     }
