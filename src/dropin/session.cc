@@ -310,7 +310,7 @@ OrtSession::~OrtSession() {
 std::string OrtSession::finish_profile() {
   if (!options.profile) return "";
   options.profile = false;
-  const std::string file = profile_file(options.profile_prefix);
+  std::string file = profile_file(options.profile_prefix);
   session.write_trace(file);
   return file;
 }

@@ -21,7 +21,7 @@ inline const Caller& the_api() {
 // "" for success, else "code: message". Releases the status.
 inline std::string said(OrtStatus* status) {
   if (status == nullptr) return "";
-  const std::string text = std::to_string(status_code(status)) + ": " + status_message(status);
+  std::string text = std::to_string(status_code(status)) + ": " + status_message(status);
   release_status(status);
   return text;
 }

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <deque>
 #include <filesystem>
 #include <mutex>
 #include <thread>
@@ -14,7 +15,7 @@ const char* const kAdd = "input x: float32[n]\ny = Add(x, x)\noutput y: float32[
 
 // A program's own threads.
 struct Made {
-  std::vector<std::thread> threads;
+  std::deque<std::thread> threads;
   int joined = 0;
   bool refuses = false;
 
@@ -23,11 +24,11 @@ struct Made {
     if (made.refuses && !made.threads.empty()) return nullptr;
     made.threads.emplace_back(work, param);
     latest() = &made;
-    return reinterpret_cast<void*>(made.threads.size());
+    return &made.threads.back();
   }
   static void join(void* handle) {
     Made& made = *latest();
-    made.threads[reinterpret_cast<std::size_t>(handle) - 1].join();
+    static_cast<std::thread*>(handle)->join();
     ++made.joined;
   }
   static Made*& latest() {

@@ -106,7 +106,6 @@ struct FrameReader::Impl {
         from = how == End::cut ? end : 2;
         continue;
       }
-      from = end;
       try {
         Image image = decode_image(std::as_bytes(std::span<const char>(buffer.data(), end)), limits.decode);
         drop(end);
@@ -114,6 +113,7 @@ struct FrameReader::Impl {
         return image;
       } catch (const Error& e) {
         blame(e.message());
+        from = end;
       }
     }
     return std::nullopt;

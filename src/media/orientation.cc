@@ -28,7 +28,7 @@ void turn_pixels(const Image& image, Image& out, const Turn& turn) {
   // Squares, so that the columns read here and the rows written there stay in the cache.
   constexpr int kSide = 64;
   const int wide = turn.swap ? kSide : out.width;
-  constexpr int kMoved = kChannels == 3 ? 4 : kChannels;
+  constexpr int kMoved = kChannels + (kChannels == 3 ? 1 : 0);
   const auto step = static_cast<std::ptrdiff_t>(turn.swap ? image.stride() : kChannels) * (turn.flip_x ? -1 : 1);
   const std::uint8_t* const last = image.pixels.size() < kMoved ? nullptr : image.pixels.data() + image.pixels.size() - kMoved;
   for (int v0 = 0; v0 < out.height; v0 += kSide) {

@@ -29,9 +29,10 @@ void read(const session::SessionOption& option, const YamlValue& value, SessionO
 
 void read(const session::SessionOption&, const YamlValue& value, SessionOptions& options,
           session::ProviderOptions SessionOptions::*member) {
-  for (const auto& [name, own] : value.entries()) {
-    auto& list =
-        (options.*member).emplace_back(at_place(own, [&] { return canonical_provider(name); }), session::TextPairs{}).second;
+  for (const auto& entry : value.entries()) {
+    const YamlValue& own = entry.second;
+    std::string provider = at_place(own, [&] { return canonical_provider(entry.first); });
+    auto& list = (options.*member).emplace_back(std::move(provider), session::TextPairs{}).second;
     if (own.is_null()) continue;
     for (const auto& [key, text] : own.entries()) list.emplace_back(key, text.text());
   }

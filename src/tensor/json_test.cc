@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tensor/element.h"
 #include "tensor/types.h"
@@ -13,7 +14,7 @@ namespace sdx {
 namespace {
 
 Tensor read(const std::string& text, DataType dtype = DataType::undefined, std::optional<Shape> shape = {}) {
-  return tensor_from_json(parse_json(text, "test"), {dtype, shape}, "x");
+  return tensor_from_json(parse_json(text, "test"), {dtype, std::move(shape)}, "x");
 }
 
 std::string message(const std::string& text, DataType dtype = DataType::undefined) {

@@ -56,7 +56,7 @@ namespace {
 
 // A picture of `spatial` axes that windows of 2 or 3 fit into.
 std::string picture(Generator& g, std::int64_t spatial, std::int64_t channels) {
-  const std::string x = g.pick(spatial + 2);
+  std::string x = g.pick(spatial + 2);
   if (!x.empty() && g.chance(0.5)) {
     const Shape& s = g.shape(x);
     bool fits = channels == 0 || s[1] % channels == 0;

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <sdx/image.hpp>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/session_flags.h"
 #include "media/model_input.h"
@@ -19,59 +22,79 @@
 namespace sdx::cli {
 namespace {
 
-std::vector<float> parse_floats(const std::string& text, const char* option) {
+// "0.5,1,-3"; nullopt for what is no list of finite numbers.
+std::optional<std::vector<float>> floats_from_text(std::string_view text) {
   std::vector<float> out;
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at != end) {
     float v = 0;
     const auto [next, error] = std::from_chars(at, end, v);
-    if (error != std::errc{} || (next != end && *next != ',') || !std::isfinite(v)) {
-      throw UsageError(fmt::format("{} {}: expected numbers separated by commas", option, text));
-    }
+    const bool whole = next == end || (*next == ',' && next + 1 != end);
+    if (error != std::errc{} || !whole || !std::isfinite(v)) return std::nullopt;
     out.push_back(v);
     at = next == end ? end : next + 1;
   }
   return out;
 }
 
+// --mean and --std
+std::vector<float> parse_channels(const std::string& text, const char* option) {
+  const auto values = floats_from_text(text);
+  if (!values || (values->size() != 1 && values->size() != 3)) {
+    throw UsageError(fmt::format("{0} {1}: expected one number, or three, one per channel; for example {0} 0.485,0.456,0.406", option,
+                                 text));
+  }
+  return *values;
+}
+
+std::vector<float> parse_deviation(const std::string& text) {
+  std::vector<float> values = parse_channels(text, "--std");
+  if (std::find(values.begin(), values.end(), 0.0F) == values.end()) return values;
+  throw UsageError(fmt::format("--std {}: pixels are divided by it, so that it must not be 0", text));
+}
+
 // "1/255" is how scales are usually written.
 float parse_scale(const std::string& text) {
-  const auto slash = text.find('/');
-  const std::vector<float> top = parse_floats(text.substr(0, slash), "--scale");
-  const std::vector<float> bottom =
-      slash == std::string::npos ? std::vector<float>{1} : parse_floats(text.substr(slash + 1), "--scale");
-  if (top.size() != 1 || bottom.size() != 1 || bottom[0] == 0.0F)
-    throw UsageError(fmt::format("--scale {}: expected a number or a fraction", text));
-  if (!std::isfinite(top[0] / bottom[0])) throw UsageError(fmt::format("--scale {}: that is beyond float32", text));
-  return top[0] / bottom[0];
+  const std::string_view all = text;
+  const auto slash = all.find('/');
+  const auto top = floats_from_text(all.substr(0, slash));
+  const auto bottom = slash == std::string::npos ? std::vector<float>{1} : floats_from_text(all.substr(slash + 1));
+  if (!top || !bottom || top->size() != 1 || bottom->size() != 1 || bottom->front() == 0.0F || top->front() == 0.0F) {
+    throw UsageError(fmt::format("--scale {}: expected a number or a fraction other than 0, for example 1/255", text));
+  }
+  const float scale = top->front() / bottom->front();
+  if (!std::isfinite(scale) || scale == 0.0F) throw UsageError(fmt::format("--scale {}: that is beyond float32", text));
+  return scale;
 }
 
 // Flag values are the user's typing: what the library calls an argument error is a usage error here.
 template <class F>
-auto usage(F&& parse) {
+auto usage(const char* option, F&& parse) {
   try {
     return parse();
   } catch (const Error& e) {
-    throw UsageError(e.message());
+    throw UsageError(fmt::format("{}: {}", option, e.message()));
   }
 }
 
 int parse_fill(const std::string& text) {
-  const Shape value = parse_shape(text, "--fill");
-  if (value.size() != 1 || value[0] > 255) throw UsageError(fmt::format("--fill {}: expected a grey of 0 to 255", text));
-  return static_cast<int>(value[0]);
+  const std::optional<Shape> value = shape_from_text(text);
+  if (!value || value->size() != 1 || value->front() > 255) {
+    throw UsageError(fmt::format("--fill {}: expected a grey of 0 to 255", text));
+  }
+  return static_cast<int>(value->front());
 }
 
 }  // namespace
 
 std::pair<int, int> parse_sides(const std::string& text, const char* option) {
-  const Shape size = parse_shape(text, option);
+  const std::optional<Shape> size = shape_from_text(text);
   const auto side = [](std::int64_t s) { return s >= 1 && s <= 65535; };
-  if (size.empty() || size.size() > 2 || !side(size[0]) || !side(size.back())) {
+  if (!size || size->empty() || size->size() > 2 || !side(size->front()) || !side(size->back())) {
     throw UsageError(fmt::format("{} {}: expected WIDTHxHEIGHT, for example 640x480", option, text));
   }
-  return {static_cast<int>(size[0]), static_cast<int>(size.back())};
+  return {static_cast<int>(size->front()), static_cast<int>(size->back())};
 }
 
 namespace {
@@ -83,13 +106,14 @@ void say_scaling(const std::string& what, const ValueSpec* spec, const Preproces
                    what));
 }
 
-Value in_type_of(const ValueSpec* spec, Tensor t) {
+Value in_type_of(const ValueSpec* spec, const Tensor& t) {
   return spec == nullptr || spec->dtype == DataType::undefined ? t : convert_elements(t, spec->dtype, spec->name);
 }
 
 }  // namespace
 
 Value image_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags) {
+  flags.used->pictures = true;
   const Preprocessing p = flags.preprocessing(spec != nullptr ? spec->name : "");
   Tensor t = media::read_picture(path, spec, p);
   say_scaling("'" + path + "'", spec, p);
@@ -97,6 +121,7 @@ Value image_input(const std::string& path, const ValueSpec* spec, const InputFla
 }
 
 Value image_input(std::span<const std::byte> bytes, const ValueSpec* spec, const InputFlags& flags) {
+  flags.used->pictures = true;
   const Preprocessing p = flags.preprocessing(spec != nullptr ? spec->name : "");
   Tensor t = media::to_tensor(media::decode_image(bytes), p, spec);
   say_scaling("the picture", spec, p);
@@ -104,10 +129,12 @@ Value image_input(std::span<const std::byte> bytes, const ValueSpec* spec, const
 }
 
 Value sound_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags) {
+  flags.used->sound = true;
   return in_type_of(spec, media::read_sound(path, spec, flags.preprocessing(spec != nullptr ? spec->name : "")));
 }
 
 Value sound_input(std::span<const std::byte> bytes, const ValueSpec* spec, const InputFlags& flags) {
+  flags.used->sound = true;
   return in_type_of(spec, media::decode_sound(bytes, spec, flags.preprocessing(spec != nullptr ? spec->name : "")));
 }
 
@@ -124,17 +151,45 @@ Preprocessing InputFlags::preprocessing(const std::string& input) const {
   if (!normalize.empty() || !mean.empty() || !deviation.empty() || !scale.empty()) {
     p.normalize = normalize;
     p.scale = scale.empty() ? std::nullopt : std::optional(parse_scale(scale));
-    p.mean = mean.empty() ? std::vector<float>{} : parse_floats(mean, "--mean");
-    p.deviation = deviation.empty() ? std::vector<float>{} : parse_floats(deviation, "--std");
+    p.mean = mean.empty() ? std::vector<float>{} : parse_channels(mean, "--mean");
+    p.deviation = deviation.empty() ? std::vector<float>{} : parse_deviation(deviation);
   }
-  usage([&] {
-    if (!fit.empty()) p.fit = media::parse_fit(fit);
-    if (!filter.empty()) p.filter = media::parse_filter(filter);
-    if (!layout.empty()) p.layout = media::parse_layout(layout);
-    if (!color.empty()) p.color = media::parse_color(color);
-    if (!p.normalize.empty() && p.normalize != "custom") media::normalization(p.normalize, media::Color::rgb);
-  });
+  if (!fit.empty()) p.fit = usage("--fit", [&] { return media::parse_fit(fit); });
+  if (!filter.empty()) p.filter = usage("--filter", [&] { return media::parse_filter(filter); });
+  if (!layout.empty()) p.layout = usage("--layout", [&] { return media::parse_layout(layout); });
+  if (!color.empty()) p.color = usage("--color", [&] { return media::parse_color(color); });
+  if (!normalize.empty() && normalize != "custom") {
+    usage("--normalize", [&] { return media::normalization(normalize, media::Color::rgb); });
+  }
+  if (!fill.empty() && p.fit != Preprocessing::Fit::letterbox && p.fit != Preprocessing::Fit::letterbox_corner) {
+    throw UsageError("--fill is the grey around a letterboxed picture: add --fit letterbox");
+  }
   return p;
+}
+
+std::string InputFlags::without_effect() const {
+  std::vector<std::string> typed;
+  const auto list = [&](const char* option, const std::string& text) {
+    if (!text.empty()) typed.emplace_back(option);
+  };
+  if (!used->pictures) {
+    list("--resize", resize);
+    list("--fit", fit);
+    list("--filter", filter);
+    list("--crop", crop);
+    list("--fill", fill);
+    list("--layout", layout);
+    list("--color", color);
+    list("--normalize", normalize);
+    list("--mean", mean);
+    list("--std", deviation);
+    list("--scale", scale);
+  }
+  const bool idle_rate = rate != 0 && !used->sound;
+  if (idle_rate) typed.emplace_back("the sample rate");
+  if (typed.empty()) return "";
+  const char* what = !idle_rate ? "a picture" : typed.size() == 1 ? "sound" : "a picture or sound";
+  return fmt::format("{} {} no effect: no input is {}", join(typed), typed.size() == 1 ? "has" : "have", what);
 }
 
 void InputFlags::add_to(const Command& command) {
@@ -167,7 +222,10 @@ void InputFlags::add_to(const Command& command) {
   command.add_option("--scale", scale, "Factor applied to pixels before --mean and --std, for example 1/255")
       ->type_name("X")
       ->group(group);
-  command.add_option("--rate", rate, "Convert .wav files to this sample rate; default: unchanged")->type_name("HZ")->group(group);
+  command.add_option("--rate", rate, "Convert .wav files to this sample rate; default: unchanged")
+      ->range(1, 768000)
+      ->type_name("HZ")
+      ->group(group);
 }
 
 }  // namespace sdx::cli

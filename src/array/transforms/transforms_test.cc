@@ -101,7 +101,7 @@ TEST(ArrayTransforms, StoppedGradients) {
 
 TEST(ArrayTransforms, ExceptionsPassThrough) {
   const auto bad = [](const array& x) -> array {
-    const array y = cube(x);
+    array y = cube(x);
     throw std::runtime_error("mine");
     return y;
   };

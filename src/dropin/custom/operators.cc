@@ -56,7 +56,7 @@ std::shared_ptr<const ops::CustomOp> make_operator(const std::string& domain, st
 }  // namespace
 
 std::vector<std::shared_ptr<const ops::CustomOp>> make_operators(const std::vector<OrtCustomOpDomain*>& domains,
-                                                                 std::shared_ptr<const KernelHost> host,
+                                                                 const std::shared_ptr<const KernelHost>& host,
                                                                  const std::string& library) {
   std::vector<std::shared_ptr<const ops::CustomOp>> all;
   for (const OrtCustomOpDomain* domain : domains) {

@@ -51,7 +51,7 @@ struct OrtKernelContext {
 // The operators of the domains, with `host` for their kernels; `library` says in reports whose they are. Throws OrtError for
 // operators that contradict themselves or an overload of the same name.
 std::vector<std::shared_ptr<const ops::CustomOp>> make_operators(const std::vector<OrtCustomOpDomain*>& domains,
-                                                                 std::shared_ptr<const KernelHost> host,
+                                                                 const std::shared_ptr<const KernelHost>& host,
                                                                  const std::string& library = "program");
 
 // What a session with these options gets beside what the engine's options say; of a model that an outer scope gives, that too.

@@ -118,7 +118,7 @@ class Constants {
   }
 
  private:
-  Operands integers(std::vector<std::uint8_t> codes, std::vector<std::uint8_t> zeros, const std::vector<float>& scales,
+  Operands integers(std::vector<std::uint8_t> codes, const std::vector<std::uint8_t>& zeros, const std::vector<float>& scales,
                     Shape shape, Shape scale_shape) {
     const BlockFormat& f = m_.format;
     if (f.symmetric) to_signed(codes, f.bits);

@@ -195,12 +195,13 @@ class Quantizer {
     session.providers = {"cpu"};
     session.custom_ops = options_.custom_ops;
     const Model original = model_;  // its tensors are shared: what is observed does not change under the loop
-    input_products(original, values, extents, all_batches(data_), session, [&](std::size_t i, std::vector<float> products) {
-      for (Shared* s : by_input[values[i]]) {
-        replace(*s, &products);
-        done_.insert(s);
-      }
-    });
+    input_products(original, values, extents, all_batches(data_), session,
+                   [&](std::size_t i, const std::vector<float>& products) {
+                     for (Shared* s : by_input[values[i]]) {
+                       replace(*s, &products);
+                       done_.insert(s);
+                     }
+                   });
   }
 
   void replace(const Shared& s, const std::vector<float>* hessian) {

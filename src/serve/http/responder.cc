@@ -35,8 +35,8 @@ class ConnectionResponder : public Responder {
       ended = answer_->ended;
       answer_->on_gone = nullptr;
     }
-    if (!answered) respond(error_response(500, "the request was not answered"));
-    if (answered && !ended) cut();
+    if (!answered) ConnectionResponder::respond(error_response(500, "the request was not answered"));
+    if (answered && !ended) ConnectionResponder::cut();
     // Connections end on the thread for input and output alone.
     asio::post(io_, [connection = std::move(connection_)] {});
   }

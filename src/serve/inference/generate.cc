@@ -131,7 +131,7 @@ struct Running {
     } else if (stream) {
       if (!started) send(answer(""));
       responder->end();
-    } else {
+    } else if (result != nullptr) {
       responder->respond(json_response(answer(result->choices.at(0).text)));
     }
   }

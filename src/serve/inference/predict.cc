@@ -260,15 +260,16 @@ void predict(Catalog& catalog, const RequestPtr& request, const ResponderPtr& re
   preprocessing.reset();
   check_batch(*model, inputs);
   const auto begin = Notes::Clock::now();
-  service.batcher->submit(std::move(inputs), {}, run, [model, responder, notes = request->notes, begin](BatchResult result) {
-    add_stages(*notes, begin, result.times);
-    try {
-      if (result.error) std::rethrow_exception(result.error);
-      responder->respond(json_response(answer(*model, result.outputs)));
-    } catch (...) {
-      responder->respond(error_answer(std::current_exception()));
-    }
-  });
+  service.batcher->submit(std::move(inputs), {}, run,
+                          [model, responder, notes = request->notes, begin](const BatchResult& result) {
+                            add_stages(*notes, begin, result.times);
+                            try {
+                              if (result.error) std::rethrow_exception(result.error);
+                              responder->respond(json_response(answer(*model, result.outputs)));
+                            } catch (...) {
+                              responder->respond(error_answer(std::current_exception()));
+                            }
+                          });
 }
 
 json values_of(const std::vector<ValueSpec>& specs, bool inputs) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "text/engine/scheduler.h"
@@ -144,7 +145,7 @@ void Scheduler::reserve(std::vector<Part>& parts) {
 }
 
 void Scheduler::preempt(const Task& t) {
-  const Task task = t;
+  Task task = t;  // which may lie in running_
   for (Sequence* s : task->texts()) {
     s->state.rewind(0);
     s->known_blocks = 0;
@@ -153,7 +154,7 @@ void Scheduler::preempt(const Task& t) {
   task->logits = Tensor();
   task->preempted = task->waits_again = true;
   running_.remove(task);
-  waiting_.push_front(task);
+  waiting_.push_front(std::move(task));
   note([](EngineStatus& s) { ++s.preempted; });
 }
 

@@ -308,7 +308,7 @@ Value batch_filter(Runtime& rt, Value& value, Arguments& arguments) {
   const Bound args(arguments, "batch", {"linecount", "fill_with"}, 1);
   return generated(rt, "generator", [&](Values& out) {
     Values line;
-    const Value size = args[0];
+    const Value& size = args[0];
     for (const Value& item : items_of(rt, value)) {
       if (equal(rt, Value::integer(static_cast<Int>(line.size())), size)) out.push_back(rt.list(std::exchange(line, {})));
       line.push_back(item);

@@ -48,7 +48,7 @@ std::optional<Part> part_of(Runtime& rt, const Value& self, const Bound& args) {
 
 template <std::string (*change)(std::string_view)>
 Value changed(Runtime& rt, const Value& self, Arguments& arguments) {
-  Bound(arguments, "str method", {});
+  no_arguments(arguments, "str method");
   rt.work(self.text().size() * 4);
   return like(rt, self, change(self.text()));
 }
@@ -283,7 +283,7 @@ Value expandtabs(Runtime& rt, const Value& self, Arguments& arguments) {
 
 template <bool (*test)(char32_t), bool empty = false>
 Value all_are(Runtime& rt, const Value& self, Arguments& arguments) {
-  Bound(arguments, "str method", {});
+  no_arguments(arguments, "str method");
   rt.work(self.text().size() * 4);
   const std::u32string text = decode(self.text());
   return Value::boolean(text.empty() ? empty : std::all_of(text.begin(), text.end(), test));

@@ -107,7 +107,8 @@ void bpe(const DecoderStep& step, std::vector<std::string>& tokens) {
 void fuse(std::vector<std::string>& tokens) {
   std::string all;
   for (const std::string& token : tokens) all += token;
-  tokens.assign(1, std::move(all));
+  tokens.clear();
+  tokens.push_back(std::move(all));
 }
 
 // How many bytes one U+FFFD stands for.

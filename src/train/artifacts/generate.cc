@@ -108,7 +108,7 @@ class Files {
   }
 
   std::filesystem::path add(const char* name, std::span<const std::byte> content) {
-    const std::filesystem::path path = directory_ / (prefix_ + name);
+    std::filesystem::path path = directory_ / (prefix_ + name);
     std::error_code none;
     const auto there = std::filesystem::status(path, none);
     if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {

@@ -175,8 +175,8 @@ std::vector<Face> decode_scrfd(std::span<const Output> outputs, InputSize input,
       if (!(level.score->values[at] >= score)) continue;
       const std::int64_t cell = i / anchors;
       const auto s = static_cast<float>(stride);
-      add_if_sane(faces, scrfd_face(level, at, s, static_cast<float>(cell % grid.columns) * s,
-                                    static_cast<float>(cell / grid.columns) * s));
+      const std::int64_t row = cell / grid.columns, column = cell % grid.columns;
+      add_if_sane(faces, scrfd_face(level, at, s, static_cast<float>(column) * s, static_cast<float>(row) * s));
     }
     stride *= 2;
   }
@@ -194,7 +194,8 @@ std::vector<Face> decode_centerface(std::span<const Output> outputs, InputSize i
   for (std::size_t i = 0; i < n; ++i) {
     if (!(maps.heat->values[i] > score)) continue;
     const auto columns = static_cast<std::size_t>(grid.columns);
-    add_if_sane(faces, centerface_face(maps, i, n, static_cast<float>(i % columns), static_cast<float>(i / columns), input));
+    const std::size_t row = i / columns, column = i % columns;
+    add_if_sane(faces, centerface_face(maps, i, n, static_cast<float>(column), static_cast<float>(row), input));
   }
   return faces;
 }

@@ -149,7 +149,8 @@ std::vector<Face> decode_blazeface(std::span<const Output> outputs, InputSize in
     if (!(s >= score)) continue;
     const std::size_t cell = i < kFine ? i / 2 : (i - kFine) / 6, columns = i < kFine ? 16 : 8;
     const auto step = 128 / static_cast<float>(columns);
-    const float x = (static_cast<float>(cell % columns) + 0.5F) * step, y = (static_cast<float>(cell / columns) + 0.5F) * step;
+    const std::size_t row = cell / columns, column = cell % columns;
+    const float x = (static_cast<float>(column) + 0.5F) * step, y = (static_cast<float>(row) + 0.5F) * step;
     const float* b = &boxes[16 * i];
     const auto point = [&](std::size_t n) { return Point{x + b[4 + 2 * n], y + b[5 + 2 * n]}; };
     Face face;

@@ -98,7 +98,8 @@ TEST(FaceDecoders, Yunet) {
       const int columns = 96 / (8 << level), rows = 64 / (8 << level);
       for (int i = 0; i < columns * rows; ++i) {
         const auto at = static_cast<std::size_t>(i);
-        const double c = i % columns, r = i / columns;
+        const int line = i / columns;
+        const double c = i % columns, r = line;
         const double cls = std::min(1.0, std::max(0.0, static_cast<double>(made[level].values[at])));
         const double obj = std::min(1.0, std::max(0.0, static_cast<double>(made[3 + level].values[at])));
         const float *b = &made[6 + level].values[4 * at], *k = &made[9 + level].values[10 * at];

@@ -8,7 +8,7 @@ namespace sdx::python {
 
 Object make_arrays(PyObject*, PyObject*) {
   using namespace arrays;
-  const Object module = Object::taken(PyModule_New("sardonyx.array"));
+  Object module = Object::taken(PyModule_New("sardonyx.array"));
   add_dtypes(module);
   add_array_type(module);
   add_compiled(module);

@@ -33,9 +33,7 @@ Object list_item(PyObject* list, Py_ssize_t i) {
 template <class Visit>
 void walk(PyObject* tree, const Visit& visit, int depth = 0) {
   check_depth(depth);
-  if (is_array(tree)) {
-    visit(tree);
-  } else if (PyList_Check(tree) != 0) {
+  if (PyList_Check(tree) != 0) {
     for (Py_ssize_t i = 0; i < PyList_Size(tree); ++i) walk(list_item(tree, i).get(), visit, depth + 1);
   } else if (PyTuple_Check(tree) != 0) {
     for (Py_ssize_t i = 0; i < PyTuple_Size(tree); ++i) walk(PyTuple_GetItem(tree, i), visit, depth + 1);
@@ -77,7 +75,7 @@ Object map(PyObject* tree, const Change& change, int depth = 0) {
     return tuple_like(tree, made);
   }
   if (PyDict_Check(tree) != 0) {
-    const Object dict = new_dict();
+    Object dict = new_dict();
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t at = 0;
     while (PyDict_Next(tree, &at, &key, &value) != 0) {
@@ -163,7 +161,7 @@ void update(PyObject* tree, const std::vector<mx::array>& arrays, std::size_t& n
 }
 
 Object leaves(PyObject* tree, bool strict) {
-  const Object list = new_list();
+  Object list = new_list();
   walk(tree, [&](PyObject* end) {
     if (is_array(end)) {
       append(list, Object::of(end));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <functional>
 
 #include "support/kernel_problems.h"
@@ -72,7 +73,7 @@ TEST(KernelsMath, SpecialValues) {
     for (const float x : {0.0F, -0.0F, 1e-40F, -1e-40F, 1e-30F}) {
       for (const Math op : {Math::tanh, Math::sin, Math::atan, Math::asin}) {
         const float y = f(op, x);
-        EXPECT_EQ(std::memcmp(&y, &x, sizeof(x)), 0) << static_cast<int>(op) << " of " << x;
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(y), std::bit_cast<std::uint32_t>(x)) << static_cast<int>(op) << " of " << x;
       }
     }
     for (const float x : {9.0F, 9.5F, 9.9F, 30.0F}) {

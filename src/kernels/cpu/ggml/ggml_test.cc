@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/ggml_blocks.h"
@@ -78,7 +79,7 @@ TEST(Ggml, TinyScalesAreNotLost) {
     const GgmlFormat& f = *find_ggml("q8_0");
     std::string bytes(34, '\0');
     bytes[0] = 3;  // a subnormal half: 3 * 2^-24
-    for (int i = 0; i < 32; ++i) bytes[static_cast<std::size_t>(2 + i)] = 100;
+    std::fill(bytes.begin() + 2, bytes.end(), char{100});
     const std::vector<float> x(32, 1024.0F);
     float y = 0;
     GgmlArgs args;

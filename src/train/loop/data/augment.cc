@@ -53,7 +53,7 @@ void jitter(media::Image& image, double brightness, double contrast, double satu
   }
 }
 
-int within(Random& random, int most) { return static_cast<int>(random.below(static_cast<std::size_t>(2 * most + 1))) - most; }
+int within(Random& random, int most) { return static_cast<int>(random.below(2 * static_cast<std::size_t>(most) + 1)) - most; }
 
 double factor(Random& random) { return 1 + kJitter * (2 * random.uniform() - 1); }
 

@@ -6,8 +6,8 @@ namespace sdx::python::arrays {
 namespace {
 
 // A number or numbers for all axes, or a pair of these: before and after.
-mx::array conv_general(const mx::array& input, const mx::array& weight, std::vector<int> stride, Any padding,
-                       std::vector<int> kernel_dilation, std::vector<int> input_dilation, int groups, bool flip,
+mx::array conv_general(const mx::array& input, const mx::array& weight, const std::vector<int>& stride, Any padding,
+                       const std::vector<int>& kernel_dilation, const std::vector<int>& input_dilation, int groups, bool flip,
                        StreamOrDevice s) {
   std::vector<int> low;
   std::optional<std::vector<int>> high;

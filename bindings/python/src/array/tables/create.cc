@@ -17,7 +17,7 @@ const StreamOrDevice& either(const StreamOrDevice& device, const StreamOrDevice&
   return stream.index() == 0 ? device : stream;
 }
 
-mx::array full(Shape shape, Any value, Type dtype, StreamOrDevice device, StreamOrDevice stream) {
+mx::array full(const Shape& shape, Any value, Type dtype, StreamOrDevice device, StreamOrDevice stream) {
   return mx::full(shape, is_number(value.object) ? to_array(value.object, dtype) : From<mx::array>::get(value.object), dtype,
                   either(device, stream));
 }
@@ -26,10 +26,10 @@ mx::array full_like(const mx::array& a, Any value, Type dtype, StreamOrDevice de
   return mx::full_like(a, is_number(value.object) ? to_array(value.object, type) : From<mx::array>::get(value.object), type,
                        either(device, stream));
 }
-mx::array zeros(Shape shape, Type dtype, StreamOrDevice device, StreamOrDevice stream) {
+mx::array zeros(const Shape& shape, Type dtype, StreamOrDevice device, StreamOrDevice stream) {
   return mx::zeros(shape, or_float(dtype), either(device, stream));
 }
-mx::array ones(Shape shape, Type dtype, StreamOrDevice device, StreamOrDevice stream) {
+mx::array ones(const Shape& shape, Type dtype, StreamOrDevice device, StreamOrDevice stream) {
   return mx::ones(shape, or_float(dtype), either(device, stream));
 }
 mx::array eye(int n, std::optional<int> m, int k, Type dtype, StreamOrDevice device, StreamOrDevice stream) {
@@ -88,7 +88,7 @@ mx::array ones_like(const mx::array& a, Type dtype, StreamOrDevice device, Strea
   return mx::ones_like(a, dtype, either(device, stream));
 }
 
-Object meshgrid(Rest arrays, std::optional<bool> sparse, std::optional<std::string> indexing, StreamOrDevice s) {
+Object meshgrid(Rest arrays, std::optional<bool> sparse, const std::optional<std::string>& indexing, StreamOrDevice s) {
   std::vector<mx::array> all;
   for (std::size_t i = 0; i < arrays.count; ++i) all.push_back(From<mx::array>::get(arrays.items[i]));
   return wrap_tuple(mx::meshgrid(all, sparse.value_or(false), indexing.value_or("xy"), s));

@@ -68,7 +68,7 @@ mx::array from_bytes(Any bytes, Dtype dtype, Shape shape) {
 void assign(Any a, const mx::array& b) { expect_array(a.object) = b; }
 
 // What is still to be computed: (operation, names of its arguments, names of its results), producers first.
-Object graph(std::vector<mx::array> arrays) {
+Object graph(const std::vector<mx::array>& arrays) {
   const Object steps = new_list();
   std::set<const mx::detail::Node*> seen;
   const auto named = [](const mx::array& a) {

@@ -8,14 +8,14 @@ namespace {
 namespace fast = mx::fast;
 using Optional = std::optional<mx::array>;
 
-mx::array rope(const mx::array& a, int dims, bool traditional, std::optional<float> base, float scale, Any offset, Optional freqs,
-               StreamOrDevice s) {
+mx::array rope(const mx::array& a, int dims, bool traditional, std::optional<float> base, float scale, Any offset,
+               const Optional& freqs, StreamOrDevice s) {
   if (is_array(offset.object)) return fast::rope(a, dims, traditional, base, scale, array_of(offset.object), freqs, s);
   return fast::rope(a, dims, traditional, base, scale, exact_int(offset.object), freqs, s);
 }
 
-mx::array attention(const mx::array& q, const mx::array& k, const mx::array& v, float scale, Any mask, Optional sinks, bool,
-                    StreamOrDevice s) {
+mx::array attention(const mx::array& q, const mx::array& k, const mx::array& v, float scale, Any mask, const Optional& sinks,
+                    bool, StreamOrDevice s) {
   fast::Mask by;
   if (PyUnicode_Check(mask.object) != 0) {
     by = to_text(mask.object);

@@ -26,13 +26,13 @@ mx::NamedArrays named(PyObject* dict) {
 }
 
 Object dict_of(const mx::NamedArrays& arrays) {
-  const Object dict = new_dict();
+  Object dict = new_dict();
   for (const auto& [name, a] : arrays) check(PyDict_SetItem(dict.get(), text(name).get(), wrap(a).get()));
   return dict;
 }
 
 Object metadata_to_python(const mx::GgufMetadata& metadata) {
-  const Object dict = new_dict();
+  Object dict = new_dict();
   for (const auto& [name, value] : metadata) {
     Object made;
     if (const auto* a = std::get_if<mx::array>(&value)) made = wrap(*a);

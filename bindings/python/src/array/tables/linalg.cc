@@ -9,7 +9,7 @@ namespace linalg = mx::linalg;
 using Axes = std::optional<std::vector<int>>;
 
 // `ord`: None, a number or a name.
-mx::array norm(const mx::array& a, Any ord, Axes axis, bool keepdims, StreamOrDevice s) {
+mx::array norm(const mx::array& a, Any ord, const Axes& axis, bool keepdims, StreamOrDevice s) {
   if (ord.object == Py_None) return linalg::norm(a, axis, keepdims, s);
   if (PyUnicode_Check(ord.object) != 0) return linalg::norm(a, to_text(ord.object), axis, keepdims, s);
   return linalg::norm(a, to_double(ord.object), axis, keepdims, s);
@@ -21,7 +21,7 @@ mx::array matrix_norm(const mx::array& a, bool keepdims, Any ord, StreamOrDevice
   return linalg::matrix_norm(a, keepdims, to_double(ord.object), s);
 }
 
-mx::array vector_norm(const mx::array& a, Axes axis, bool keepdims, double ord, StreamOrDevice s) {
+mx::array vector_norm(const mx::array& a, const Axes& axis, bool keepdims, double ord, StreamOrDevice s) {
   return linalg::vector_norm(a, axis, keepdims, ord, s);
 }
 

@@ -17,11 +17,11 @@ std::vector<mx::array> operands_of(const Rest& rest) {
   return operands;
 }
 
-mx::array einsum(std::string subscripts, Rest operands, StreamOrDevice s) {
+mx::array einsum(const std::string& subscripts, Rest operands, StreamOrDevice s) {
   return mx::einsum(subscripts, operands_of(operands), s);
 }
 
-Object einsum_path(std::string subscripts, Rest operands) {
+Object einsum_path(const std::string& subscripts, Rest operands) {
   const auto [path, description] = mx::einsum_path(subscripts, operands_of(operands));
   const Object steps = list_of(path, [](const std::vector<int>& step) {
     return Object::taken(PyList_AsTuple(list_of(step, [](int i) { return whole(i); }).get()));

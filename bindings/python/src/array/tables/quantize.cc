@@ -6,8 +6,8 @@ namespace sdx::python::arrays {
 namespace {
 
 // Weights, scales, and biases where the mode has them.
-Object quantize(const mx::array& w, std::optional<int> group_size, std::optional<int> bits, std::string mode,
-                std::optional<mx::array> global_scale, StreamOrDevice s) {
+Object quantize(const mx::array& w, std::optional<int> group_size, std::optional<int> bits, const std::string& mode,
+                const std::optional<mx::array>& global_scale, StreamOrDevice s) {
   return wrap_tuple(mx::quantize(w, group_size, bits, mode, global_scale, s));
 }
 

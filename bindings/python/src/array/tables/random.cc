@@ -10,7 +10,7 @@ namespace random = mx::random;
 using Key = std::optional<mx::array>;
 using Type = std::optional<Dtype>;
 
-mx::array uniform(const mx::array& low, const mx::array& high, Shape shape, Type dtype, Key key, StreamOrDevice s) {
+mx::array uniform(const mx::array& low, const mx::array& high, const Shape& shape, Type dtype, const Key& key, StreamOrDevice s) {
   return random::uniform(low, high, shape, dtype.value_or(Dtype::float32), key, s);
 }
 // Real and imaginary parts with half the variance each.
@@ -24,32 +24,33 @@ mx::array complex_normal(Shape shape, const Key& loc, const Key& scale, const Ke
   return loc ? mx::add(drawn, *loc, s) : drawn;
 }
 
-mx::array normal(Shape shape, Type dtype, Key loc, Key scale, Key key, StreamOrDevice s) {
+mx::array normal(Shape shape, Type dtype, const Key& loc, const Key& scale, const Key& key, StreamOrDevice s) {
   if (dtype == Dtype::complex64) return complex_normal(std::move(shape), loc, scale, key, s);
   return random::normal(shape, dtype.value_or(Dtype::float32), loc, scale, key, s);
 }
 
-mx::array randint(const mx::array& low, const mx::array& high, Shape shape, Type dtype, Key key, StreamOrDevice s) {
+mx::array randint(const mx::array& low, const mx::array& high, const Shape& shape, Type dtype, const Key& key, StreamOrDevice s) {
   return random::randint(low, high, shape, dtype.value_or(Dtype::int32), key, s);
 }
-mx::array bernoulli(const mx::array& p, std::optional<Shape> shape, Key key, StreamOrDevice s) {
+mx::array bernoulli(const mx::array& p, const std::optional<Shape>& shape, const Key& key, StreamOrDevice s) {
   return random::bernoulli(p, shape, key, s);
 }
-mx::array gumbel(Shape shape, Type dtype, Key key, StreamOrDevice s) {
+mx::array gumbel(const Shape& shape, Type dtype, const Key& key, StreamOrDevice s) {
   return random::gumbel(shape, dtype.value_or(Dtype::float32), key, s);
 }
-mx::array laplace(Shape shape, Type dtype, float loc, float scale, Key key, StreamOrDevice s) {
+mx::array laplace(const Shape& shape, Type dtype, float loc, float scale, const Key& key, StreamOrDevice s) {
   return random::laplace(shape, dtype.value_or(Dtype::float32), loc, scale, key, s);
 }
-mx::array truncated_normal(const mx::array& lower, const mx::array& upper, std::optional<Shape> shape, Type dtype, Key key,
-                           StreamOrDevice s) {
+mx::array truncated_normal(const mx::array& lower, const mx::array& upper, const std::optional<Shape>& shape, Type dtype,
+                           const Key& key, StreamOrDevice s) {
   return random::truncated_normal(lower, upper, shape, dtype.value_or(Dtype::float32), key, s);
 }
-mx::array multivariate_normal(const mx::array& mean, const mx::array& cov, Shape shape, Type dtype, Key key, StreamOrDevice s) {
+mx::array multivariate_normal(const mx::array& mean, const mx::array& cov, const Shape& shape, Type dtype, const Key& key,
+                              StreamOrDevice s) {
   return random::multivariate_normal(mean, cov, shape, dtype.value_or(Dtype::float32), key, s);
 }
-mx::array categorical(const mx::array& logits, int axis, std::optional<Shape> shape, std::optional<int> count, Key key,
-                      StreamOrDevice s) {
+mx::array categorical(const mx::array& logits, int axis, const std::optional<Shape>& shape, std::optional<int> count,
+                      const Key& key, StreamOrDevice s) {
   if (shape && count) raise_value_error("[categorical] At most one of shape or num_samples can be specified.");
   if (count && *count == 0) {
     Shape none = logits.shape();

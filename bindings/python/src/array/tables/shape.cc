@@ -17,7 +17,7 @@ mx::array reshape(const mx::array& a, Shape shape, std::optional<bool>, StreamOr
   return mx::reshape(a, std::move(shape), s);
 }
 mx::array expand_dims(const mx::array& a, Any axis, StreamOrDevice s) { return mx::expand_dims(a, to_ints(axis.object), s); }
-mx::array squeeze(const mx::array& a, Axes axis, StreamOrDevice s) { return mx::squeeze(a, axis, s); }
+mx::array squeeze(const mx::array& a, const Axes& axis, StreamOrDevice s) { return mx::squeeze(a, axis, s); }
 
 std::vector<mx::array> rest_arrays(const Rest& rest) {
   std::vector<mx::array> arrays;
@@ -54,7 +54,9 @@ mx::array stack(std::vector<mx::array> arrays, Axis axis, StreamOrDevice s) {
   return mx::stack(arrays, 0, s);
 }
 
-mx::array concatenate(std::vector<mx::array> arrays, Axis axis, StreamOrDevice s) { return mx::concatenate(arrays, axis, s); }
+mx::array concatenate(const std::vector<mx::array>& arrays, Axis axis, StreamOrDevice s) {
+  return mx::concatenate(arrays, axis, s);
+}
 
 mx::array take(const mx::array& a, Any indices, Axis axis, StreamOrDevice s) {
   if (!is_array(indices.object) && PyIndex_Check(indices.object)) return mx::take(a, to_integer(indices.object), axis, s);
@@ -77,7 +79,7 @@ std::pair<int, int> both_sides(PyObject* o) {
 }
 
 // A number, a pair for all axes, or one of these for each axis.
-mx::array pad(const mx::array& a, Any width, std::string mode, Any constant, StreamOrDevice s) {
+mx::array pad(const mx::array& a, Any width, const std::string& mode, Any constant, StreamOrDevice s) {
   const mx::array value =
       is_number(constant.object) ? to_weak(constant.object, a.dtype()) : From<mx::array>::get(constant.object);
   if (PyIndex_Check(width.object)) return mx::pad(a, exact_int(width.object), mode, value, s);
@@ -91,10 +93,11 @@ mx::array pad(const mx::array& a, Any width, std::string mode, Any constant, Str
   return mx::pad(a, widths, mode, value, s);
 }
 
-mx::array slice(const mx::array& a, mx::array start, std::vector<int> axes, Shape size, StreamOrDevice s) {
+mx::array slice(const mx::array& a, const mx::array& start, const std::vector<int>& axes, const Shape& size, StreamOrDevice s) {
   return mx::slice(a, start, axes, size, s);
 }
-mx::array slice_update(const mx::array& a, mx::array update, mx::array start, std::vector<int> axes, StreamOrDevice s) {
+mx::array slice_update(const mx::array& a, const mx::array& update, const mx::array& start, const std::vector<int>& axes,
+                       StreamOrDevice s) {
   return mx::slice_update(a, update, start, axes, s);
 }
 

@@ -5,7 +5,7 @@
 namespace sdx::python::arrays {
 namespace {
 
-mx::array searchsorted(const mx::array& sequence, const mx::array& values, std::string side, StreamOrDevice s) {
+mx::array searchsorted(const mx::array& sequence, const mx::array& values, const std::string& side, StreamOrDevice s) {
   return mx::searchsorted(sequence, values, side, s);
 }
 
