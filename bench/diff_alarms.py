@@ -44,7 +44,7 @@ def processes(path):
 
 
 def compare(sdx, base, current):
-    result = subprocess.run([sdx, "diff", base, current, "--json", "--no-fail"], check=True, capture_output=True, text=True)
+    result = subprocess.run([sdx, "diff", base, current, "--different-models", "--json", "--no-fail"], check=True, capture_output=True, text=True)
     return json.loads(result.stdout)["results"][0]
 
 

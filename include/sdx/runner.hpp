@@ -149,12 +149,14 @@ struct MachineInfo {
 struct BenchInput {
   std::string name, dtype;
   Shape shape;
+  std::string values;  // "given" or "random"; empty: not known
   friend bool operator==(const BenchInput&, const BenchInput&) = default;
 };
 
 struct BenchRun {
   std::string model;
-  std::string created;  // UTC, "2026-01-31T12:00:00Z"
+  std::string model_hash;  // of the contents of the model's files; empty: not known
+  std::string created;     // UTC, "2026-01-31T12:00:00Z"
   MachineInfo machine;
   std::vector<BenchInput> inputs;  // of the first batch size
   std::vector<BenchResult> results;
@@ -266,9 +268,9 @@ struct Diff {
   bool regressed() const noexcept;
 };
 
-// Pairs results of the same backend, threads, batch size, clients and rate. Throws Error(invalid_argument) for a threshold that
-// is negative or NaN, an alpha outside (0, 1), benchmarks of different models or inputs, and benchmarks that have no result in
-// common.
+// Pairs results of the same backend, threads, batch size, clients and rate. Models are the same if their hashes are; if a
+// benchmark has none, if their file names are. Throws Error(invalid_argument) for a threshold that is negative or NaN, an alpha
+// outside (0, 1), benchmarks of different models or inputs, and benchmarks that have no result in common.
 SDX_API Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& options = {});
 
 // Reads the output of to_json(BenchRun) and of `sdx run --benchmark --json`; missing fields are zero. Throws Error(io), and

@@ -327,13 +327,34 @@ std::string text_of(const std::vector<BenchInput>& inputs) {
   return out;
 }
 
+constexpr const char* kAllTheSame = ". To compare them all the same: --different-models (DiffOptions::different_models)";
+
 void check_same_model(const BenchRun& base, const BenchRun& current) {
-  if (!base.model.empty() && !current.model.empty() && file_name(base.model) != file_name(current.model)) {
-    fail(ErrorCode::invalid_argument, "these are benchmarks of different models: '{}' and '{}'", base.model, current.model);
+  const bool hashed = !base.model_hash.empty() && !current.model_hash.empty();
+  const bool named = !base.model.empty() && !current.model.empty();
+  const bool same_name = !named || file_name(base.model) == file_name(current.model);
+  if (hashed ? base.model_hash != current.model_hash : !same_name) {
+    fail(ErrorCode::invalid_argument, "these are benchmarks of different models: '{}' and '{}'{}{}", base.model, current.model,
+         same_name ? " have other contents" : "", kAllTheSame);
   }
-  if (!base.inputs.empty() && !current.inputs.empty() && base.inputs != current.inputs) {
-    fail(ErrorCode::invalid_argument, "these are benchmarks with different inputs: {}, and {}", text_of(base.inputs),
-         text_of(current.inputs));
+}
+
+void check_same_inputs(const BenchRun& base, const BenchRun& current) {
+  if (base.inputs.empty() || current.inputs.empty()) return;
+  const auto same_type = [](const BenchInput& a, const BenchInput& b) {
+    return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape;
+  };
+  if (!std::equal(base.inputs.begin(), base.inputs.end(), current.inputs.begin(), current.inputs.end(), same_type)) {
+    fail(ErrorCode::invalid_argument, "these are benchmarks with different inputs: {}, and {}{}", text_of(base.inputs),
+         text_of(current.inputs), kAllTheSame);
+  }
+  for (std::size_t i = 0; i < base.inputs.size(); ++i) {
+    const BenchInput& a = base.inputs[i];
+    const BenchInput& b = current.inputs[i];
+    if (a.values.empty() || b.values.empty() || a.values == b.values) continue;
+    fail(ErrorCode::invalid_argument,
+         "these are benchmarks with different inputs: the values of '{}' were {} in the base, {} in the other one{}", a.name,
+         a.values, b.values, kAllTheSame);
   }
 }
 
@@ -387,7 +408,10 @@ Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& opti
   if (!(options.alpha > 0 && options.alpha < 1)) {
     fail(ErrorCode::invalid_argument, "alpha must lie between 0 and 1, received {}", options.alpha);
   }
-  if (!options.different_models) benchmark::check_same_model(base, current);
+  if (!options.different_models) {
+    benchmark::check_same_model(base, current);
+    benchmark::check_same_inputs(base, current);
+  }
   Diff d;
   d.base = base.model;
   d.current = current.model;

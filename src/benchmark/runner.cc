@@ -15,6 +15,7 @@
 #include "benchmark/cell.h"
 #include "benchmark/machine.h"
 #include "benchmark/machine_limits.h"
+#include "benchmark/model_hash.h"
 #include "benchmark/statistics.h"
 #include "inputs/input_plan.h"
 #include "providers/interface/provider.h"
@@ -390,7 +391,10 @@ BenchRun Bench::run() {
   out.created = utc_now();
   out.machine = machine_info();
   make_slots();
-  for (const inputs::PlannedInput& i : plans_.front().inputs) out.inputs.push_back({i.name, i.type, i.shape});
+  for (const inputs::PlannedInput& i : plans_.front().inputs) {
+    const bool given = plans_.front().given.find(i.name) != nullptr;
+    out.inputs.push_back({i.name, i.type, i.shape, given ? "given" : "random"});
+  }
   isolate_ = o_.isolate && can_fork();
   if (o_.isolate && !isolate_) {
     out.notes.emplace_back("measured in one process, because it has other threads: peak memory and first runs affect each other");
@@ -410,6 +414,7 @@ BenchRun Bench::run() {
     out.notes.push_back(std::move(n));
   }
   add_machine_notes(out.notes);
+  out.model_hash = model_hash(o_.model);  // now: what has been read stays in the system's cache
   for (Slot& s : slots_) complete(s);
   for (Slot& s : slots_) out.results.push_back(std::move(s.result));
   return out;

@@ -187,14 +187,17 @@ def write_old(put):
 
 
 def write_benchmarks(put):
-    def benchmark(model="m", backend="cpu", shape=(1,), ms=10.0):
+    def benchmark(model="m", backend="cpu", shape=(1,), ms=10.0, **more):
         times = [ms + 0.001 * (i * 37 % 101) for i in range(100)]
         return json.dumps({"model": model, "inputs": [{"name": "X", "dtype": "float32", "shape": shape}],
-                           "results": [{"backend": backend, "latencies_ms": times}]})
+                           "results": [{"backend": backend, "latencies_ms": times}], **more})
 
     put("fast.json", benchmark())
     put("slow.json", benchmark(ms=11.0))
     put("other_model.json", benchmark(model="other.onnx"))
+    put("contents.json", benchmark(model_hash="1"))
+    put("other_contents.json", benchmark(model_hash="2"))
+    put("renamed.json", benchmark(model="other.onnx", model_hash="1"))
     put("other_backend.json", benchmark(backend="cuda"))
     put("other_inputs.json", benchmark(shape=(2,)))
     put("wrong.json", json.dumps({"results": [{"backend": "cpu", "latencies_ms": [1, -2]}]}))

@@ -10,6 +10,7 @@
 #include "base/system/new_file.h"
 #include "base/thread_pool.h"
 #include "base/words.h"
+#include "benchmark/model_hash.h"
 #include "cli/bench/bench_plan.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
@@ -234,6 +235,7 @@ int run_bench(const BenchFlags& flags, BenchRun& run) {
     run = Runner(setup.options).run();
     if (!setup.converted.empty()) {
       run.model = setup.shown;
+      run.model_hash = benchmark::model_hash(setup.shown);  // versions may convert in different ways
       run.notes.push_back(fmt::format("the model was converted: {}", setup.converted));
     }
   }

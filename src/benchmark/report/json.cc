@@ -272,6 +272,7 @@ BenchInput read_input(const nlohmann::json& json, const std::string& where) {
   const Reader r(json, where);
   r.read("name", i.name);
   r.read("dtype", i.dtype);
+  r.read("values", i.values);
   std::vector<double> shape;
   r.numbers("shape", shape);
   for (const double d : shape) {
@@ -286,9 +287,13 @@ BenchInput read_input(const nlohmann::json& json, const std::string& where) {
 std::string to_json(const BenchResult& result) { return dump(result_json(result)); }
 
 std::string to_json(const BenchRun& run) {
-  ordered_json j{{"model", run.model}, {"created", run.created}, {"machine", object_of(run.machine, kMachine)}};
+  ordered_json j{{"model", run.model},
+                 {"model_hash", run.model_hash},
+                 {"created", run.created},
+                 {"machine", object_of(run.machine, kMachine)}};
   j["inputs"] = ordered_json::array();
-  for (const BenchInput& i : run.inputs) j["inputs"].push_back({{"name", i.name}, {"dtype", i.dtype}, {"shape", i.shape}});
+  for (const BenchInput& i : run.inputs)
+    j["inputs"].push_back({{"name", i.name}, {"dtype", i.dtype}, {"shape", i.shape}, {"values", i.values}});
   j["notes"] = run.notes;
   j["results"] = ordered_json::array();
   for (const BenchResult& r : run.results) j["results"].push_back(result_json(r));
@@ -301,6 +306,7 @@ BenchRun read_benchmark(const std::filesystem::path& path) {
   const Reader r(json, what);
   BenchRun run;
   r.read("model", run.model);
+  r.read("model_hash", run.model_hash);
   r.read("created", run.created);
   r.read("notes", run.notes);
   if (const auto* machine = r.find("machine")) Reader(*machine, what + ".machine").fields(run.machine, kMachine);

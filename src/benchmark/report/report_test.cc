@@ -17,7 +17,8 @@ BenchRun example() {
   BenchRun run;
   run.model = "folder/m.onnx";
   run.created = "2026-01-31T12:00:00Z";
-  run.inputs = {{"x", "float32", {1, 2}}};
+  run.model_hash = "0123";
+  run.inputs = {{"x", "float32", {1, 2}, "given"}};
   BenchResult& r = run.results.emplace_back();
   r.backend = "cpu";
   r.provider = "cpu";
@@ -44,6 +45,8 @@ TEST(Report, FileKeepsEverything) {
   write_file_atomically(path, to_json(run));
   const BenchRun again = read_benchmark(path);
   std::filesystem::remove(path);
+  EXPECT_EQ(again.model_hash, run.model_hash);
+  EXPECT_EQ(again.inputs, run.inputs);
   ASSERT_EQ(again.results.size(), 2U);
   EXPECT_EQ(again.results[0].processes, run.results[0].processes);
   EXPECT_EQ(again.results[0].nodes, run.results[0].nodes);
