@@ -44,6 +44,8 @@ struct Highlight {
   Colour colour;
 };
 void print_coloured(std::string_view text, std::initializer_list<Highlight> words);
+// Long lines go on in further ones where standard output is a terminal, `indent` columns to the right.
+void print_wrapped(std::string_view text, std::size_t indent);
 // What the caller asked a model to write: as it is, but escaped where standard output is a terminal.
 void print_exact(std::string_view text);
 // What was printed is where it belongs. For those who wait for an answer; at the end of a command the program itself sees to it.
@@ -59,11 +61,13 @@ void set_talk(Talk talk);
 void note(std::string_view text);
 // The same for lines that were asked for, which --quiet does not silence: a server's log.
 void say(std::string_view text);
+bool stdout_is_terminal();
 bool stderr_is_terminal();
 // On stderr as it is.
 void draw(std::string_view text);
 
-// Redraws one line on stderr where that is a terminal, and makes room for what others write there; draws nothing in a pipe.
+// Redraws one line on stderr where that is a terminal (not TERM=dumb), and makes room for what others write there; draws nothing
+// in a pipe.
 class Progress {
  public:
   // `unit`: what is counted ("pictures"; "B" for bytes), with rate and time left; "": only the share is shown.
@@ -82,6 +86,8 @@ class Progress {
   bool drawn_ = false;
 };
 
+// "1 node", "3 nodes"
+std::string counted(std::uint64_t n, std::string_view one);
 // "2.1 s", "450 ms", "3 min 20 s"
 std::string time_text(double seconds);
 // "1.2 MB"

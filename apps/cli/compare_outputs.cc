@@ -69,7 +69,8 @@ int CompareCommand::run() const {
   if (json) {
     print(to_json(c));
   } else {
-    print_coloured(to_text(c), {{"DIFFERS", Colour::red}, {"same", Colour::green}});
+    print_coloured(to_text(c, stdout_is_terminal() ? terminal_columns() : 0),
+                   {{"DIFFERS", Colour::red}, {"same", Colour::green}});
   }
   return c.pass() ? kOk : kFailed;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <sdx/sdx.hpp>
 
+#include "base/system/printable.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "cli/values/inputs.h"
@@ -102,20 +103,31 @@ std::string facts_json(const std::string& file, const inspect::ModelFacts& f, co
       map_json(f.metadata));
 }
 
+std::uint64_t as_count(std::int64_t n) { return static_cast<std::uint64_t>(n); }
+
+// Whole letters, in one line.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 200;
+  if (text.size() <= kMost) return one_line(text);
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return one_line(std::string_view(text).substr(0, end)) + "…";
+}
+
 std::string facts_text(const std::string& file, const inspect::ModelFacts& f, const Session& s) {
   std::string out = fmt::format("model       {} ({} bytes)\n", file, f.file_bytes);
   const std::string producer = f.producer_name + (f.producer_version.empty() ? "" : " " + f.producer_version);
-  if (!producer.empty()) out += fmt::format("producer    {}\n", producer);
-  if (!f.description.empty()) out += fmt::format("description {}\n", f.description.substr(0, 200));
+  if (!producer.empty()) out += fmt::format("producer    {}\n", one_line(producer));
+  if (!f.description.empty()) out += fmt::format("description {}\n", shortened(f.description));
   out += fmt::format("format      IR {}, opsets:", f.ir_version);
-  for (const auto& [domain, version] : f.opsets) out += fmt::format(" {} {}", domain, version);
+  for (const auto& [domain, version] : f.opsets) out += fmt::format(" {} {}", one_line(domain), version);
   out += fmt::format("\nparameters  {} ({}B)\n", short_number(static_cast<double>(f.parameters)),
                      short_number(static_cast<double>(f.parameter_bytes)));
   out += fmt::format("operations  {}{} a run\n", f.nodes_without_flops > 0 ? "at least " : "",
                      short_number(static_cast<double>(f.flops)));
   if (f.nodes_without_flops > 0)
-    out += fmt::format("            ({} nodes depend on shapes not known before a run; fix them with --dim)\n",
-                       f.nodes_without_flops);
+    out += fmt::format("            ({} on shapes not known before a run; fix them with --dim)\n",
+                       f.nodes_without_flops == 1 ? "1 node depends" : fmt::format("{} nodes depend", f.nodes_without_flops));
   std::string providers;
   for (const std::string& p : s.report().providers) providers += (providers.empty() ? "" : ", ") + p;
   out += fmt::format("providers   {}\n", providers.empty() ? "none needed" : providers);
@@ -125,11 +137,11 @@ std::string facts_text(const std::string& file, const inspect::ModelFacts& f, co
   }
   std::vector<std::pair<std::string, std::int64_t>> ops(f.operators.begin(), f.operators.end());
   std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  out += fmt::format("operators ({} nodes{})\n", f.nodes, f.functions > 0 ? fmt::format(", {} functions", f.functions) : "");
-  for (const auto& [op, n] : ops) out += fmt::format("  {:5d}  {}\n", n, op);
+  out += fmt::format("operators ({}{})\n", counted(as_count(f.nodes), "node"),
+                     f.functions > 0 ? ", " + counted(as_count(f.functions), "function") : "");
+  for (const auto& [op, n] : ops) out += fmt::format("  {:5d}  {}\n", n, one_line(op));
   if (!f.metadata.empty()) out += "metadata\n";
-  for (const auto& [key, value] : f.metadata)
-    out += fmt::format("  {}: {}\n", key, value.size() > 200 ? value.substr(0, 200) + "…" : value);
+  for (const auto& [key, value] : f.metadata) out += fmt::format("  {}: {}\n", one_line(key), shortened(value));
   return out;
 }
 
@@ -144,7 +156,11 @@ int InspectCommand::run() {
   }
   const std::string file = model.model.string();
   const inspect::ModelFacts facts = inspect::model_facts(file, session.options());
-  print(json ? facts_json(file, facts, s) : facts_text(file, facts, s));
+  if (json) {
+    print(facts_json(file, facts, s));
+  } else {
+    print_wrapped(facts_text(file, facts, s), 12);
+  }
   return kOk;
 }
 

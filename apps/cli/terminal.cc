@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/system/printable.h"
+#include "base/text_table.h"
 #include "cli/command.h"
 
 namespace sdx::cli {
@@ -29,11 +30,16 @@ namespace {
 // head`.
 void tell(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr)); }
 
+// Whether the terminal obeys escape sequences.
+bool is_steerable(int fd) {
+  const char* kind = std::getenv("TERM");
+  return kind != nullptr && std::strcmp(kind, "dumb") != 0 && ::isatty(fd) != 0;
+}
+
 // https://no-color.org
 bool has_colours(int fd) {
   const char* off = std::getenv("NO_COLOR");
-  const char* kind = std::getenv("TERM");
-  return (off == nullptr || *off == '\0') && kind != nullptr && std::strcmp(kind, "dumb") != 0 && ::isatty(fd) != 0;
+  return (off == nullptr || *off == '\0') && is_steerable(fd);
 }
 
 std::string coloured(std::string_view text, Colour colour) {
@@ -99,8 +105,13 @@ void print_coloured(std::string_view text, std::initializer_list<Highlight> word
   write_output(has_colours(STDOUT_FILENO) ? with_words(printable(text), words) : printable(text));
 }
 
+void print_wrapped(std::string_view text, std::size_t indent) {
+  if (!stdout_is_terminal()) return print(text);
+  print(wrapped_text(printable(text), indent, static_cast<std::size_t>(terminal_columns())));
+}
+
 void print_exact(std::string_view text) {
-  if (::isatty(STDOUT_FILENO) != 0) return print(text);
+  if (stdout_is_terminal()) return print(text);
   write_output(text);
 }
 
@@ -122,9 +133,20 @@ void set_talk(Talk talk) {
 
 namespace {
 
+// A name from a file may hold "\nerror: ": only the first line of a message begins like that.
+std::string without_forgeries(std::string text) {
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) {
+    ++at;
+    for (const char* start : {"error:", "warning:", "note:"}) {
+      if (text.compare(at, std::strlen(start), start) == 0) text.insert(at, "  ");
+    }
+  }
+  return text;
+}
+
 void say_line(const std::string& line) {
   hide_progress();
-  std::string out = line + "\n";
+  std::string out = without_forgeries(line) + "\n";
   if (has_colours(STDERR_FILENO)) {
     for (const auto& [word, colour] : {Highlight{"error:", Colour::red}, {"warning:", Colour::yellow}, {"note:", Colour::dim}}) {
       if (out.starts_with(word)) out = coloured(word, colour) + out.substr(word.size());
@@ -156,7 +178,11 @@ void draw(std::string_view text) {
   std::fflush(stderr);
 }
 
+bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }
+
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
+
+std::string counted(std::uint64_t n, std::string_view one) { return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s"); }
 
 std::string time_text(double seconds) {
   if (seconds < 1) return fmt::format("{:.0f} ms", 1e3 * seconds);
@@ -225,7 +251,7 @@ Progress::Progress(const std::string& label, std::string unit) : label_(printabl
 
 void Progress::show(std::int64_t done, std::int64_t total) {
   using namespace std::chrono;
-  if (g_talk == Talk::quiet || !stderr_is_terminal() || total <= 0) return;
+  if (g_talk == Talk::quiet || !is_steerable(STDERR_FILENO) || total <= 0) return;
   const std::lock_guard lock(g_mutex);
   const auto now = steady_clock::now();
   if (first_ < 0) {

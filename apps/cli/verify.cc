@@ -9,6 +9,7 @@
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
+#include "base/system/printable.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "cli/values/cases.h"
@@ -90,7 +91,7 @@ void VerifyCommand::show(const std::string& set, const std::string& output, cons
       number_json(c.max_rel), c.differing, json_text(t.reason), json_text(c.why));
   if (json || (quiet && c.pass)) return;
   print_verdict(fmt::format("{} {}{}{}: {}  max abs {:.3g}, max rel {:.3g}  ({})\n", c.pass ? "PASS" : "FAIL", set,
-                            set.empty() ? "" : " ", output, c.type, c.max_abs, c.max_rel, t.reason));
+                            set.empty() ? "" : " ", one_line(output), c.type, c.max_abs, c.max_rel, t.reason));
   if (!c.pass) print(fmt::format("     {}\n", c.why));
 }
 

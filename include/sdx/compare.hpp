@@ -83,7 +83,7 @@ SDX_API void check_backends(const CompareOptions& options);
 // and running the model throw, prefixed with the backend's name.
 SDX_API OutputsComparison compare_outputs(const CompareOptions& options);
 
-SDX_API std::string to_text(const OutputsComparison& comparison);
+SDX_API std::string to_text(const OutputsComparison& comparison, int width = 0);  // columns; 0: as many as it takes
 // {"model", "backends", "providers", "pass", "outputs", "first_node", "nodes", "probes", "notes"}: see docs/cli.md.
 SDX_API std::string to_json(const OutputsComparison& comparison);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/system/printable.h"
+
 namespace sdx {
 namespace {
 
@@ -22,6 +24,14 @@ std::string padded(const std::string& cell, std::size_t width, bool right) {
 }
 
 using Rows = std::vector<std::vector<std::string>>;
+
+// Names from files may hold newlines, and columns are counted in what is shown.
+Rows in_lines(Rows rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = one_line(cell);
+  }
+  return rows;
+}
 
 struct Columns {
   std::vector<std::size_t> widths;
@@ -76,14 +86,34 @@ std::string plain_table(const Rows& rows, std::string_view indent, std::size_t w
   return out;
 }
 
-}  // namespace
-
-std::string text_table(const std::vector<std::vector<std::string>>& rows, std::string_view indent) {
-  return rows.empty() || rows[0].empty() ? "" : plain_table(rows, indent, 0);
+void append_wrapped(std::string_view line, std::size_t indent, std::size_t width, std::string& out) {
+  for (std::size_t room = width;; room = width - std::min(indent, width)) {
+    std::size_t cut = std::string_view::npos, seen = 0;
+    const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    for (std::size_t i = 0; i < line.size() && (seen <= room || cut == std::string_view::npos); ++i) {
+      if (line[i] == ' ' && i > begin) cut = i;
+      if ((static_cast<unsigned char>(line[i]) & 0xC0) != 0x80) ++seen;
+    }
+    const std::size_t next = seen <= room || cut == std::string_view::npos ? cut : line.find_first_not_of(' ', cut);
+    if (seen <= room || next == std::string_view::npos) {
+      out += line;
+      return;
+    }
+    out += line.substr(0, line.find_last_not_of(' ', cut) + 1);
+    out += "\n" + std::string(indent, ' ');
+    line = line.substr(next);
+  }
 }
 
-std::string text_table(const std::vector<std::vector<std::string>>& rows, const TableLayout& layout) {
-  if (rows.empty() || rows[0].empty()) return "";
+}  // namespace
+
+std::string text_table(const Rows& rows, std::string_view indent) {
+  return rows.empty() || rows[0].empty() ? "" : plain_table(in_lines(rows), indent, 0);
+}
+
+std::string text_table(const Rows& cells, const TableLayout& layout) {
+  if (cells.empty() || cells[0].empty()) return "";
+  const Rows rows = in_lines(cells);
   const Columns c = columns_of(rows);
   const std::size_t count = c.widths.size(), keys = std::min(layout.keys, count - 1);
   std::size_t start = columns(layout.indent);
@@ -104,6 +134,17 @@ std::string text_table(const std::vector<std::vector<std::string>>& rows, const 
     }
     out += (out.empty() ? "" : "\n") + plain_table(part, layout.indent, layout.width);
     first = end;
+  }
+  return out;
+}
+
+std::string wrapped_text(std::string_view text, std::size_t indent, std::size_t width) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    append_wrapped(text.substr(at, end - at), indent, width, out);
+    if (end < text.size()) out += '\n';
+    at = end + 1;
   }
   return out;
 }

@@ -49,6 +49,18 @@ TEST(TextTable, ContinuesBelow) {
             "openvino\n");
 }
 
+TEST(TextTable, EscapesNewlinesInCells) {
+  EXPECT_EQ(text_table({{"a", "b"}, {"x\nerror: y", "z"}}), "a            b\nx\\nerror: y  z\n");
+}
+
+TEST(WrappedText, GoesOnBelow) {
+  EXPECT_EQ(wrapped_text("format      IR 8, opsets: a 1 b 2\nshort\n", 4, 24), "format      IR 8,\n    opsets: a 1 b 2\nshort\n");
+  EXPECT_EQ(wrapped_text("  " + std::string(30, 'y') + " z z\n", 4, 20), "  " + std::string(30, 'y') + "\n    z z\n");
+  EXPECT_EQ(wrapped_text("ééé ééé", 2, 7), "ééé ééé");
+  EXPECT_EQ(wrapped_text("a b c", 2, 1), "a\n  b\n  c");
+  EXPECT_EQ(wrapped_text("ab cd   ", 2, 5), "ab cd   ");
+}
+
 TEST(TextTable, KeepsLongWordsWhole) {
   EXPECT_EQ(text_table({{"a", "b"}, {"x", std::string(50, 'y')}}, TableLayout{"", 30, 1}),
             "a  b\nx  " + std::string(50, 'y') + "\n");

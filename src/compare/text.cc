@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include <sdx/compare.hpp>
 
+#include "base/system/printable.h"
 #include "base/text_table.h"
 
 namespace sdx {
@@ -26,7 +28,7 @@ void add_rows(std::vector<std::vector<std::string>>& rows, const std::string& wh
 std::string reasons(const std::vector<ValueDifference>& list) {
   std::string out;
   for (const ValueDifference& d : list) {
-    if (!d.pass) out += fmt::format("  {}: {}\n", d.name, d.why);
+    if (!d.pass) out += fmt::format("  {}: {}\n", one_line(d.name), d.why);
   }
   return out;
 }
@@ -35,16 +37,18 @@ const std::vector<std::string> kHeads{"", "value", "type", "max abs", "max rel",
 
 std::string kernel_text(const std::string& kernel) { return kernel.empty() ? "merged with others, or folded" : kernel; }
 
-std::string node_text(const OutputsComparison& c) {
+constexpr std::size_t kKeys = 2;  // columns that are repeated where the others follow below
+
+std::string node_text(const OutputsComparison& c, std::size_t width) {
   const NodeDifference& n = *c.first;
-  std::string out = fmt::format("\nfirst node that differs: {} ({}), of {} that lead to the output; {} runs of both\n", n.name,
-                                n.op, c.nodes, c.probes);
+  std::string out = fmt::format("\nfirst node that differs: {} ({}), of {} that lead to the output; {} runs of both\n",
+                                one_line(n.name), one_line(n.op), c.nodes, c.probes);
   out += fmt::format("  {}: {}\n  {}: {}\n", c.backend_a, kernel_text(n.kernel_a), c.backend_b, kernel_text(n.kernel_b));
   std::vector<std::vector<std::string>> rows{kHeads};
   add_rows(rows, "in ", n.inputs);
   add_rows(rows, "out ", n.outputs);
   add_rows(rows, "alone ", n.alone);
-  out += text_table(rows, "  ") + reasons(n.outputs);
+  out += text_table(rows, TableLayout{"  ", width, kKeys}) + reasons(n.outputs);
   bool differs = false;
   for (const ValueDifference& d : n.alone) differs = differs || !d.pass;
   if (!n.alone_error.empty()) {
@@ -75,13 +79,14 @@ ordered_json list_json(const std::vector<ValueDifference>& list) {
 
 }  // namespace
 
-std::string to_text(const OutputsComparison& c) {
+std::string to_text(const OutputsComparison& c, int width) {
+  const auto columns = static_cast<std::size_t>(std::max(0, width));
   std::vector<std::vector<std::string>> rows{kHeads};
   add_rows(rows, "", c.outputs);
   std::string out = fmt::format("{}: {} (ran on {}) against {} (ran on {})\n\n", c.model, c.backend_b, c.providers_b, c.backend_a,
                                 c.providers_a);
-  out += text_table(rows) + reasons(c.outputs);
-  if (c.first) out += node_text(c);
+  out += text_table(rows, TableLayout{"", columns, kKeys}) + reasons(c.outputs);
+  if (c.first) out += node_text(c, columns);
   if (!c.notes.empty()) out += "\n";
   for (const std::string& n : c.notes) out += "note: " + n + "\n";
   return out;

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "base/system/printable.h"
 #include "graph/graph.h"
 #include "tensor/print.h"
 
@@ -62,36 +63,37 @@ std::string attribute_text(const AttributeValue& value) {
 }
 
 void dump_graph(const Graph& g, const std::string& indent, std::string& out) {
-  const auto value = [&](ValueId v) { return v == kNoValue ? std::string("_") : "%" + g.value(v).name; };
+  const auto value = [&](ValueId v) { return v == kNoValue ? std::string("_") : "%" + one_line(g.value(v).name); };
   const auto typed = [&](ValueId v) {
-    return v == kNoValue ? std::string("_") : "%" + g.value(v).name + ": " + g.value(v).type.str();
+    return v == kNoValue ? std::string("_") : "%" + one_line(g.value(v).name + ": " + g.value(v).type.str());
   };
   for (const ValueId v : g.inputs()) out += fmt::format("{}input {}\n", indent, typed(v));
   for (const ValueInfo& v : g.values()) {
-    if (v.constant) out += fmt::format("{}constant %{}: {}\n", indent, v.name, constant_text(*v.constant));
+    if (v.constant) out += fmt::format("{}constant %{}: {}\n", indent, one_line(v.name), constant_text(*v.constant));
     // A program drops weights that kernels keep in their own form.
     if (!v.constant && !v.is_input && v.producer == kNoNode && v.declared.has_static_shape()) {
-      out += fmt::format("{}constant %{}: {}\n", indent, v.name, v.declared.str());
+      out += fmt::format("{}constant %{}: {}\n", indent, one_line(v.name), v.declared.str());
     }
   }
   for (const Node& n : g.nodes()) {
     if (n.removed) continue;
-    out += indent + list(n.outputs, typed) + " = " + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + list(n.inputs, value);
+    out += indent + list(n.outputs, typed) + " = " + one_line((n.domain.empty() ? "" : n.domain + ".") + n.op_type) +
+           list(n.inputs, value);
     std::string attributes;
     for (const auto& [key, attribute] : n.attributes.items()) {
-      attributes += (attributes.empty() ? "" : ", ") + key + "=" + attribute_text(attribute);
+      attributes += (attributes.empty() ? "" : ", ") + one_line(key) + "=" + attribute_text(attribute);
     }
     if (!attributes.empty()) out += " {" + attributes + "}";
-    if (!n.name.empty()) out += "  # " + n.name;
+    if (!n.name.empty()) out += "  # " + one_line(n.name);
     out += "\n";
     for (const Subgraph& s : n.subgraphs) {
-      out += fmt::format("{}  {}: captures {}\n", indent, s.attribute, list(s.captures, value));
+      out += fmt::format("{}  {}: captures {}\n", indent, one_line(s.attribute), list(s.captures, value));
       dump_graph(*s.graph, indent + "    ", out);
     }
   }
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const std::string& shown = g.output_names()[i];
-    const std::string alias = shown == g.value(g.outputs()[i]).name ? "" : " as " + shown;
+    const std::string alias = shown == g.value(g.outputs()[i]).name ? "" : " as " + one_line(shown);
     out += fmt::format("{}output {}{}\n", indent, typed(g.outputs()[i]), alias);
   }
 }
@@ -99,7 +101,7 @@ void dump_graph(const Graph& g, const std::string& indent, std::string& out) {
 }  // namespace
 
 std::string Graph::dump() const {
-  std::string out = fmt::format("graph {}\n", name);
+  std::string out = fmt::format("graph {}\n", one_line(name));
   dump_graph(*this, "  ", out);
   return out;
 }

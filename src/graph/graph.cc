@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/system/printable.h"
 
 namespace sdx {
 
@@ -303,10 +304,10 @@ void Graph::verify() const {
 
 std::string Graph::describe(NodeId id) const {
   const Node& n = nodes_.at(id);
-  const std::string type = n.domain.empty() ? n.op_type : n.domain + "." + n.op_type;
-  if (!n.name.empty()) return "node '" + n.name + "' (" + type + ")";
+  const std::string type = one_line(n.domain.empty() ? n.op_type : n.domain + "." + n.op_type);
+  if (!n.name.empty()) return "node '" + one_line(n.name) + "' (" + type + ")";
   for (const ValueId v : n.outputs) {
-    if (v != kNoValue) return "node (" + type + ") producing '" + values_[v].name + "'";
+    if (v != kNoValue) return "node (" + type + ") producing '" + one_line(values_[v].name) + "'";
   }
   return "node " + std::to_string(id) + " (" + type + ")";
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/printable.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 
@@ -258,14 +259,14 @@ std::string Program::dump() const {
   }
   const auto place = [&](ValueId v) -> std::string {
     if (v == kNoValue) return "_";
-    const std::string name = "%" + graph_.value(v).name;
-    if (!plan) return name + ": " + graph_.value(v).type.str();
+    const std::string name = "%" + one_line(graph_.value(v).name);
+    if (!plan) return name + ": " + one_line(graph_.value(v).type.str());
     const ValuePlan& p = plan->values[v];
-    std::string typed = name + ": " + p.type->str();
+    std::string typed = name + ": " + one_line(p.type->str());
     switch (p.place) {
       case Place::arena: return fmt::format("{} @{}", typed, p.offset);
       case Place::output: return typed + " @output";
-      case Place::view: return typed + " @" + graph_.value(p.root).name;
+      case Place::view: return typed + " @" + one_line(graph_.value(p.root).name);
       case Place::dynamic: return typed + " @dynamic";
       default: return typed;
     }
@@ -274,8 +275,8 @@ std::string Program::dump() const {
     const Node& node = graph_.node(step.node);
     std::string text = "  ";
     for (std::size_t i = 0; i < node.outputs.size(); ++i) text += (i == 0 ? "" : ", ") + place(node.outputs[i]);
-    text += " = " + node.op_type + " [" + step.provider + ": " + std::string(step.kernel->name()) + "]";
-    if (!node.name.empty()) text += "  # " + node.name;
+    text += " = " + one_line(node.op_type) + " [" + step.provider + ": " + std::string(step.kernel->name()) + "]";
+    if (!node.name.empty()) text += "  # " + one_line(node.name);
     return text + "\n";
   };
   if (plan) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/system/printable.h"
 #include "tensor/dispatch.h"
 #include "tensor/print.h"
 
@@ -144,7 +145,7 @@ Tensor from_ints(const std::vector<std::int64_t>& values) {
 }
 
 std::string print_element(const Tensor& t, std::int64_t i) {
-  if (t.dtype() == DataType::string) return "\"" + static_cast<const std::string*>(t.data())[i] + "\"";
+  if (t.dtype() == DataType::string) return "\"" + one_line(static_cast<const std::string*>(t.data())[i]) + "\"";
   if (t.dtype() == DataType::boolean) return element_as_double(t, i) != 0 ? "true" : "false";
   if (t.dtype() == DataType::uint64) return std::to_string(load<std::uint64_t>(t, i));
   if (t.dtype() == DataType::complex64) {

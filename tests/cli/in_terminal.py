@@ -97,6 +97,8 @@ def colours(sdx, folder):
     coloured = Terminal(command, folder, 80, output=True)
     coloured.end()
     expect("\x1b[31mFAIL\x1b[0m" in coloured.said, f"no red: {coloured.said!r}")
+    dumb = Terminal([sdx, "run", "scale.onnx", "-i", "many", "-o", "plain"], folder, 80, TERM="dumb")
+    expect(dumb.end() == 0 and "\x1b" not in dumb.said, f"steers a terminal that cannot be: {dumb.said[-300:]!r}")
     for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         plain = Terminal(command, folder, 80, output=True, **environment)
         plain.end()
@@ -106,8 +108,9 @@ def colours(sdx, folder):
 
 
 def tables(sdx, folder):
-    for command in (["providers"], ["explain", "chain.onnx"]):
-        for columns in (60, 80, 140):
+    for command in (["providers"], ["explain", "chain.onnx"], ["explain", "classifier.onnx"], ["inspect", "classifier.onnx"],
+                    ["compare-outputs", "classifier.onnx", "-b", "cpu", "-b", "cpu+no-optimize"]):
+        for columns in (40, 60, 80, 140):
             terminal = Terminal([sdx, *command], folder, columns, output=True, NO_COLOR="1")
             terminal.end()
             text = terminal.said.split("\r\x1b[K")[-1]

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/system/printable.h"
 #include "cli/command.h"
 #include "cli/session_flags.h"
 #include "cli/values/media_input.h"
@@ -296,7 +297,7 @@ std::string describe_inputs(const std::vector<ValueSpec>& specs) {
   std::string out;
   for (const ValueSpec& s : specs) {
     if (s.has_default && defaults > kDefaultsShown) continue;
-    out += fmt::format("  {}: {}{}\n", s.name, s.type, s.has_default ? "  (optional)" : "");
+    out += fmt::format("  {}: {}{}\n", one_line(s.name), one_line(s.type), s.has_default ? "  (optional)" : "");
   }
   if (defaults > kDefaultsShown) out += fmt::format("  and {} weights that may be given, too\n", defaults);
   if (!out.empty()) out.pop_back();

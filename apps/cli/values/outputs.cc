@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/printable.h"
 #include "cli/command.h"
 #include "tensor/json.h"
 #include "tensor/npy.h"
@@ -112,7 +113,7 @@ std::string outputs_json(const NamedValues& outputs, const Report& report, doubl
 std::string outputs_text(const NamedValues& outputs) {
   std::string out;
   for (const NamedValue& item : outputs)
-    out += fmt::format("{}: {} = {}\n", item.name, item.value.type_string(), value_text(item.value));
+    out += fmt::format("{}: {} = {}\n", one_line(item.name), item.value.type_string(), value_text(item.value));
   return out;
 }
 

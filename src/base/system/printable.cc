@@ -10,6 +10,24 @@ namespace {
 
 bool is_plain(unsigned char c) { return (c >= 0x20 && c < 0x7F) || c == '\n' || c == '\t'; }
 
+// A letter of valid UTF-8.
+char32_t code_of(std::string_view letter) {
+  constexpr unsigned char kFirst[] = {0, 0x7F, 0x1F, 0x0F, 0x07};  // the bits of the first byte, by the number of bytes
+  char32_t code = static_cast<unsigned char>(letter[0]) & kFirst[letter.size()];
+  for (const char c : letter.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3F);
+  return code;
+}
+
+// Terminals take U+0080 to U+009F for controls, too. U+2028 and U+2029 end lines. The others change the order in which letters
+// are shown, so that a name reads as another one (Unicode's property Bidi_Control).
+bool deceives(char32_t code) {
+  const bool control = code < 0x20 || (code >= 0x7F && code < 0xA0);
+  const bool line = code == 0x2028 || code == 0x2029;
+  const bool direction = code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
+                         (code >= 0x2066 && code <= 0x2069);
+  return control || line || direction;
+}
+
 }  // namespace
 
 std::size_t utf8_letter(std::string_view text) noexcept {
@@ -42,15 +60,21 @@ std::string printable(std::string_view text) {
       ++at;
       continue;
     }
-    const unsigned code = bytes == 1 ? c : static_cast<unsigned char>(text[at + 1]);
-    const bool control = bytes == 1 || (c == 0xC2 && code < 0xA0);  // U+0080 to U+009F: terminals take them for controls, too
-    if (control) {
-      out += fmt::format("\\u{:04x}", code);
+    const std::string_view letter = text.substr(at, bytes);
+    const char32_t code = code_of(letter);
+    if (deceives(code)) {
+      out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
     } else {
-      out += text.substr(at, bytes);
+      out += letter;
     }
     at += bytes;
   }
+  return out;
+}
+
+std::string one_line(std::string_view text) {
+  std::string out = printable(text);
+  for (std::size_t at = 0; (at = out.find('\n', at)) != std::string::npos; at += 2) out.replace(at, 1, "\\n");
   return out;
 }
 

@@ -10,8 +10,12 @@
 namespace sdx {
 
 // `text` with escapes for what would steer a terminal: control characters other than newline and tab ("\u001b", as JSON has
-// them), and bytes that are no UTF-8 ("\x9b"). JSON stays the same JSON.
+// them), Unicode's own line breaks and changes of direction ("\u202e"), and bytes that are no UTF-8 ("\x9b"). JSON stays the
+// same JSON.
 SDX_TOOLS_API std::string printable(std::string_view text);
+
+// The same with "\n" for newlines: a name from a file, which must not look like a line of our own.
+SDX_TOOLS_API std::string one_line(std::string_view text);
 
 // The bytes of the UTF-8 letter that `text` begins with; 0 where it begins with none.
 SDX_TOOLS_API std::size_t utf8_letter(std::string_view text) noexcept;

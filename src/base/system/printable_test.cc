@@ -16,6 +16,22 @@ TEST(Printable, EscapesWhatSteersATerminal) {
   EXPECT_EQ(printable("\xE0\x9B\x9B"), "\\xe0\\x9b\\x9b");  // longer than need be
 }
 
+TEST(Printable, EscapesLineBreaksAndDirectionsOfUnicode) {
+  EXPECT_EQ(printable("a\xC2\x85"
+                      "b\u2028c\u2029d"),
+            "a\\u0085b\\u2028c\\u2029d");
+  EXPECT_EQ(printable("\u202Egpj.exe\u202C \u2066x\u2069 \u200E\u200F\u061C"),
+            "\\u202egpj.exe\\u202c \\u2066x\\u2069 \\u200e\\u200f\\u061c");
+  // What joins letters, other scripts and what lies beyond 16 bits stay.
+  EXPECT_EQ(printable("\u200C\u200D שלום سلام \U0001F600"), "\u200C\u200D שלום سلام \U0001F600");
+}
+
+TEST(Printable, NamesStayInTheirLine) {
+  EXPECT_EQ(one_line("x\nerror: fake"), "x\\nerror: fake");
+  EXPECT_EQ(one_line("\n\n\x1b\u2028"), "\\n\\n\\u001b\\u2028");
+  EXPECT_EQ(one_line("plain\tname"), "plain\tname");
+}
+
 TEST(Printable, FindsLetters) {
   EXPECT_EQ(utf8_letter("a"), 1U);
   EXPECT_EQ(utf8_letter("ü."), 2U);

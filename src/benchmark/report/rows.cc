@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/system/printable.h"
 #include "benchmark/machine_limits.h"
 #include "benchmark/report/charts.h"
 #include "benchmark/statistics.h"
@@ -151,7 +152,7 @@ std::string machine_line(const MachineInfo& m) {
 std::string inputs_line(const BenchRun& run) {
   std::string out;
   for (const BenchInput& i : run.inputs)
-    out += fmt::format("{}{}: {}[{}]", out.empty() ? "" : ", ", i.name, i.dtype, fmt::join(i.shape, ","));
+    out += fmt::format("{}{}: {}[{}]", out.empty() ? "" : ", ", sdx::one_line(i.name), i.dtype, fmt::join(i.shape, ","));
   return out;
 }
 
@@ -167,7 +168,10 @@ std::vector<std::string> all_notes(const BenchRun& run) {
     }
     const std::string limits = limits_line(r.limits);
     if (!limits.empty() && std::find(out.begin(), out.end(), limits) == out.end()) out.push_back(limits);
-    for (const std::string& f : r.fallbacks) out.push_back(result_label(r) + ": FALLBACK: " + f);
+    for (const std::string& f : r.fallbacks) {
+      const std::string text = r.backend + ": FALLBACK: " + f;  // whatever the batch size and threads
+      if (std::find(out.begin(), out.end(), text) == out.end()) out.push_back(text);
+    }
   }
   return out;
 }
