@@ -142,6 +142,10 @@ void add_common_options(CLI::App& app) {
          names("-v", "--verbose"), [](std::int64_t n) { set_talk(n > 1 ? Talk::debug : Talk::verbose); },
          "Print what the engine does; twice: in detail")
       ->group("Messages");
+  // "--json=yes": CLI11 would convert the word to a number, and end the program where it is none.
+  for (CLI::Option* option : app.get_options([](const CLI::Option* o) { return o->get_expected_max() == 0; })) {
+    option->disable_flag_override();
+  }
 }
 
 std::string version_text() {

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/system/new_file.h"
 #include "cache/fingerprint.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
@@ -52,6 +53,9 @@ struct RunCommand {
 
  private:
   RunOptions run_options() const;
+  void check_flags() const;
+  void check_single() const;
+  void check_destinations() const;
   void use_project(const ProjectConfig& config);
   int bench(const Session& s, const NamedValues& given);
   int batch(const Session& s, const Samples& samples, const project::ResolvedModel& model);
@@ -73,6 +77,41 @@ void RunCommand::use_project(const ProjectConfig& c) {
   if (batch_size == 0) batch_size = c.runtime.batch_size;
 }
 
+// Flags that would change nothing.
+void RunCommand::check_flags() const {
+  if (!benchmark && (session.typed("--runs") || session.typed("--warmup"))) {
+    throw UsageError("--runs and --warmup are for --benchmark");
+  }
+  if (benchmark && !output.empty() && output != "-" && !output.ends_with(".json")) {
+    throw UsageError("--benchmark writes its figures with -o FILE.json");
+  }
+  for (const char* flag : {"--seed", "--shape"}) {
+    if (!inputs.random && session.typed(flag)) throw UsageError(fmt::format("{} is for random inputs: add --random", flag));
+  }
+  if (post.softmax && !post.any()) {
+    throw UsageError("--softmax is for the best classes, which --top-k or --labels shows; outputs stay what the model computes");
+  }
+  run_options();  // a time that makes no sense
+}
+
+// The same where there is one set of inputs.
+void RunCommand::check_single() const {
+  if (!output.empty()) check_output_name(output);
+  for (const char* flag : {"--overwrite", "--dry-run", "--batch-size"}) {
+    if (session.typed(flag))
+      throw UsageError(fmt::format("{} is for many samples: a folder, a pattern, a .jsonl file or a list", flag));
+  }
+}
+
+// Before anything is computed that could then not be kept. A folder for results is made before the first sample.
+void RunCommand::check_destinations() const {
+  if (!profile.empty() && profile == output) throw UsageError(fmt::format("-o and --profile both name '{}'", output));
+  if (!profile.empty()) NewFile::check(profile);
+  for (const char* ending : {".json", ".jsonl", ".npz", ".npy"}) {
+    if (output.ends_with(ending)) NewFile::check(output);
+  }
+}
+
 int RunCommand::bench(const Session& s, const NamedValues& given) {
   MeasureOptions o;
   o.runs = runs;
@@ -89,6 +128,7 @@ int RunCommand::bench(const Session& s, const NamedValues& given) {
     o.progress = [&](std::int64_t done, std::int64_t total) { bar.show(done, total); };
     m = Runner::measure(s, given, o);
   }
+  if (!profile.empty()) s.write_trace(profile);
   const std::string text = json || !output.empty()
                                ? fmt::format("{{\"benchmark\":{},\"report\":{}}}\n", to_json(m), report_json(s.report(), -1))
                                : to_text(m);
@@ -105,11 +145,13 @@ int RunCommand::batch(const Session& s, const Samples& samples, const project::R
   check_batch_output(output);
   const ProjectConfig* config = model.config();
   const Postprocessor postprocessor(post, config);
-  BatchRun run{s,       samples, postprocessor, {}, run_options(), output, json, std::max<std::int64_t>(1, batch_size), overwrite,
-               dry_run, {}};
+  BatchRun run{
+      s,  samples, postprocessor, {}, run_options(), output, json, std::max<std::int64_t>(1, batch_size), overwrite, dry_run,
+      {}, {}};
   run.check = [&](const NamedValues& values) {
     if (config != nullptr) project::check_inputs(*config, s.inputs(), values);
   };
+  run.without_effect = [&] { return inputs.without_effect(); };
   // Everything that results depend on, so that an interrupted run is continued only by the same one.
   run.identity = s.report().model;
   for (const cache::Fingerprint& f : cache::fingerprints(run.identity)) run.identity += "\n" + f.hash;
@@ -119,7 +161,9 @@ int RunCommand::batch(const Session& s, const Samples& samples, const project::R
     run.identity += "\n" + part;
   }
   if (model.project) run.identity += "\n" + hash_text(read_file(model.project->file()));
-  return run_batch(run);
+  const int code = run_batch(run);
+  if (!profile.empty() && !dry_run) s.write_trace(profile);
+  return code;
 }
 
 int RunCommand::once(const Session& s, const NamedValues& given, const ProjectConfig* config) {
@@ -140,24 +184,17 @@ int RunCommand::once(const Session& s, const NamedValues& given, const ProjectCo
 }
 
 int RunCommand::run() {
-  if (!benchmark && (session.typed("--runs") || session.typed("--warmup"))) {
-    throw UsageError("--runs and --warmup are for --benchmark");
-  }
-  if (benchmark && !output.empty() && output != "-" && !output.ends_with(".json")) {
-    throw UsageError("--benchmark writes its figures with -o FILE.json");
-  }
-  run_options();  // a time that makes no sense
+  check_flags();
   session.given.profile = !profile.empty();
   const project::ResolvedModel model = resolve(session);
   if (model.project) use_project(*model.config());
+  check_destinations();
   const Session s = open(model);
   if (model.project) {
     for (const std::string& w : model.project->validate(s)) note("warning: " + w);
   }
   if (const std::optional<Samples> samples = find_samples(inputs, s.inputs(), output)) return batch(s, *samples, model);
-  if (!output.empty()) check_output_name(output);
-  if (overwrite) throw UsageError("--overwrite is for folders of results");
-  if (dry_run) throw UsageError("--dry-run is for many samples");
+  check_single();
   if (model.entry) {
     apply_entry(*model.entry, s.inputs(), inputs.shapes);
     if (model.entry->warmup && !session.typed("--warmup")) warmup = *model.entry->warmup;

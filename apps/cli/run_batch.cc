@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/system/interrupt.h"
@@ -90,6 +91,12 @@ int lock_of(const fs::path& path, int flags) {
   return fd;
 }
 
+// Of results in a folder.
+fs::path result_path(const BatchRun& run, std::int64_t index) {
+  const std::string name = run.samples.name(index);
+  return fs::path(run.output) / (run.samples.files ? result_name(name) : name + ".json");
+}
+
 // A file for each sample. Those that are there are kept.
 class FolderSink : public Sink {
  public:
@@ -104,11 +111,11 @@ class FolderSink : public Sink {
 
   bool done(std::int64_t index) override {
     std::error_code ignored;
-    return !run_.overwrite && fs::is_regular_file(path_of(index), ignored);
+    return !run_.overwrite && fs::is_regular_file(result_path(run_, index), ignored);
   }
   void put(const Result& r) override {
     if (!r.error.empty()) return;  // nothing to keep: the next run tries again
-    const fs::path path = path_of(r.index);
+    const fs::path path = result_path(run_, r.index);
     std::error_code error;
     if (path.parent_path() != folder_) fs::create_directories(path.parent_path(), error);
     if (error) fail(ErrorCode::io, "cannot create the folder '{}': {}", path.parent_path().string(), error.message());
@@ -116,10 +123,6 @@ class FolderSink : public Sink {
   }
 
  private:
-  fs::path path_of(std::int64_t index) const {
-    return folder_ / (run_.samples.files ? result_name(run_.samples.name(index)) : run_.samples.name(index) + ".json");
-  }
-
   // Temporary files of a killed run: the names are ours, and the lock shows that no process writes them any more.
   void drop_leftovers() const {
     constexpr std::string_view kEnding = ".json.tmp.";
@@ -156,7 +159,7 @@ class LinesSink : public Sink {
     }
     if (resumable) count_lines();
     if (::ftruncate(fd_, static_cast<off_t>(complete_)) != 0 || ::lseek(fd_, 0, SEEK_END) < 0) io("cut");
-    if (lines_ > 0) note(fmt::format("note: continuing after {} samples of an earlier run", lines_));
+    if (lines_ > 0) note(fmt::format("note: continuing after {} of an earlier run", counted(lines_, "sample")));
   }
   ~LinesSink() override {
     if (fd_ >= 0) ::close(fd_);
@@ -214,9 +217,9 @@ class ListSink : public Sink {
 std::unique_ptr<Sink> make_sink(const BatchRun& run) {
   if (run.output.empty() || run.output == "-") return std::make_unique<TextSink>(run.json || run.output == "-");
   const fs::path path = run.output;
+  if (goes_to_folder(run.output)) return std::make_unique<FolderSink>(path, run);
   if (path.extension() == ".jsonl") return std::make_unique<LinesSink>(path, run);
-  if (path.extension() == ".json") return std::make_unique<ListSink>(path, run.session);
-  return std::make_unique<FolderSink>(path, run);
+  return std::make_unique<ListSink>(path, run.session);
 }
 
 class Batch {
@@ -229,13 +232,17 @@ class Batch {
     std::optional<Interrupt> interrupt;
     if (total >= 0) interrupt.emplace();  // who waits for standard input is ended at once
     {
-      Progress bar("running", run_.samples.unit);
+      Progress bar("running", run_.samples.unit + "s");
       run_all(bar, total);
     }
     if (Interrupt::requested()) return interrupted();
     fatal([&] { sink_->finish(); });
-    if (run_.samples.files && kept_ > 0) note(fmt::format("note: {} results already exist (--overwrite recomputes them)", kept_));
-    if (failed_ > 0) note(fmt::format("{} of {} samples failed", failed_, kept_ + run_count_));
+    if (const std::string idle = run_.without_effect(); run_count_ > 0 && !idle.empty()) note("warning: " + idle);
+    if (run_.samples.files && kept_ > 0) {
+      note(fmt::format("note: {} already exist{} (--overwrite recomputes {})", counted(kept_, "result"), kept_ == 1 ? "s" : "",
+                       kept_ == 1 ? "it" : "them"));
+    }
+    if (failed_ > 0) note(fmt::format("{} of {} failed", failed_, counted(kept_ + run_count_, "sample")));
     conclude(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return failed_ == 0 ? kOk : kFailed;
   }
@@ -264,10 +271,9 @@ class Batch {
   // "300 pictures in 2.1 s -> results/"
   void conclude(double seconds) const {
     const std::int64_t done = run_count_ - failed_;
-    const std::string unit = done == 1 ? run_.samples.unit.substr(0, run_.samples.unit.size() - 1) : run_.samples.unit;
     std::error_code ignored;
     const bool folder = !to_output() && fs::is_directory(run_.output, ignored);
-    note(fmt::format("{} {} in {}{}", done, unit, time_text(seconds),
+    note(fmt::format("{} in {}{}", counted(done, run_.samples.unit), time_text(seconds),
                      to_output() ? "" : fmt::format(" -> {}{}", run_.output, folder && !run_.output.ends_with('/') ? "/" : "")));
   }
 
@@ -275,7 +281,7 @@ class Batch {
   int interrupted() const {
     const bool resumable = !to_output() && fs::path(run_.output).extension() != ".json";
     note(fmt::format("error: interrupted, {} of {} done{}", kept_ + run_count_ - failed_,
-                     run_.samples.total < 0 ? run_.samples.unit : fmt::format("{} {}", run_.samples.total, run_.samples.unit),
+                     run_.samples.total < 0 ? run_.samples.unit + "s" : counted(run_.samples.total, run_.samples.unit),
                      resumable ? "; the same command continues from there" : ""));
     return kInterrupted;
   }
@@ -388,17 +394,21 @@ bool has_file_ending(const std::string& output) {
 }
 
 int say_plan(const BatchRun& run) {
-  std::int64_t there = 0;
-  const std::int64_t total = run.samples.total;
-  const fs::path folder = run.output;
+  constexpr std::int64_t kShown = 10;
+  const Samples& samples = run.samples;
+  const bool folder = goes_to_folder(run.output);
   std::error_code ignored;
-  for (std::int64_t i = 0; run.samples.files && i < total && !run.overwrite; ++i) {
-    there += fs::is_regular_file(folder / result_name(run.samples.name(i)), ignored) ? 1 : 0;
+  std::int64_t there = 0, open = 0;
+  for (std::int64_t i = 0; i < samples.total; ++i) {
+    if (folder && !run.overwrite && fs::is_regular_file(result_path(run, i), ignored)) {
+      ++there;
+    } else if (open++ < kShown) {
+      print(samples.name(i) + "\n");
+    }
   }
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(total, 10); ++i) print(run.samples.name(i) + "\n");
-  if (total > 10) print(fmt::format("and {} more\n", total - 10));
-  print(fmt::format("{} {} would run{}{}\n", total < 0 ? "all" : std::to_string(total - there), run.samples.unit,
-                    there > 0 ? fmt::format(" ({} are done)", there) : "",
+  if (open > kShown) print(fmt::format("and {} more\n", open - kShown));
+  print(fmt::format("{} would run{}{}\n", samples.total < 0 ? "all " + samples.unit + "s" : counted(open, samples.unit),
+                    there > 0 ? fmt::format(" ({} {} done)", there, there == 1 ? "is" : "are") : "",
                     run.output.empty() || run.output == "-" ? "" : " -> " + run.output));
   return kOk;
 }

@@ -17,12 +17,13 @@ struct BatchRun {
   const Postprocessor& post;
   std::function<void(const NamedValues&)> check;  // of a sample's inputs; throws
   RunOptions options;
-  std::string output;           // a folder, FILE.jsonl, FILE.json; "" or "-": standard output
-  bool json = false;            // JSON Lines on standard output
-  std::int64_t batch_size = 1;  // samples that one run takes, where model and samples let themselves be stacked
-  bool overwrite = false;       // a folder's results are made again
-  bool dry_run = false;         // say what would be done, and do nothing
-  std::string identity;         // of model and settings: an interrupted FILE.jsonl continues if it is the same
+  std::string output;                           // a folder, FILE.jsonl, FILE.json; "" or "-": standard output
+  bool json = false;                            // JSON Lines on standard output
+  std::int64_t batch_size = 1;                  // samples that one run takes, where model and samples let themselves be stacked
+  bool overwrite = false;                       // a folder's results are made again
+  bool dry_run = false;                         // say what would be done, and do nothing
+  std::function<std::string()> without_effect;  // what was typed in vain, asked for when samples were read
+  std::string identity;                         // of model and settings: an interrupted FILE.jsonl continues if it is the same
 };
 
 // Throws UsageError for an output that cannot hold many results.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/suggest.h"
+#include "base/thread_pool.h"
 #include "cli/command.h"
 #include "project/backends.h"
 #include "project/config.h"
@@ -18,13 +19,13 @@
 namespace sdx::cli {
 namespace {
 
-// What is wrong with the command line, not with a model.
+// What is wrong with the command line, not with a model; `option` goes in front.
 template <class F>
-void as_usage(F&& check) {
+void as_usage(const char* option, F&& check) {
   try {
     check();
   } catch (const Error& e) {
-    throw UsageError(e.message());
+    throw UsageError(fmt::format("{}{}{}", option, *option == '\0' ? "" : ": ", e.message()));
   }
 }
 
@@ -97,9 +98,14 @@ SessionOptions SessionFlags::options(const ProjectConfig& project) const {
 }
 
 SessionOptions SessionFlags::options() const {
+  if (typed("--keep-compiled") && typed("--no-cache") && given.keep_compiled && !given.cache) {
+    throw UsageError(
+        "--keep-compiled and --no-cache contradict each other: one stores the compiled model, the other stores nothing");
+  }
   SessionOptions o = given;
   if (const std::optional<Backends> backends = find_backends()) apply_backends(*backends, o);
-  for (const std::string& p : o.providers) as_usage([&] { canonical_provider(p); });
+  for (const std::string& p : o.providers) as_usage("", [&] { canonical_provider(p); });  // of backends.yaml, too
+  if (!o.thread_affinity.empty()) as_usage("--thread-affinity", [&] { parse_cores(o.thread_affinity); });
   return o;
 }
 
@@ -129,7 +135,7 @@ std::chrono::milliseconds parse_duration(const std::string& text, const char* op
   return *time;
 }
 
-Shape parse_shape(const std::string& text, const char* option) {
+std::optional<Shape> shape_from_text(const std::string& text) {
   std::string plain;
   for (const char c : text) {
     if (c != '[' && c != ']' && c != ' ') plain += c == 'x' || c == 'X' ? ',' : c;
@@ -140,13 +146,18 @@ Shape parse_shape(const std::string& text, const char* option) {
   while (at != end) {
     std::int64_t extent = 0;
     const auto [next, error] = std::from_chars(at, end, extent);
-    if (error != std::errc{} || extent < 0 || (next != end && *next != ',') || (next != end && next + 1 == end)) {
-      throw UsageError(fmt::format("{}: '{}' is not a shape; for example 1x3x224x224", option, text));
-    }
+    if (error != std::errc{} || extent < 0 || (next != end && *next != ',') || (next != end && next + 1 == end))
+      return std::nullopt;
     shape.push_back(extent);
     at = next == end ? end : next + 1;
   }
   return shape;
+}
+
+Shape parse_shape(const std::string& text, const char* option) {
+  const std::optional<Shape> shape = shape_from_text(text);
+  if (!shape) throw UsageError(fmt::format("{}: '{}' is not a shape; for example 1x3x224x224", option, text));
+  return *shape;
 }
 
 std::pair<std::string, std::string> split_pair(const std::string& text, const char* option) {

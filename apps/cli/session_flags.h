@@ -2,6 +2,7 @@
 // The options by which every command that opens a model says how.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,9 @@ DataType parse_precision(const std::string& text);
 std::size_t parse_bytes(const std::string& text, const char* option);
 // "2.5" or "2.5s" seconds, "300ms". Throws UsageError.
 std::chrono::milliseconds parse_duration(const std::string& text, const char* option);
-// "1x3x224x224", "1,3,224,224" or "[1,3]"; "" is a scalar. Throws UsageError.
+// "1x3x224x224", "1,3,224,224" or "[1,3]"; "" is a scalar. nullopt for what is none of these.
+std::optional<Shape> shape_from_text(const std::string& text);
+// The same; throws UsageError.
 Shape parse_shape(const std::string& text, const char* option);
 // Splits at the first '='. Throws UsageError naming `option` when there is none.
 std::pair<std::string, std::string> split_pair(const std::string& text, const char* option);

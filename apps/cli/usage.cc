@@ -82,6 +82,9 @@ std::string in_words(std::string text, const CLI::App& app) {
     return fmt::format("{}: expected a number, found '{}'", text.substr(kConvert.size(), at - kConvert.size()),
                        at == std::string::npos ? "" : text.substr(at + 3));
   }
+  if (const std::size_t at = text.find(" was given a disallowed flag override"); at != std::string::npos) {
+    return fmt::format("{}{} takes no value", at == 1 ? "-" : "--", text.substr(0, at));
+  }
   constexpr std::string_view kOne = "The following argument was not expected: ",
                              kSeveral = "The following arguments were not expected: ";
   for (const std::string_view start : {kOne, kSeveral}) {

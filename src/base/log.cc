@@ -13,21 +13,34 @@ namespace {
 
 constexpr const char* kNames[] = {"debug", "info", "warning", "error", "off"};
 
-Level start_level() {
+std::mutex g_mutex;
+std::function<void(Level, std::string_view)> g_sink;
+
+// Whether SDX_LOG holds a level, or nothing.
+bool read_level(Level& level) {
   const char* text = std::getenv("SDX_LOG");
-  for (int i = 0; text != nullptr && i < 5; ++i) {
-    if (std::string_view(text) == kNames[i]) return static_cast<Level>(i);
+  if (text == nullptr || *text == '\0') return true;
+  for (int i = 0; i < 5; ++i) {
+    if (std::string_view(text) != kNames[i]) continue;
+    level = static_cast<Level>(i);
+    return true;
   }
-  return Level::warning;
+  return false;
+}
+
+Level start_level() {
+  Level level = Level::warning;
+  if (!read_level(level)) {
+    write(Level::warning,
+          fmt::format("SDX_LOG is '{}': expected one of debug, info, warning, error, off", std::getenv("SDX_LOG")));
+  }
+  return level;
 }
 
 std::atomic<Level>& current() {
   static std::atomic<Level> level{start_level()};
   return level;
 }
-
-std::mutex g_mutex;
-std::function<void(Level, std::string_view)> g_sink;
 
 }  // namespace
 

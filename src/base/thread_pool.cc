@@ -334,7 +334,8 @@ const std::shared_ptr<ThreadPool>& ThreadPool::shared() {
   return s.pool;
 }
 
-std::vector<int> parse_cores(std::string_view text) {
+// Exported here, as parallel_for() below: the header is in 200 files.
+SDX_TOOLS_API std::vector<int> parse_cores(std::string_view text) {
   std::vector<int> usable = usable_cores();
   if (text == "auto") return usable;
   std::vector<int> cores;
@@ -372,7 +373,6 @@ PoolScope::~PoolScope() {
   t_pool = previous_;
 }
 
-// Exported here: the header is in 200 files.
 SDX_TOOLS_API void parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn) {
   if (count <= grain) {  // spare small work the look-up
     if (count > 0) fn(0, count);

@@ -1,6 +1,7 @@
 #include "tensor/json.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "tensor/dispatch.h"
 #include "tensor/element.h"
@@ -77,8 +79,8 @@ class Builder {
            place(), nested[depth], shorten(j));
     }
     if (static_cast<std::int64_t>(j.size()) != nested[depth]) {
-      fail(ErrorCode::invalid_argument, "'{}': this list has {} elements, the first one at this depth has {}", place(), j.size(),
-           nested[depth]);
+      fail(ErrorCode::invalid_argument, "'{}': this list has {}, the first one at this depth has {}", place(),
+           counted(static_cast<std::int64_t>(j.size()), "element"), nested[depth]);
     }
     path_.push_back(0);
     for (const json& item : j) {
@@ -210,21 +212,80 @@ bool fully_known(const std::optional<Shape>& shape) {
   return shape && std::none_of(shape->begin(), shape->end(), [](std::int64_t d) { return d < 0; });
 }
 
+// Without "[json.exception.parse_error.101] ", which is for the library's own users.
+std::string words_of(const json::exception& e) {
+  const std::string all = e.what();
+  const std::size_t at = all.find("] ");
+  return all.starts_with('[') && at != std::string::npos ? all.substr(at + 2) : all;
+}
+
+// nlohmann's names for what belongs at a place.
+std::string in_words(std::string_view token) {
+  if (token.ends_with("or a literal")) return "a value";
+  if (token == "end of input") return "nothing more";
+  if (token == "string literal") return "text in double quotes";
+  if (token == "number literal") return "a number";
+  if (token.ends_with(" literal")) token.remove_suffix(8);
+  return std::string(token);
+}
+
+// The word that text[at] is in, as [start, end): what no comma, bracket, quote or space divides. Any other character alone.
+std::pair<std::size_t, std::size_t> word_at(std::string_view text, std::size_t at) {
+  const auto in_word = [&](std::size_t i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    return std::isalnum(c) != 0 || c >= 0x80 || text[i] == '_' || text[i] == '-' || text[i] == '.';
+  };
+  std::size_t start = at, end = at + 1;
+  while (in_word(at) && start > 0 && in_word(start - 1)) --start;
+  while (in_word(at) && end < text.size() && in_word(end)) ++end;
+  return {start, end};
+}
+
+// "(column 4)", or "(line 2, column 4)" in a text of several lines.
+std::string place_of(std::string_view text, std::size_t at) {
+  const std::string_view before = text.substr(0, at);
+  const std::size_t line = before.rfind('\n');
+  const std::size_t column = line == std::string_view::npos ? at + 1 : at - line;
+  if (text.find('\n') >= text.size() - 1) return fmt::format("(column {})", column);
+  return fmt::format("(line {}, column {})", std::count(before.begin(), before.end(), '\n') + 1, column);
+}
+
+// "found 'foo', expected a value (column 3)": what nlohmann says in the words of its grammar.
+std::string syntax_error(std::string_view text, const json::parse_error& e) {
+  std::string what = words_of(e), expected;
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return "it is empty";
+  const std::size_t detail = what.find(" - ");
+  if (detail == std::string::npos || e.byte == 0) return what;
+  what.erase(0, detail + 3);
+  if (const std::size_t at = what.rfind("; expected "); at != std::string::npos) {
+    expected = ", expected " + in_words(std::string_view(what).substr(at + 11));
+    what.erase(at);
+  }
+  what = what.substr(0, what.find("; last read: "));
+  if (what == "unexpected end of input") return "it ends too early" + expected;
+  std::size_t at = std::min(e.byte, text.size()) - 1;
+  if (what == "invalid literal") {
+    const auto [start, end] = word_at(text, at);
+    const std::string_view word = text.substr(start, std::min<std::size_t>(end - start, 40));
+    at = start;
+    what = word == "'" ? "found a single quote; text needs double quotes" : fmt::format("found '{}'", word);
+    if (expected.empty()) expected = ", expected a value";
+    if (word == "'") expected.clear();
+  } else if (what.starts_with("unexpected ")) {
+    what = "found " + in_words(std::string_view(what).substr(11));
+  }
+  return fmt::format("{}{} {}", what, expected, place_of(text, at));
+}
+
 }  // namespace
 
 json parse_json(std::string_view text, std::string_view what) {
-  // Without "[json.exception.parse_error.101] ", which is for the library's own users.
-  const auto why = [](const json::exception& e) {
-    const std::string all = e.what();
-    const std::size_t at = all.find("] ");
-    return all.starts_with('[') && at != std::string::npos ? all.substr(at + 2) : all;
-  };
   try {
     return json::parse(text);
   } catch (const json::parse_error& e) {
-    fail(ErrorCode::invalid_argument, "{} is not valid JSON: {}", what, why(e));
+    fail(ErrorCode::invalid_argument, "{} is not valid JSON: {}", what, syntax_error(text, e));
   } catch (const json::exception& e) {
-    fail(ErrorCode::invalid_argument, "{} is not usable JSON: {}", what, why(e));
+    fail(ErrorCode::invalid_argument, "{} is not usable JSON: {}", what, words_of(e));
   }
 }
 
@@ -262,8 +323,8 @@ Tensor tensor_from_json(const json& j, const JsonHint& hint, std::string_view na
   const std::int64_t count = element_count(nested);
   if (!shape && nested.size() <= 1 && fully_known(hint.shape) && element_count(*hint.shape) == count) shape = hint.shape;
   if (shape && element_count(*shape) != count) {
-    fail(ErrorCode::invalid_argument, "'{}': \"shape\" {} needs {} elements, \"data\" has {}", name, to_string(*shape),
-         element_count(*shape), count);
+    fail(ErrorCode::invalid_argument, "'{}': \"shape\" {} needs {}, \"data\" has {}", name, to_string(*shape),
+         counted(element_count(*shape), "element"), count);
   }
   Tensor out(dtype, nested);
   if (dtype != DataType::string && out.bytes() != 0) std::memset(out.mutable_data(), 0, out.bytes());

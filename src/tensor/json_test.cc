@@ -68,7 +68,7 @@ TEST(Json, TakesTheShapeThatIsExpected) {
 }
 
 TEST(Json, RefusesUnevenLists) {
-  EXPECT_NE(message("[[1, 2], [3]]").find("x[1]': this list has 1 elements"), std::string::npos);
+  EXPECT_NE(message("[[1, 2], [3]]").find("x[1]': this list has 1 element,"), std::string::npos);
   EXPECT_NE(message("[[1, 2], 3]").find("x[1]': expected a list"), std::string::npos);
   EXPECT_NE(message("[1, [2]]").find("x[1]': expected one element"), std::string::npos);
   EXPECT_NE(message(std::string(1000, '[') + std::string(1000, ']')).find("nested deeper"), std::string::npos);
@@ -99,6 +99,14 @@ TEST(Json, ReportsSyntaxErrors) {
   EXPECT_NE(message("[1, 2").find("test is not valid JSON"), std::string::npos);
   EXPECT_NE(message("").find("not valid JSON"), std::string::npos);
   EXPECT_NE(message("\"\xff\"").find("not valid JSON"), std::string::npos);
+  EXPECT_EQ(message("[1, 2"), "test is not valid JSON: it ends too early, expected ']'");
+  EXPECT_EQ(message(" "), "test is not valid JSON: it is empty");
+  EXPECT_EQ(message("[1, foo]"), "test is not valid JSON: found 'foo', expected a value (column 5)");
+  EXPECT_EQ(message("[1] x"), "test is not valid JSON: found 'x', expected nothing more (column 5)");
+  EXPECT_EQ(message("[1,\n {\"a\": }]"), "test is not valid JSON: found '}', expected a value (line 2, column 8)");
+  EXPECT_EQ(message("{1: 2}"), "test is not valid JSON: found a number, expected text in double quotes (column 2)");
+  EXPECT_EQ(message("['a']"), "test is not valid JSON: found a single quote; text needs double quotes (column 2)");
+  EXPECT_EQ(message("\"abc"), "test is not valid JSON: invalid string: missing closing quote (column 4)");
 }
 
 TEST(Json, WritesEveryKindOfValue) {

@@ -97,7 +97,27 @@ FileList readable(std::vector<ListedFile> files) {
   return out;
 }
 
+// Different files have different names, and in a folder their results have.
+void name_apart(std::vector<ListedFile>& files, bool folder) {
+  std::map<std::string, std::vector<ListedFile*>> by_name;
+  for (ListedFile& f : files) by_name[folder ? result_name(f.name) : f.name].push_back(&f);
+  for (const auto& [name, same] : by_name) {
+    const auto other = std::find_if(same.begin(), same.end(), [&](const ListedFile* f) { return f->path != same[0]->path; });
+    if (other == same.end()) continue;
+    if (folder) {
+      throw UsageError(fmt::format("the results of '{}' and '{}' would have the same name; name the folder above both",
+                                   same[0]->path.string(), (*other)->path.string()));
+    }
+    for (ListedFile* f : same) f->name = f->path.string();
+  }
+}
+
 }  // namespace
+
+bool goes_to_folder(const std::string& output) {
+  const fs::path ending = fs::path(output).extension();
+  return !output.empty() && output != "-" && ending != ".json" && ending != ".jsonl";
+}
 
 bool is_folder(const std::string& path) {
   std::error_code ignored;
@@ -127,13 +147,7 @@ FileList list_files(const std::vector<std::string>& paths, const std::string& ou
   if (list.files.empty()) {
     fail(ErrorCode::io, "'{}' contains no readable files: pictures, .json, .npy, .npz, .pb or .wav", join(paths));
   }
-  std::map<std::string, std::string> names;
-  for (const ListedFile& f : list.files) {
-    const auto [at, fresh] = names.emplace(result_name(f.name), f.path.string());
-    if (fresh || at->second == f.path.string()) continue;
-    throw UsageError(fmt::format("the results of '{}' and '{}' would have the same name; name the folder above both", at->second,
-                                 f.path.string()));
-  }
+  name_apart(list.files, goes_to_folder(output));
   return list;
 }
 

@@ -21,9 +21,12 @@ bool is_folder(const std::string& path);
 // A pattern for files, and neither a file's name nor JSON.
 bool is_pattern_argument(const std::string& text);
 
+// Whether `output` is a folder with a file for each result, and not standard output ("", "-"), FILE.json or FILE.jsonl.
+bool goes_to_folder(const std::string& output);
+
 // Folders with their subfolders, patterns and files, in this order, each sorted. Skips hidden files, files in the folder
-// `output` and, with a note, files of unknown kinds; if most files are pictures, all others. Throws Error if nothing is left,
-// or if two results would have the same name.
+// `output` and, with a note, files of unknown kinds; if most files are pictures, all others. Files that would have the same name
+// are called by their paths. Throws Error if nothing is left, UsageError if two results would be the same file in `output`.
 FileList list_files(const std::vector<std::string>& paths, const std::string& output);
 
 // The name of a file's result: "sub/photo.jpg.json". That of a JSON file is its own.

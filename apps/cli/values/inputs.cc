@@ -98,6 +98,16 @@ bool is_file_name(const std::string& text) {
          std::all_of(ending.begin() + 1, ending.end(), letter_or_digit);
 }
 
+[[noreturn]] void refuse_text(const std::string& text, const ValueSpec& spec) {
+  const bool quoted = text.starts_with('"');
+  const bool tokens = is_integer(spec.dtype);  // what language models take
+  fail(ErrorCode::invalid_argument, "input '{}' takes {}, not text{}; give {}", spec.name, spec.type,
+       quoted ? "" : fmt::format(", and there is no file '{}'", text),
+       tokens ? fmt::format("numbers, for example -i {}='[[101, 7592, 102]]' (sdx tokenize converts text for language models)",
+                            spec.name)
+              : "numbers as JSON, or a file: .json, .npy, .npz, .pb, a picture or .wav");
+}
+
 Value inline_value(const std::string& text, const ValueSpec& spec) {
   if (spec.is_tensor && spec.dtype == DataType::string && !text.starts_with('[') && !text.starts_with('{') &&
       !text.starts_with('"')) {
@@ -110,12 +120,7 @@ Value inline_value(const std::string& text, const ValueSpec& spec) {
     return tensor_from_json(parse_json(text, "the value of input '" + spec.name + "'"), hint_of(&spec), spec.name);
   } catch (const Error&) {
     if (is_file_name(text)) fail(ErrorCode::io, "input '{}': there is no file '{}'", spec.name, text);
-    if (is_text(text) && spec.is_tensor && spec.dtype != DataType::string) {
-      fail(
-          ErrorCode::invalid_argument,
-          "input '{0}' takes {1}, not text, and there is no tokenizer in this version; give numbers: -i {0}='[[101, 7592, 102]]'",
-          spec.name, spec.type);
-    }
+    if (is_text(text) && spec.is_tensor && spec.dtype != DataType::string) refuse_text(text, spec);
     throw;
   }
 }
@@ -376,6 +381,7 @@ NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
         fmt::format("missing input{} {}: give -i NAME=VALUE, or --random for made-up values\nThe model's inputs:\n{}",
                     missing.size() == 1 ? "" : "s", join(missing), describe_inputs(specs)));
   }
+  if (const std::string idle = without_effect(); !idle.empty()) throw UsageError(idle);
   const std::string choice = inputs::describe(chosen);
   if (!choice.empty()) note("note: the model leaves extents open; chosen: " + choice + " (--dim or --shape for others)");
   return std::move(collector.values());

@@ -2,6 +2,7 @@
 // Inputs from the command line: JSON, .npy, .npz, .pb, images, sound.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,11 @@
 
 namespace sdx::cli {
 
+// What was read so far.
+struct UsedMedia {
+  bool pictures = false, sound = false;
+};
+
 struct InputFlags {
   std::vector<std::string> inputs;  // -i
   std::vector<std::string> files;   // -f
@@ -22,12 +28,15 @@ struct InputFlags {
   std::string resize, crop, fit, filter, fill, layout, color, normalize, mean, deviation, scale;
   int rate = 0;
   const ProjectConfig* project = nullptr;  // whose preprocessing holds where no flag was typed; not owned
+  std::shared_ptr<UsedMedia> used = std::make_shared<UsedMedia>();  // copies of the flags share it
 
   void add_to(const Command& command);
   // What the project says about the input, where no flag was typed. Throws UsageError for flags that make no sense.
   Preprocessing preprocessing(const std::string& input) const;
-  // Values for the model's inputs. Throws UsageError for names that the model does not have and for missing inputs (listing
-  // them with their types), Error for files that cannot be read.
+  // "--resize has no effect: …": what was typed for pictures or sound when none was read; empty where all was of use.
+  std::string without_effect() const;
+  // Values for the model's inputs. Throws UsageError for names that the model does not have, for missing inputs (listing
+  // them with their types) and for flags without effect, Error for files that cannot be read.
   NamedValues read(const std::vector<ValueSpec>& specs,
                    const std::vector<std::pair<std::string, std::int64_t>>& dimensions) const;
   // Only what -i and -f give, and the shapes of --shape by input name.

@@ -42,8 +42,8 @@ std::optional<std::vector<float>> floats_from_text(std::string_view text) {
 std::vector<float> parse_channels(const std::string& text, const char* option) {
   const auto values = floats_from_text(text);
   if (!values || (values->size() != 1 && values->size() != 3)) {
-    throw UsageError(fmt::format("{0} {1}: expected one number, or three, one per channel; for example {0} 0.485,0.456,0.406", option,
-                                 text));
+    throw UsageError(
+        fmt::format("{0} {1}: expected one number, or three, one per channel; for example {0} 0.485,0.456,0.406", option, text));
   }
   return *values;
 }
@@ -186,10 +186,9 @@ std::string InputFlags::without_effect() const {
     list("--scale", scale);
   }
   const bool idle_rate = rate != 0 && !used->sound;
-  if (idle_rate) typed.emplace_back("the sample rate");
-  if (typed.empty()) return "";
-  const char* what = !idle_rate ? "a picture" : typed.size() == 1 ? "sound" : "a picture or sound";
-  return fmt::format("{} {} no effect: no input is {}", join(typed), typed.size() == 1 ? "has" : "have", what);
+  if (typed.empty()) return idle_rate ? "the sample rate has no effect: no input is sound" : "";
+  if (idle_rate) return join(typed) + " and the sample rate have no effect: no input is a picture or sound";
+  return fmt::format("{} {} no effect: no input is a picture", join(typed), typed.size() == 1 ? "has" : "have");
 }
 
 void InputFlags::add_to(const Command& command) {

@@ -55,6 +55,7 @@ std::vector<std::string> read_labels(const std::string& path) {
     labels.push_back(std::move(line));
     at = end + 1;
   }
+  if (labels.empty()) fail(ErrorCode::invalid_argument, "'{}' is empty; expected one label a line", path);
   return labels;
 }
 

@@ -166,7 +166,7 @@ class Finder {
     const auto list = std::make_shared<const FileList>(list_files(paths, output_));
     samples.total = static_cast<std::int64_t>(list->files.size());
     samples.files = true;
-    samples.unit = list->pictures ? "pictures" : "files";
+    samples.unit = list->pictures ? "picture" : "file";
     samples.name = [list](std::int64_t i) { return list->files[static_cast<std::size_t>(i)].name; };
     for (const std::string& path : paths) samples.identity += path + "\n";
     for (const ListedFile& file : list->files) samples.identity += "\n" + stamp(file.path);

@@ -14,9 +14,9 @@
 namespace sdx::cli {
 
 struct Samples {
-  std::int64_t total = -1;  // -1: as many as come (standard input)
-  bool files = false;       // each has a file, and its name is that of the file: "sub/photo.jpg"
-  std::string unit = "samples";
+  std::int64_t total = -1;      // -1: as many as come (standard input)
+  bool files = false;           // each has a file, and its name is that of the file: "sub/photo.jpg"
+  std::string unit = "sample";  // what one is called
   // What the samples are and where they come from: an interrupted run may go on where this is the same. Empty: it may not.
   std::string identity;
   std::function<std::string(std::int64_t index)> name;  // for people, and for result files
