@@ -213,7 +213,20 @@ void parse_table(const Request& r, Settings& s) {
   s.table = {r.source_column, r.output_column, r.map_table, r.map_query, r.map_delimiter, !r.map_no_header};
 }
 
+// "-o face.png" would make a folder of that name. One that is there, or was called so on purpose (face.png/), is one.
+void check_folder(const char* flag, const std::string& folder, bool named) {
+  const std::filesystem::path path = folder;
+  std::error_code ignored;
+  if (!media::file_format(path.extension().string()) || std::filesystem::is_directory(path, ignored)) return;
+  const std::filesystem::path above = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  const std::string one =
+      named ? fmt::format("; for one file: {} {} --name {}", flag, above.string(), path.filename().string()) : std::string();
+  wrong("{} {}: expected a folder, which may hold several pictures{}; a folder of that name is {}/", flag, folder, one, folder);
+}
+
 void check_batch(const Request& r, const Settings& s) {
+  check_folder("-o", r.output, true);
+  check_folder("--annotate", r.annotate, false);
   if (r.paths.empty() && r.map.empty()) wrong("no pictures given: give files, folders, patterns, '-' or --map");
   const bool frames = std::find(r.paths.begin(), r.paths.end(), "-") != r.paths.end();
   if (frames && r.paths.size() > 1) wrong("'-' (frames on standard input) cannot be combined with other pictures");
