@@ -56,6 +56,7 @@ int terminal_columns();
 // What goes to stderr: only warnings and errors; also notes and progress; also what the engine does; all of that in detail.
 enum class Talk { quiet, usual, verbose, debug };
 void set_talk(Talk talk);
+bool is_quiet();
 // A line on stderr, escaped like print(). It begins with "error: ", "warning: " or "note: ", or tells what was done. A warning is
 // said once.
 void note(std::string_view text);

@@ -66,9 +66,14 @@ int CompareCommand::run() const {
     c = compare_outputs(o);
   }
   if (o.backends[0] == o.backends[1]) note("note: both sides are the same, so a difference is random variation of one backend");
+  const auto is_fallback = [](const std::string& n) { return n.starts_with("FALLBACK: "); };
   if (json) {
+    for (const std::string& n : c.notes) {
+      if (is_fallback(n)) note("warning: " + n.substr(n.find(' ') + 1));
+    }
     print(to_json(c));
   } else {
+    if (is_quiet()) std::erase_if(c.notes, [&](const std::string& n) { return !is_fallback(n); });
     print_coloured(to_text(c, stdout_is_terminal() ? terminal_columns() : 0),
                    {{"DIFFERS", Colour::red}, {"same", Colour::green}});
   }

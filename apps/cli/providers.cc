@@ -51,7 +51,7 @@ int list(bool json) {
     std::string text = p.available ? join(p.devices) : once(p.reason, p.name, said);
     if (p.available && !p.version.empty()) text += fmt::format("{}version {}", text.empty() ? "" : "; ", p.version);
     const std::string hint = p.available ? "" : once(p.hint, p.name, said);
-    if (!hint.empty() && !hint.starts_with("see ")) text += fmt::format(". To mend it: {}", hint);
+    if (!hint.empty() && !hint.starts_with("see ")) text += fmt::format(". To fix it: {}", hint);
     rows.push_back({p.name, p.available ? "yes" : "no", p.ort_name, text});
   }
   if (json) {

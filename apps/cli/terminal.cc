@@ -131,6 +131,8 @@ void set_talk(Talk talk) {
   if (talk == Talk::debug) log::set_level(log::Level::debug);
 }
 
+bool is_quiet() { return g_talk == Talk::quiet; }
+
 namespace {
 
 // A name from a file may hold "\nerror: ": only the first line of a message begins like that.

@@ -289,6 +289,7 @@ SDX_API std::string to_html(const BenchRun& run);
 struct BenchTextOptions {
   int width = 100;      // columns; 0: as many as it takes
   bool charts = false;  // histogram and time series of each result
+  bool notes = true;    // false: only those of fallbacks
 };
 SDX_API std::string to_text(const BenchRun& run, const BenchTextOptions& options = {});
 SDX_API std::string to_text(const BenchResult& result);

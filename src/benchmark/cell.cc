@@ -12,12 +12,17 @@
 #include "benchmark/profile.h"
 #include "inputs/input_plan.h"
 #include "providers/interface/provider.h"
+#include "session/selection.h"
 
 namespace sdx::benchmark {
 namespace {
 
+// Where --fallback warn (allow_fallback) is what the caller can give, and not `strict` what was given.
+constexpr std::string_view kInstead = ". --fallback warn measures the next provider";
+
 CellError as_cell_error(const std::exception& e) {
-  if (const auto* error = dynamic_cast<const Error*>(&e)) return {std::string(name(error->code())), error->what()};
+  if (const auto* error = dynamic_cast<const Error*>(&e))
+    return {std::string(name(error->code())), session::without_strict(error->what(), kInstead)};
   if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
     return {std::string(name(ErrorCode::out_of_memory)), "the machine ran out of memory"};
   }
@@ -92,6 +97,7 @@ class LocalCell : public Cell {
 
   Opened open() override {
     return guarded([&] {
+      const session::FallbacksToldElsewhere told;  // in the results
       session_.emplace(Session::open(options_.model, options_.session));
       const Report report = session_->report();
       Opened opened;

@@ -139,6 +139,7 @@ double rate(double of_all_runs, double ns) { return ns > 0 ? amount(of_all_runs)
 Profile profile_model(const std::filesystem::path& model, SessionOptions options, const NamedValues& inputs,
                       const std::filesystem::path& trace) {
   options.profile = true;
+  const session::FallbacksToldElsewhere told;
   const Session session = Session::open(model, options);
   session.run(inputs);  // plans and first touches of memory are no operator's time
   const std::size_t warm = session.profile().size();

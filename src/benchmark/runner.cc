@@ -87,9 +87,11 @@ class Bench {
 int Bench::rounds() const {
   if (o_.rounds > 0) return o_.duration_s > 0 ? o_.rounds : std::min(o_.rounds, o_.runs);
   // Short, so that some fall between two disturbances of the machine.
-  if (o_.duration_s > 0) return kUsualRounds;
-  // A round should have a few runs, and there should be rounds enough to compare.
-  return o_.runs < 3 * kUsualRounds ? std::clamp(o_.runs / 3, 1, kUsualRounds / 2) : std::min(o_.runs / 3, kUsualRounds);
+  if (o_.duration_s > 0) return std::max(kUsualRounds, o_.processes);
+  // A round should have a few runs, and there should be rounds enough to compare; each process needs one.
+  const int usual =
+      o_.runs < 3 * kUsualRounds ? std::clamp(o_.runs / 3, 1, kUsualRounds / 2) : std::min(o_.runs / 3, kUsualRounds);
+  return std::max(usual, std::min(o_.processes, o_.runs));
 }
 
 int Bench::processes() const {
@@ -150,7 +152,9 @@ CellOptions Bench::cell_options(const Slot& slot, std::size_t index) const {
   c.load = {o_.clients, o_.rate, o_.arrival};
   c.profile = o_.profile && process_ + 1 == processes_;
   c.trace = o_.trace;
-  c.quiet = process_ > 0 || slot.plan->overridden;  // there is a note of it
+  const auto same_backend = [&](const Slot& s) { return s.result.backend == slot.result.backend; };
+  const bool opened_before = std::any_of(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(index), same_backend);
+  c.quiet = process_ > 0 || opened_before || slot.plan->overridden;  // there is a note of it
   if (!o_.trace.empty() && index > 0) {
     c.trace.replace_filename(fmt::format("{}-{}{}", o_.trace.stem().string(), index + 1, o_.trace.extension().string()));
   }
@@ -398,6 +402,10 @@ BenchRun Bench::run() {
   isolate_ = o_.isolate && can_fork();
   if (o_.isolate && !isolate_) {
     out.notes.emplace_back("measured in one process, because it has other threads: peak memory and first runs affect each other");
+  }
+  if (o_.processes > rounds()) {
+    out.notes.push_back(fmt::format("{} processes were asked for; there are {}, as each needs a round{}", o_.processes, rounds(),
+                                    o_.rounds > 0 ? "" : " and a round needs a run"));
   }
   zero_ns_ = now_ns();
   const MachineState before = machine_state();

@@ -15,12 +15,16 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/fork.h"
+#include "session/selection.h"
 #include "tensor/pb.h"
 
 namespace sdx::compare {
 namespace {
 
 using nlohmann::json;
+
+// Where --fallback warn (allow_fallback) is what the caller can give, and not `strict` what was given.
+constexpr std::string_view kInstead = ". --fallback warn compares the next provider";
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> out;
@@ -60,6 +64,7 @@ void apply(ProbeSide& side, const std::string& setting) {
 
 Probe run_here(const ProbeSide& side, const std::filesystem::path& model, const NamedValues& inputs,
                const std::vector<std::string>& outputs) {
+  const session::FallbacksToldElsewhere told;  // in the comparison's notes
   const Session session = Session::open(model, side.session);
   RunOptions options;
   options.outputs = outputs;
@@ -98,7 +103,8 @@ Probe unpack(const std::string& text, const ProbeSide& side) {
   const std::size_t line = std::min(text.find('\n'), text.size());
   const json head = json::parse(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(line));
   if (head.contains("error")) {
-    throw Error(static_cast<ErrorCode>(head["code"].get<int>()), side.text + ": " + head["error"].get<std::string>());
+    throw Error(static_cast<ErrorCode>(head["code"].get<int>()),
+                side.text + ": " + session::without_strict(head["error"].get<std::string>(), kInstead));
   }
   Probe probe;
   std::size_t at = line + 1;

@@ -1,6 +1,7 @@
 #include "session/selection.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -35,7 +36,17 @@ std::string warning_of(const std::vector<ChainGap>& gaps, const std::vector<std:
   return fmt::format("requested {}, using {} ({}). `sdx providers` gives details and how to fix it", join(asked), taken, reasons);
 }
 
+thread_local bool told_elsewhere = false;
+
 }  // namespace
+
+FallbacksToldElsewhere::FallbacksToldElsewhere() : before_(std::exchange(told_elsewhere, true)) {}
+FallbacksToldElsewhere::~FallbacksToldElsewhere() { told_elsewhere = before_; }
+
+std::string without_strict(std::string message, std::string_view instead) {
+  if (const std::size_t at = message.find(kOmitStrict); at != std::string::npos) message.replace(at, kOmitStrict.size(), instead);
+  return message;
+}
 
 ProviderInfo look_at_provider(const std::string& name, const SessionOptions& options, Effort effort) {
   ProviderInfo info;
@@ -79,7 +90,7 @@ Selection select_providers(const SessionOptions& options) {
   input.probe = [&](const std::string& name) { return look_at_provider(name, options, Effort::quick); };
   const Chain chain = decide_chain(input);
   if (!chain.broken.empty()) {
-    fail(ErrorCode::provider_unavailable, "{}, but {}. Omit `strict` to fall back to the next provider", chain.why, chain.broken);
+    fail(ErrorCode::provider_unavailable, "{}, but {}{}", chain.why, chain.broken, kOmitStrict);
   }
   Selection selection;
   selection.why = chain.why;
@@ -101,7 +112,7 @@ Selection select_providers(const SessionOptions& options) {
     selection.fallbacks.push_back(fmt::format("requested {}, using {}: {}{}{}", g.provider, taken, g.reason,
                                               g.hint.empty() ? "" : ". To fix it: ", g.hint));
   }
-  if (!warned.empty()) log::warning("{}", warning_of(warned, options.providers, taken));
+  if (!warned.empty() && !told_elsewhere) log::warning("{}", warning_of(warned, options.providers, taken));
   return selection;
 }
 

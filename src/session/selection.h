@@ -2,6 +2,7 @@
 // From what the user asked for to providers that can be used.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sdx/session.hpp>
@@ -16,6 +17,23 @@ struct Selection {
   std::vector<std::string> devices;    // parallel: the kind of device that an intent wants of it ("NPU"), else empty
   std::vector<std::string> fallbacks;  // "requested cuda, using cpu: <reason>. <what to do>"
   std::string why;                     // "asked for cuda", "the automatic order of Linux"
+};
+
+// The end of the error for a provider that cannot be used where `strict` is set. Callers that set it by themselves say instead
+// what their own users can give.
+inline constexpr std::string_view kOmitStrict = ". Omit `strict` to fall back to the next provider";
+SDX_TOOLS_API std::string without_strict(std::string message, std::string_view instead);
+
+// While one exists, fallbacks of sessions that this thread opens are in their reports only: its owner tells of them.
+class SDX_TOOLS_API FallbacksToldElsewhere {
+ public:
+  FallbacksToldElsewhere();
+  ~FallbacksToldElsewhere();
+  FallbacksToldElsewhere(const FallbacksToldElsewhere&) = delete;
+  FallbacksToldElsewhere& operator=(const FallbacksToldElsewhere&) = delete;
+
+ private:
+  bool before_;
 };
 
 // Throws Error(invalid_argument) for an unknown name or runtime; Error(provider_unavailable) when `strict` and the first

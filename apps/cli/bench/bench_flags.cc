@@ -65,6 +65,7 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
       .add_option_function(
           "--arrival",
           [this](const std::vector<std::string>& words) {
+            arrival = true;
             given.arrival = parse_word<BenchOptions::Arrival>(kArrivals, words.back());
           },
           fmt::format("Gaps with --rate: {} (default) or {}", kArrivals[0], kArrivals[1]))
@@ -94,6 +95,16 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
 
 BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) const {
   BenchOptions o = given;
+  if (arrival && given.rate == 0) {
+    throw UsageError("--arrival needs --rate: without a rate each run starts when the one before has ended");
+  }
+  for (const std::string& b : backends) {
+    if (b.find('+') == std::string::npos) continue;
+    throw UsageError(
+        fmt::format("-b {}: settings after '+' are for `sdx compare-outputs`; here the session's options (--no-optimize, "
+                    "--threads, --disable-pass, …) are the same for all backends",
+                    b));
+  }
   o.session = project ? session.options(*project) : session.options();
   o.backends = backends;
   const Runtime runtime = session.given.runtime;
@@ -177,7 +188,14 @@ bool show_bench(const BenchFlags& flags, const BenchRun& run) {
     if (d.path == "-") print(d.text(run));
     table = table && d.path != "-";
   }
-  if (table) print_coloured(to_text(run, {terminal_columns(), false}), {{"no figures", Colour::red}, {"note:", Colour::dim}});
+  // Where there is no table to say it.
+  for (const BenchResult& r : run.results) {
+    for (const std::string& f : r.fallbacks) {
+      if (!table) note(fmt::format("warning: {}: {}", r.backend, f));
+    }
+  }
+  if (table)
+    print_coloured(to_text(run, {terminal_columns(), false, !is_quiet()}), {{"no figures", Colour::red}, {"note:", Colour::dim}});
   // What has been measured is shown before a disk that is full by now ends the command.
   flush_output();
   for (const Destination& d : destinations(flags)) {

@@ -33,6 +33,7 @@ struct BenchFlags {
   std::vector<std::int64_t> batch_sizes;
   BenchOptions given;  // what was typed, as it is used
   std::string duration;
+  bool arrival = false;  // whether it was typed
   bool no_isolate = false, no_interleave = false, dry_run = false;
   std::string json, csv, markdown, html;
 

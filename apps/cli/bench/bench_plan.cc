@@ -27,7 +27,7 @@ Backend look_at(const std::string& name, const BenchOptions& o) {
     b.chain = session::label_of(session::select_providers(session));
   } catch (const Error& e) {
     if (e.code() != ErrorCode::provider_unavailable) throw;
-    b.problem = e.message();
+    b.problem = session::without_strict(e.message(), ". --fallback warn measures the next provider");
   }
   return b;
 }

@@ -53,7 +53,8 @@ std::string data_json(const BenchRun& run) {
     const Statistics& s = r.statistics;
     std::vector<double> starts;
     for (const IterationRecord& i : r.iterations) {
-      if (!i.warmup) starts.push_back(static_cast<double>(i.t_start_ns / 1000) * 1e-3);
+      const std::int64_t microseconds = i.t_start_ns / 1000;
+      if (!i.warmup) starts.push_back(static_cast<double>(microseconds) * 1e-3);
     }
     if (starts.size() != s.latencies_ms.size()) starts.clear();
     results.push_back({{"label", result_label(r)},

@@ -52,7 +52,8 @@ std::string to_text(const BenchRun& run, const BenchTextOptions& options) {
       out += fmt::format("\n{}: {}\n{}", result_label(r), node_heading(r, 20),
                          text_table(node_rows(r, 20), TableLayout{"  ", columns, 1}));
   }
-  const std::vector<std::string> notes = all_notes(run);
+  std::vector<std::string> notes = all_notes(run);
+  if (!options.notes) std::erase_if(notes, [](const std::string& n) { return n.find("FALLBACK: ") == std::string::npos; });
   if (!notes.empty()) out += "\n";
   for (const std::string& n : notes) out += "note: " + n + "\n";
   return out;

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/log.h"
 #include "providers/vendor/search.h"
 
 namespace sdx::openvino {
@@ -81,6 +82,7 @@ std::shared_ptr<const Library> Library::open(const fs::path& file) {
   f.version_free(&version);
   made->check(f.core_create(&made->core_), ErrorCode::provider_unavailable);
   made->find_element_types();
+  log::info("OpenVINO {} is loaded from '{}'", made->version_, resolved.string());
   slot = made;
   return slot;
 }

@@ -105,7 +105,9 @@ std::shared_ptr<const Library> Library::open(const fs::path& file) {
     fail(ErrorCode::provider_unavailable, "'{}' has no function OrtGetApiBase: it is not an ONNX Runtime library",
          resolved.string());
   }
-  return slot = from(*get(), resolved, loaded);
+  slot = from(*get(), resolved, loaded);
+  log::info("ONNX Runtime {} is loaded from '{}'", slot->version(), resolved.string());
+  return slot;
 }
 
 std::shared_ptr<const Library> Library::from(const ApiBase& base, const fs::path& path,
