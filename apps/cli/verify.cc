@@ -8,6 +8,7 @@
 #include <optional>
 #include <sdx/sdx.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/system/printable.h"
 #include "cli/command.h"
@@ -64,7 +65,7 @@ Value read_expected(const std::string& file, const ValueSpec* spec) {
   if (spec != nullptr) plain = *spec;
   if (file.ends_with(".npy") || file.ends_with(".npz")) {
     // The type is a hint for bytes without a name ('V2') alone, so nothing is converted where it is only of another kind.
-    const Value v = read_value_file(file, nullptr, InputFlags());
+    Value v = read_value_file(file, nullptr, InputFlags());
     const bool opaque =
         spec != nullptr && v.is_tensor() && v.tensor().dtype() != spec->dtype && bit_width(spec->dtype) <= 16 &&
         (v.tensor().dtype() == DataType::uint8 || v.tensor().dtype() == DataType::bfloat16 || is_sub_byte(spec->dtype));
@@ -184,7 +185,8 @@ int VerifyCommand::run() {
   if (json) {
     print(fmt::format("{{\"pass\":{},\"passed\":{},\"failed\":{},\"results\":[{}]}}\n", all, passed_, failed_, results_));
   } else {
-    print_verdict(fmt::format("{}: {} outputs agree, {} do not\n", all ? "PASS" : "FAIL", passed_, failed_));
+    print_verdict(fmt::format("{}: {} agree{}, {} do{} not\n", all ? "PASS" : "FAIL", counted(passed_, "output"),
+                              passed_ == 1 ? "s" : "", failed_, failed_ == 1 ? "es" : ""));
   }
   return all ? kOk : kFailed;
 }

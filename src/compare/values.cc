@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/counted.h"
 #include "tensor/element.h"
 #include "tensor/print.h"
 
@@ -161,8 +162,9 @@ Comparison compare_tensors(const Tensor& expected, const Tensor& actual, const T
   const bool spread = common > 0 && c.max_abs <= tolerance.max_steps * common && mean <= tolerance.mean_steps * common;
   c.pass = c.differing == 0 || spread;
   if (!c.pass) {
-    c.why = fmt::format("{} of {} elements differ; worst at {}: expected {}, received {}", c.differing, expected.size(), worst,
-                        print_element(expected, worst), print_element(actual, worst));
+    c.why =
+        fmt::format("{} of {} differ{}; worst at {}: expected {}, received {}", c.differing, counted(expected.size(), "element"),
+                    expected.size() == 1 ? "s" : "", worst, print_element(expected, worst), print_element(actual, worst));
   }
   return c;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/values/outputs.h"
@@ -88,7 +89,8 @@ Shown Postprocessor::operator()(NamedValues outputs) const {
     if (!p.labels.empty() && scores.rank() > 0) {
       const auto classes = static_cast<std::size_t>(scores.dim(project::class_axis(scores.shape(), p.axis)));
       if (classes != p.labels.size()) {
-        note(fmt::format("warning: {} labels for the {} classes of output '{}'", p.labels.size(), classes, item.name));
+        note(fmt::format("warning: {} for the {} of output '{}'", counted(static_cast<std::int64_t>(p.labels.size()), "label"),
+                         classes == 1 ? "1 class" : fmt::format("{} classes", classes), item.name));
       }
     }
     const bool rows = several_rows(scores, p.axis);

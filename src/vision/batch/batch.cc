@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/system/interrupt.h"
 #include "vision/batch/input/feed.h"
@@ -26,8 +27,6 @@ namespace fs = std::filesystem;
 
 constexpr int kInterrupted = 130;  // as shells have it
 constexpr std::int64_t kSyncEvery = 256;
-
-std::string counted(std::int64_t n, const char* one) { return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s"); }
 
 class Batch {
  public:
@@ -280,7 +279,7 @@ class Batch {
     if (failed_ > 0) console_.note(fmt::format("{} of {} failed", failed_, counted(pictures_, frames() ? "frame" : "picture")));
     if (total_ > pictures_) {
       const char* why = hopeless() ? "nothing more can be written" : "interrupted";
-      console_.note(fmt::format("stopped after {} of {} pictures: {}{}", pictures_, total_, why,
+      console_.note(fmt::format("stopped after {} of {}: {}{}", pictures_, counted(total_, "picture"), why,
                                 journal_ ? "; the same command with --resume continues" : ""));
     }
     if (Interrupt::requested() && !endless() && total_ > pictures_) return kInterrupted;
