@@ -87,8 +87,6 @@ class Progress {
   bool drawn_ = false;
 };
 
-// "1 node", "3 nodes"
-std::string counted(std::uint64_t n, std::string_view one);
 // "2.1 s", "450 ms", "3 min 20 s"
 std::string time_text(double seconds);
 // "1.2 MB"

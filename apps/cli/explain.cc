@@ -9,6 +9,7 @@
 #include <sdx/sdx.hpp>
 #include <set>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/printable.h"
@@ -168,7 +169,7 @@ int ExplainCommand::run() {
     return kOk;
   }
   print_coloured(table_of(rows, details), {{"", Colour::bold}});
-  std::string summary = counted(shown.size(), "node");
+  std::string summary = counted(static_cast<std::int64_t>(shown.size()), "node");
   for (const auto& [kernel, count] : kernels) summary += fmt::format("; {} on {}", count, kernel);
   print_wrapped(summary + "\n", 4);
   print_wrapped("chosen: " + r.why + "\n", 4);

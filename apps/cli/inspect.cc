@@ -7,6 +7,7 @@
 #include <optional>
 #include <sdx/sdx.hpp>
 
+#include "base/counted.h"
 #include "base/system/printable.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
@@ -103,8 +104,6 @@ std::string facts_json(const std::string& file, const inspect::ModelFacts& f, co
       map_json(f.metadata));
 }
 
-std::uint64_t as_count(std::int64_t n) { return static_cast<std::uint64_t>(n); }
-
 // Whole letters, in one line.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMost = 200;
@@ -137,8 +136,8 @@ std::string facts_text(const std::string& file, const inspect::ModelFacts& f, co
   }
   std::vector<std::pair<std::string, std::int64_t>> ops(f.operators.begin(), f.operators.end());
   std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  out += fmt::format("operators ({}{})\n", counted(as_count(f.nodes), "node"),
-                     f.functions > 0 ? ", " + counted(as_count(f.functions), "function") : "");
+  out +=
+      fmt::format("operators ({}{})\n", counted(f.nodes, "node"), f.functions > 0 ? ", " + counted(f.functions, "function") : "");
   for (const auto& [op, n] : ops) out += fmt::format("  {:5d}  {}\n", n, one_line(op));
   if (!f.metadata.empty()) out += "metadata\n";
   for (const auto& [key, value] : f.metadata) out += fmt::format("  {}: {}\n", one_line(key), shortened(value));

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <sdx/registry.hpp>
+#include <sdx/runner.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/command.h"
@@ -13,6 +16,7 @@
 #include "cli/values/outputs.h"
 #include "hub/staging.h"
 #include "project/find.h"
+#include "project/resolve.h"
 
 namespace sdx::cli {
 namespace {
@@ -44,6 +48,9 @@ struct ModelsCommand {
 
  private:
   int remove_pulled(const PulledModel& model) const;
+  void say_nothing_listed(const std::optional<fs::path>& file) const;
+  [[noreturn]] void unknown_model(const std::optional<fs::path>& file) const;
+  void check_inputs(const RegistryEntry& entry) const;
   Registry open() const;
   RegistryEntry entry_for(const fs::path& file) const;
 };
@@ -117,19 +124,30 @@ std::vector<PulledModel> pulled_models() {
   return out;
 }
 
+std::optional<PulledModel> pulled_model_named(const std::string& name) {
+  const fs::path home = project::default_places().home;
+  const bool plain = name.find('/') == std::string::npos && !name.starts_with('.');
+  return home.empty() || !plain ? std::nullopt : pulled_model(home / "models" / name);
+}
+
+std::string pulled_json(const PulledModel& m) {
+  return fmt::format("{{\"name\":{},\"folder\":{},\"source\":{}}}", json_text(m.name), json_text(m.folder.string()),
+                     json_text(m.source));
+}
+
 std::string pulled_json(const std::vector<PulledModel>& models) {
   std::string out;
-  for (const PulledModel& m : models) {
-    out += fmt::format("{}{{\"name\":{},\"folder\":{},\"source\":{}}}", out.empty() ? "" : ",", json_text(m.name),
-                       json_text(m.folder.string()), json_text(m.source));
-  }
+  for (const PulledModel& m : models) out += (out.empty() ? "" : ",") + pulled_json(m);
   return "[" + out + "]";
+}
+
+std::string pulled_text(const PulledModel& m) {
+  return fmt::format("{}\n  folder      {}\n  pulled from {}\n", m.name, m.folder.string(), m.source);
 }
 
 int ModelsCommand::list() const {
   const auto file = Registry::find_file(registry);
   const std::vector<PulledModel> pulled = tag.empty() ? pulled_models() : std::vector<PulledModel>{};
-  if (!file && pulled.empty()) note("note: there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` creates one");
   const Registry all = file ? Registry::open(*file) : Registry::create("models.yaml");
   std::vector<const RegistryEntry*> shown;
   std::size_t width = 4;
@@ -151,6 +169,7 @@ int ModelsCommand::list() const {
                       pulled_json(pulled)));
     return kOk;
   }
+  if (shown.empty() && pulled.empty()) say_nothing_listed(file);
   for (const RegistryEntry* e : shown) {
     std::string line = fmt::format("{:<{}}  {}{}", e->name, width, e->path, exists(*e) ? "" : "  (missing)");
     if (!e->tags.empty()) line += fmt::format("  [{}]", join(e->tags));
@@ -162,8 +181,41 @@ int ModelsCommand::list() const {
   return kOk;
 }
 
+void ModelsCommand::say_nothing_listed(const std::optional<fs::path>& file) const {
+  if (!file) {
+    note("note: there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` creates one");
+  } else if (!tag.empty()) {
+    note(fmt::format("note: '{}' has no model with the tag '{}'", file->string(), tag));
+  } else {
+    note(fmt::format("note: '{}' lists no models, and none was pulled; `sdx models add NAME PATH` adds one", file->string()));
+  }
+}
+
+// Neither the registry nor a pull knows the name.
+void ModelsCommand::unknown_model(const std::optional<fs::path>& file) const {
+  std::vector<std::string> known;
+  if (file && fs::exists(*file)) {
+    const Registry all = Registry::open(*file);
+    for (const RegistryEntry& e : all.entries()) known.push_back(e.name);
+  }
+  for (const PulledModel& m : pulled_models()) known.push_back(m.name);
+  const std::string near = closest(name, known);
+  fail(ErrorCode::invalid_argument, "there is no model '{}'{}{}", name,
+       file ? fmt::format(" in '{}' or among the pulled ones", file->string()) : "; there is no models.yaml here or in ~/.sdx",
+       !near.empty()   ? "; did you mean '" + near + "'?"
+       : known.empty() ? "; `sdx models add NAME PATH` adds one"
+                       : "; there are: " + join(known));
+}
+
 int ModelsCommand::show() const {
-  const Registry all = open();
+  const auto file = Registry::find_file(registry);
+  const Registry all = file ? Registry::open(*file) : Registry::create("models.yaml");
+  if (all.find(name) == nullptr) {
+    const auto pulled = pulled_model_named(name);
+    if (!pulled) unknown_model(file);
+    print(json ? pulled_json(*pulled) + "\n" : pulled_text(*pulled));
+    return kOk;
+  }
   const RegistryEntry& entry = all.at(name);
   print(json ? entry_json(entry) + "\n" : entry_text(entry));
   return kOk;
@@ -182,14 +234,29 @@ int ModelsCommand::validate() const {
   }
   print(json ? fmt::format("{{\"registry\":{},\"models\":{},\"problems\":[{}]}}\n", json_text(all.file().string()),
                            all.entries().size(), items)
-             : fmt::format("{}: {} models, {} missing\n", all.file().string(), all.entries().size(), missing));
+             : fmt::format("{}: {}, {} missing\n", all.file().string(),
+                           counted(static_cast<std::int64_t>(all.entries().size()), "model"), missing));
   return missing == 0 ? kOk : kFailed;
+}
+
+// `entry`'s inputs against those of the model at `path`.
+void ModelsCommand::check_inputs(const RegistryEntry& entry) const {
+  std::vector<std::string> known;
+  for (const ValueSpec& s : model_inputs(project::resolve(path).source)) known.push_back(s.name);
+  for (const RegistryInput& input : entry.inputs) {
+    if (std::find(known.begin(), known.end(), input.name) != known.end()) continue;
+    const std::string near = closest(input.name, known);
+    throw UsageError(fmt::format("--shape: the model has no input '{}'{}", input.name,
+                                 near.empty() ? "; it has: " + join(known) : "; did you mean '" + near + "'?"));
+  }
 }
 
 RegistryEntry ModelsCommand::entry_for(const fs::path& file) const {
   const bool odd =
-      std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
-  if (name.empty() || odd) throw UsageError("a model's name must have at least one character, and no control characters");
+      std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7F; });
+  if (name.empty() || odd)
+    throw UsageError(
+        fmt::format("'{}': a model's name must have at least one character, and no spaces or control characters", name));
   RegistryEntry entry;
   entry.name = name;
   entry.path = path;
@@ -206,6 +273,7 @@ RegistryEntry ModelsCommand::entry_for(const fs::path& file) const {
     if (twice) throw UsageError(fmt::format("--shape: the input '{}' is given twice", input));
     entry.inputs.push_back({input, parse_shape(shape, "--shape"), DataType::undefined});
   }
+  if (!shapes.empty()) check_inputs(entry);
   if (!dtype.empty()) {
     entry.dtype = parse_data_type(dtype);
     if (entry.dtype == DataType::undefined)
@@ -240,11 +308,12 @@ int ModelsCommand::add() const {
 int ModelsCommand::remove() const {
   const auto found = Registry::find_file(registry);
   const bool listed = found && fs::exists(*found) && Registry::open(*found).find(name) != nullptr;
-  const fs::path home = project::default_places().home;
-  const bool plain = name.find('/') == std::string::npos && !name.starts_with('.');
-  const auto pulled = home.empty() || !plain ? std::nullopt : pulled_model(home / "models" / name);
-  if (!listed && pulled) return remove_pulled(*pulled);
-  const fs::path file = open().file();
+  if (!listed) {
+    const auto pulled = pulled_model_named(name);
+    if (!pulled) unknown_model(found);
+    return remove_pulled(*pulled);
+  }
+  const fs::path file = *found;
   if (dry_run) {
     static_cast<void>(Registry::open(file).at(name));
     print(fmt::format("would remove {} from {}; its files stay\n", name, file.string()));

@@ -102,17 +102,20 @@ struct Exchange {
 };
 
 // Runs `attempt` until it succeeds, waiting 0.5 s, 1 s, 2 s, … in between. `moved` says whether an attempt got anything: one that
-// did starts the count anew, so that a large file over a bad line arrives in the end.
-template <class F, class Moved>
-auto with_retries(const NetworkOptions& options, const std::string& what, const F& attempt, const Moved& moved) {
+// did starts the count anew, so that a large file over a bad line arrives in the end. `kept`: whether the next pull finds
+// something.
+template <class F, class Moved, class Kept>
+auto with_retries(const NetworkOptions& options, const std::string& what, const F& attempt, const Moved& moved,
+                  const Kept& kept) {
   for (int failures = 0;;) {
     try {
       return attempt();
     } catch (const Passing& p) {
       failures = moved() ? 1 : failures + 1;
       if (failures > options.retries) {
-        fail(ErrorCode::io, "{}: {}; gave up after {} attempt(s) in a row. What came is kept: the same command continues", what,
-             p.why, failures);
+        fail(ErrorCode::io, "{}: {}; gave up after {}{}", what, p.why,
+             failures == 1 ? "1 attempt" : fmt::format("{} attempts in a row", failures),
+             kept() ? ". What came is kept: the same command continues" : "");
       }
       const auto wait = std::max(p.wait, std::chrono::milliseconds(500) * (1 << std::min(failures - 1, 5)));
       if (options.note) options.note(fmt::format("{}: {}; another attempt in {:.1f} s", what, p.why, wait.count() / 1000.0));
@@ -143,7 +146,7 @@ class Download {
             attempt();
             return true;
           },
-          [&] { return std::exchange(moved_, false); });
+          [&] { return std::exchange(moved_, false); }, [&] { return part_.size() > 0; });
       if (result_.unchanged) {
         part_.discard();
         return result_;
@@ -287,7 +290,7 @@ Described describe(const RemoteFile& file, const NetworkOptions& options) {
         if (found.bytes) check_allowed(*found.bytes, options, file.name);
         return found;
       },
-      [] { return false; });
+      [] { return false; }, [] { return false; });
 }
 
 std::string get_text(const Url& url, const std::string& what, const NetworkOptions& options) {
@@ -306,7 +309,7 @@ std::string get_text(const Url& url, const std::string& what, const NetworkOptio
         exchange.run(url);
         return body;
       },
-      [] { return false; });
+      [] { return false; }, [] { return false; });
 }
 
 std::string sha256_of(const fs::path& path) {

@@ -1,6 +1,5 @@
 #include "hub/pull.h"
 
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -333,12 +332,9 @@ Pulled pull(const std::string& source, const PullOptions& options) { return Pull
 
 fs::path models_folder() {
   if (const std::string own = environment("SDX_HOME"); !own.empty()) return fs::path(own) / "models";
-  std::string home = environment("HOME");
-  if (home.empty()) {
-    const passwd* user = ::getpwuid(::getuid());
-    if (user != nullptr && user->pw_dir != nullptr) home = user->pw_dir;
-  }
-  if (home.empty()) fail(ErrorCode::io, "there is no home folder: HOME is not set");
+  // Only where names are looked up, too: not in the home folder that the system knows for the user.
+  const std::string home = environment("HOME");
+  if (home.empty()) fail(ErrorCode::io, "there is no folder for models: set SDX_HOME or HOME, or name a folder with --to");
   return fs::path(home) / ".sdx" / "models";
 }
 

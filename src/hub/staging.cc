@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/new_file.h"
 #include "base/system/safe_name.h"
 
 namespace sdx::hub {
@@ -65,12 +66,18 @@ bool same_folder(int descriptor, const fs::path& path) {
   return ::fstat(descriptor, &a) == 0 && ::stat(path.c_str(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+// Speaks of the folder that was asked for, not of the one beside it in which the files wait.
+[[noreturn]] void cannot_write(const fs::path& target, const std::error_code& error) {
+  fail(ErrorCode::io, "cannot write '{}': no folder can be made in '{}': {}", target.string(), nearest_folder(target).string(),
+       error.message());
+}
+
 int lock_folder(const fs::path& folder, const fs::path& target) {
   for (;;) {
     std::error_code error;
     fs::create_directories(folder, error);
     const int fd = error ? -1 : ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (error) fail(ErrorCode::io, "cannot create '{}': {}", folder.string(), error.message());
+    if (error) cannot_write(target, error);
     if (fd < 0 && errno == ENOENT) continue;  // another process has just finished with it
     if (fd < 0) fail(ErrorCode::io, "cannot open '{}': {}", folder.string(), std::strerror(errno));
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -96,7 +103,7 @@ Staging::Staging(const fs::path& target, const std::string& plan)
     }
     std::error_code error;
     fs::create_directories(folder_ / "files", error);
-    if (error) fail(ErrorCode::io, "cannot create '{}': {}", (folder_ / "files").string(), error.message());
+    if (error) cannot_write(target_, error);
     write_state();
   } catch (...) {
     ::close(lock_);
@@ -127,10 +134,10 @@ Staging::~Staging() {
 void Staging::drop() noexcept { useless_ = true; }
 
 fs::path Staging::path_of(const std::string& name) const {
-  const fs::path path = folder_ / "files" / name;
+  fs::path path = folder_ / "files" / name;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  if (error) fail(ErrorCode::io, "cannot create '{}': {}", path.parent_path().string(), error.message());
+  if (error) cannot_write(target_, error);
   return path;
 }
 
