@@ -82,8 +82,8 @@ std::string number_json(double v) { return std::isfinite(v) ? fmt::format("{}", 
 
 std::string report_text(const ConvertReport& r, const std::string& output, const std::string& dtype) {
   std::string out =
-      fmt::format("{}: {} of {} nodes compute in {}, {:.1f} MB instead of {:.1f} MB\n", output, r.converted, r.nodes - r.casts,
-                  dtype, static_cast<double>(r.bytes_after) * 1e-6, static_cast<double>(r.bytes_before) * 1e-6);
+      fmt::format("{}: {} of {} nodes compute in {}, {} instead of {}\n", output, r.converted, r.nodes - r.casts, dtype,
+                  size_text(static_cast<double>(r.bytes_after)), size_text(static_cast<double>(r.bytes_before)));
   out += fmt::format("  {} constants converted, {} casts added\n", r.constants, r.casts);
   std::map<std::string, std::pair<int, std::vector<std::string>>> reasons;
   for (const ConvertReport::Kept& k : r.kept) {
@@ -193,8 +193,8 @@ int ConvertCommand::run_optimize() const {
     print(fmt::format("{{\"model\":{},\"output\":{},\"bytes_before\":{},\"bytes_after\":{}}}\n", json_text(model),
                       json_text(output), before, after));
   } else {
-    print(fmt::format("{}{}: optimised, {:.1f} MB instead of {:.1f} MB\n", dry_run ? "would write " : "", output,
-                      static_cast<double>(after) * 1e-6, static_cast<double>(before) * 1e-6));
+    print(fmt::format("{}{}: optimised, {} instead of {}\n", dry_run ? "would write " : "", output,
+                      size_text(static_cast<double>(after)), size_text(static_cast<double>(before))));
   }
   return kOk;
 }

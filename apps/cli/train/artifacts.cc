@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/command.h"
@@ -155,6 +156,9 @@ std::string report_json(const ArtifactFiles& f) {
                            f.trained_elements, f.frozen, f.frozen_elements);
 }
 
+// "1 parameter is", "2 parameters are"
+std::string are(std::int64_t n, std::string_view what) { return counted(n, what) + (n == 1 ? " is" : " are"); }
+
 int ArtifactsCommand::run() {
   options.train_batch_norm = !fixed_statistics;
   options.loss = train_tools().loss_named(loss);
@@ -163,8 +167,9 @@ int ArtifactsCommand::run() {
     print(report_json(files));
     return kOk;
   }
-  print(fmt::format("{}: {} parameters are trained ({} numbers), {} frozen ({})\n", output, files.trained, files.trained_elements,
-                    files.frozen, files.frozen_elements));
+  print(fmt::format("{}{}: {} trained ({}), {} frozen ({})\n", options.dry_run ? "would write " : "", output,
+                    are(files.trained, "parameter"), counted(files.trained_elements, "number"), files.frozen,
+                    files.frozen_elements));
   for (const std::filesystem::path& file :
        {files.training_model, files.eval_model, files.optimizer_model, files.checkpoint, files.nominal_checkpoint}) {
     if (!file.empty()) print(fmt::format("  {}\n", file.string()));
@@ -216,6 +221,8 @@ void add_artifacts(const Command& app, Action& action) {
       ->one_word();
   command->add_option("--prefix", c->options.prefix, "Prefix of the file names")->type_name("TEXT");
   command->add_flag("--nominal", c->options.nominal_checkpoint, "Also write a nominal checkpoint: names, types and shapes");
+  command->add_flag("--dry-run", c->options.dry_run,
+                    "Make everything in memory, print which files would be written, and write none");
   command->add_flag("--json", c->json, "Print JSON");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

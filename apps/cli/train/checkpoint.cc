@@ -7,7 +7,9 @@
 #include <memory>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/error.h"
+#include "base/system/new_file.h"
 #include "base/text_table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -48,18 +50,23 @@ constexpr const char* kExportExamples =
     "  sdx checkpoint export checkpoint -o parameters.npz\n"
     "  sdx checkpoint export checkpoint -o parameters.safetensors --moments\n";
 
+constexpr const char* kDryRunHelp = "Check everything, print what would be written, and write nothing";
+
 struct CheckpointCommand {
   std::vector<std::string> files;
   std::vector<std::string> weights;
   std::string output, base, other;
   double factor = 1, atol = 0;
-  bool json = false, moments = false;
+  bool json = false, moments = false, dry_run = false;
 
   int show() const;
   int diff() const;
   int apply() const;
   int average() const;
   int export_values() const;
+  // A checkpoint, unless this is a dry run.
+  int write(const CheckpointState& made) const;
+  int would_write(std::string_view what) const;
 };
 
 // Of elements' magnitudes. All are 0 without elements; NaN counts as infinite.
@@ -145,10 +152,10 @@ std::string state_text(const CheckpointState& s) {
   }
   std::string out = text_table(rows);
   const Elements e = elements_of(s);
-  out += fmt::format("{} parameters, {} elements, {} of them trained{}\n", s.parameters.size(), e.all, e.trained,
-                     s.nominal ? " (nominal: names, types and shapes only)" : "");
+  out += fmt::format("{}, {}, {} of them trained{}\n", counted(static_cast<std::int64_t>(s.parameters.size()), "parameter"),
+                     counted(e.all, "element"), e.trained, s.nominal ? " (nominal: names, types and shapes only)" : "");
   for (const auto& [called, group] : s.optimizers) {
-    out += fmt::format("optimizer {}: {} steps, initial learning rate {}, {} of {} parameters\n", called, group.step,
+    out += fmt::format("optimizer {}: {}, initial learning rate {}, {} of {} parameters\n", called, counted(group.step, "step"),
                        group.initial_learning_rate, fmt::join(moment_names(group), " and "), group.moments.size());
   }
   for (const auto& [called, value] : s.properties) out += fmt::format("property {} = {}\n", called, property_text(value, false));
@@ -187,11 +194,21 @@ int CheckpointCommand::diff() const {
   return different == 0 || !output.empty() ? kOk : kFailed;
 }
 
-int CheckpointCommand::apply() const {
-  if (!std::isfinite(factor)) throw UsageError("--factor must be a finite number");
-  const CheckpointState made = train_tools().sum(train_tools().load(base), train_tools().load(other), factor);
+int CheckpointCommand::would_write(std::string_view what) const {
+  NewFile::check(output);
+  print(fmt::format("would write {}: {}\n", output, what));
+  return kOk;
+}
+
+int CheckpointCommand::write(const CheckpointState& made) const {
+  if (dry_run) return would_write(counted(static_cast<std::int64_t>(made.parameters.size()), "parameter"));
   train_tools().save(made, output, !made.optimizers.empty());
   return kOk;
+}
+
+int CheckpointCommand::apply() const {
+  if (!std::isfinite(factor)) throw UsageError("--factor must be a finite number");
+  return write(train_tools().sum(train_tools().load(base), train_tools().load(other), factor));
 }
 
 int CheckpointCommand::average() const {
@@ -209,9 +226,7 @@ int CheckpointCommand::average() const {
   }
   std::vector<CheckpointState> states;
   for (const std::string& file : files) states.push_back(train_tools().load(file));
-  const CheckpointState made = train_tools().average(states, numbers);
-  train_tools().save(made, output, !made.optimizers.empty());
-  return kOk;
+  return write(train_tools().average(states, numbers));
 }
 
 int CheckpointCommand::export_values() const {
@@ -231,6 +246,7 @@ int CheckpointCommand::export_values() const {
   }
   std::map<std::string, std::string> properties;
   for (const auto& [called, value] : s.properties) properties.emplace(called, property_text(value, false));
+  if (dry_run) return would_write(counted(static_cast<std::int64_t>(tensors.size()), "array"));
   if (npz) {
     write_npz(output, tensors);
   } else {
@@ -266,6 +282,7 @@ void add_apply(const Command& command, const Chosen& c, Action& action) {
   apply->add_option("DELTA", c->other, "A difference, as `sdx checkpoint diff -o` writes it")->required();
   apply->add_option("--factor", c->factor, "Factor for the difference (1)")->type_name("X");
   apply->add_option("-o,--output", c->output, "The new checkpoint")->type_name("FILE")->required();
+  apply->add_flag("--dry-run", c->dry_run, kDryRunHelp);
   apply->footer(kApplyExamples);
   apply->callback([c, &action] { action = [c] { return c->apply(); }; });
 }
@@ -278,6 +295,7 @@ void add_average(const Command& command, const Chosen& c, Action& action) {
       ->one_word()
       ->type_name("W,…");
   average->add_option("-o,--output", c->output, "The new checkpoint")->type_name("FILE")->required();
+  average->add_flag("--dry-run", c->dry_run, kDryRunHelp);
   average->footer(kAverageExamples);
   average->callback([c, &action] { action = [c] { return c->average(); }; });
 }
@@ -287,6 +305,7 @@ void add_export(const Command& command, const Chosen& c, Action& action) {
   values->add_option("CHECKPOINT", c->base, "A training checkpoint")->required();
   values->add_option("-o,--output", c->output, "A .npz or .safetensors file")->type_name("FILE")->required();
   values->add_flag("--moments", c->moments, "Include the optimizer's moments as GROUP/PARAMETER/MOMENT");
+  values->add_flag("--dry-run", c->dry_run, kDryRunHelp);
   values->footer(kExportExamples);
   values->callback([c, &action] { action = [c] { return c->export_values(); }; });
 }

@@ -119,6 +119,7 @@ void add_result_flags(const Command& command, TrainCommand& c) {
       .one_word();
   command.add_option("--labels", c.labels, "Write the names of the classes, one per line")->type_name("FILE");
   command.add_option("--report", c.report, "Write a page with curves and figures")->type_name("FILE");
+  command.add_flag("--dry-run", r.dry_run, "Read model and data, check everything, print what would be done, and write nothing");
   command.add_flag("--json", r.json, "Print a line of JSON for each batch, epoch and checkpoint");
 }
 

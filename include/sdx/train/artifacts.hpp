@@ -56,6 +56,7 @@ struct ArtifactOptions {
   std::vector<std::string> additional_outputs;
   std::string prefix;               // of the files' names
   bool nominal_checkpoint = false;  // also "nominal_checkpoint"
+  bool dry_run = false;             // only check that the files could be written, and say which
 
   // true: BatchNormalization uses batch statistics and updates the running ones; false: it uses the running ones, unchanged.
   bool train_batch_norm = true;

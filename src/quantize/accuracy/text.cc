@@ -31,10 +31,15 @@ std::string tensors_json(const std::vector<TensorAccuracy>& list) {
   return out + "]";
 }
 
-std::string megabytes(std::uint64_t bytes) { return fmt::format("{:.2f} MB", static_cast<double>(bytes) * 1e-6); }
+// "831 B", "12.30 KB", "4.56 MB": small models are not "0.00 MB".
+std::string size_text(std::uint64_t bytes) {
+  const auto n = static_cast<double>(bytes);
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  return bytes < 1'000'000 ? fmt::format("{:.2f} KB", n * 1e-3) : fmt::format("{:.2f} MB", n * 1e-6);
+}
 
 std::string accuracy_text(const QuantAccuracy& a, std::size_t layers) {
-  std::string out = fmt::format("accuracy on {} batches: loss {:.4g}", a.samples, a.loss);
+  std::string out = fmt::format("accuracy on {} batch{}: loss {:.4g}", a.samples, a.samples == 1 ? "" : "es", a.loss);
   if (a.top1) out += fmt::format(", the same largest element in {:.2f} % of rows", *a.top1 * 100);
   out += "\n";
   for (const TensorAccuracy& t : a.outputs) {
@@ -59,7 +64,7 @@ std::string QuantReport::text(std::size_t layers) const {
   for (const auto& [op, count] : quantized_by_op) ops += fmt::format("{}{} {}", ops.empty() ? "" : ", ", count, op);
   std::string out = fmt::format("{} of {} nodes quantised ({}): {}\n", quantized, nodes, mode, ops.empty() ? "none" : ops);
   if (bytes_after > 0) {
-    out += fmt::format("{} instead of {}, {:.0f} %\n", megabytes(bytes_after), megabytes(bytes_before),
+    out += fmt::format("{} instead of {}, {:.0f} %\n", size_text(bytes_after), size_text(bytes_before),
                        bytes_before == 0 ? 100.0 : 100.0 * static_cast<double>(bytes_after) / static_cast<double>(bytes_before));
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
@@ -69,7 +74,8 @@ std::string QuantReport::text(std::size_t layers) const {
     at->second.push_back(fmt::format("{} ({})", k.node, k.op));
   }
   for (const auto& [why, nodes_of] : reasons) {
-    out += fmt::format("  {} stay as they are, {}", nodes_of.size(), nodes_of.front());
+    out += fmt::format("  {} {}, {}", nodes_of.size(), nodes_of.size() == 1 ? "stays as it is" : "stay as they are",
+                       nodes_of.front());
     if (nodes_of.size() > 1) out += nodes_of.size() == 2 ? ", " + nodes_of[1] : fmt::format(" and {} more", nodes_of.size() - 1);
     out += ": " + why + "\n";
   }

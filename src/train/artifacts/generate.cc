@@ -98,10 +98,12 @@ std::span<const std::byte> bytes_of(const std::string& s) { return std::as_bytes
 
 class Files {
  public:
-  Files(std::filesystem::path directory, std::string prefix) : directory_(std::move(directory)), prefix_(std::move(prefix)) {
+  Files(std::filesystem::path directory, std::string prefix, bool dry_run)
+      : directory_(std::move(directory)), prefix_(std::move(prefix)), dry_run_(dry_run) {
     if (prefix_.find('/') != std::string::npos) {
       fail(ErrorCode::invalid_argument, "prefix '{}' names a folder; expected the beginning of files' names", prefix_);
     }
+    if (dry_run_) return;
     std::error_code error;
     std::filesystem::create_directories(directory_, error);
     if (error) fail(ErrorCode::io, "cannot create the folder '{}': {}", directory_.string(), error.message());
@@ -113,6 +115,10 @@ class Files {
     const auto there = std::filesystem::status(path, none);
     if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
       fail(ErrorCode::io, "'{}' exists and is not a file", path.string());
+    }
+    if (dry_run_) {
+      NewFile::check_with_folders(path);
+      return path;
     }
     files_.push_back(std::make_unique<NewFile>(path));
     files_.back()->append(content);
@@ -127,6 +133,7 @@ class Files {
  private:
   std::filesystem::path directory_;
   std::string prefix_;
+  bool dry_run_;
   std::vector<std::unique_ptr<NewFile>> files_;
 };
 
@@ -159,7 +166,7 @@ Artifacts make(Model forward, const ArtifactOptions& options) {
 }
 
 ArtifactFiles write(const Artifacts& artifacts, const std::filesystem::path& directory, const ArtifactOptions& options) {
-  Files files(directory, options.prefix);
+  Files files(directory, options.prefix, options.dry_run);
   ArtifactFiles out;
   for (const Parameter& p : artifacts.state.parameters) {
     (p.requires_grad ? out.trained : out.frozen) += 1;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/new_file.h"
 #include "onnx/reader.h"
 #include "session/pipeline.h"
 #include "train/loop/features.h"
@@ -137,10 +138,18 @@ Models with_features(const Request& r, Prepared& p, const DataSettings& data, co
 }
 
 std::unique_ptr<Trainer> make_trainer(const Request& r, Prepared& p, const DataSettings& data, const OnFeatures& on_features) {
-  if (r.cache_features) return trainer_of(p, with_features(r, p, data, on_features));
+  // A dry run computes no features: whether the models can be trained shows without them.
+  if (r.cache_features && !r.dry_run) return trainer_of(p, with_features(r, p, data, on_features));
   Models models{read_model(p.paths.training), std::nullopt};
   if (!p.paths.eval.empty()) models.eval = read_model(p.paths.eval);
   return trainer_of(p, std::move(models));
+}
+
+// Rather now than after days of training.
+void check_destinations(const Request& r, const std::filesystem::path& checkpoint) {
+  for (const auto& file : {checkpoint, r.export_model, r.labels, r.report}) {
+    if (!file.empty()) NewFile::check(file);
+  }
 }
 
 void check_labels_file(const Request& r, const OpenedData& data) {
@@ -236,6 +245,7 @@ Prepared prepare(const Request& request, const OnFeatures& features) {
   p.paths = find_artifacts(request.artifacts);
   p.fit = s.fit;
   if (p.fit.checkpoint.empty()) p.fit.checkpoint = p.paths.folder / "trained";
+  check_destinations(request, p.fit.checkpoint);
   p.state = load_state(request, p);
   p.task = task_of(p.paths, *p.state);
   p.data = open_data(p.task, s.data);

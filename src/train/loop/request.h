@@ -24,7 +24,8 @@ struct Request {
   std::uint64_t seed = 0;
   std::int64_t patience = 0, save_every = 0;
   double validation_split = 0;
-  bool no_shuffle = false, drop_last = false, resume = false, json = false, bfloat16 = false, cache_features = false;
+  bool no_shuffle = false, drop_last = false, resume = false, json = false, bfloat16 = false, cache_features = false,
+       dry_run = false;
 
   // Data.
   std::string augment, label, text, on_bad = "stop", memory = "2GiB";

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/interrupt.h"
@@ -41,6 +42,7 @@ class Telling {
     console_.note(text);
   }
   void begin(const Prepared& p, std::int64_t done, std::int64_t total);
+  void plan(const Prepared& p, std::int64_t total);  // of a dry run
   void step(const FitStep& s);
   void epoch(const FitEpoch& e);
   void saved(const fs::path& path);
@@ -82,6 +84,31 @@ void Telling::begin(const Prepared& p, std::int64_t done, std::int64_t total) {
     if (done > 0) note(fmt::format("continuing after {} of {} batches", done, total));
   }
   progress_.start(done, total);
+}
+
+void Telling::plan(const Prepared& p, std::int64_t total) {
+  std::vector<std::string> files{p.fit.checkpoint.string()};
+  if (p.data.validation) files.push_back(files.front() + ".best");
+  for (const fs::path* f : {&r_.export_model, &r_.labels, &r_.report}) {
+    if (!f->empty()) files.push_back(f->string());
+  }
+  for (const std::string& n : p.notes) note("note: " + n);
+  if (r_.json) {
+    event("plan", {{"dry_run", true},
+                   {"samples", p.data.train->size()},
+                   {"validation_samples", p.data.validation ? p.data.validation->size() : 0},
+                   {"batch", p.fit.batch},
+                   {"batches", total},
+                   {"batches_done", p.batches_done},
+                   {"classes", p.data.classes},
+                   {"files", files}});
+    return;
+  }
+  std::string line = "would train on " + p.data.kind;
+  if (p.data.validation) line += fmt::format(", {} for validation", p.data.validation->size());
+  console_.print(line + fmt::format("; {}, {} batch{} of {}\n", counted(r_.epochs, "epoch"), total - p.batches_done,
+                                    total - p.batches_done == 1 ? "" : "es", p.fit.batch));
+  for (const std::string& f : files) console_.print("would write " + f + "\n");
 }
 
 void Telling::step(const FitStep& s) {
@@ -221,8 +248,12 @@ FitCallbacks callbacks_of(Telling& tell, const std::function<void(const FitEpoch
 int run(const Request& request, const Console& console) {
   Telling tell(request, console);
   Prepared p = prepare(request, [&tell](std::int64_t done, std::int64_t total) { tell.features(done, total); });
-  if (p.batches_done == 0) keep_old(p.fit.checkpoint, tell);
   const std::int64_t total = updates_per_epoch(p.data.train->size(), p.fit) * p.fit.accumulate * p.fit.epochs;
+  if (request.dry_run) {
+    tell.plan(p, total);
+    return 0;
+  }
+  if (p.batches_done == 0) keep_old(p.fit.checkpoint, tell);
   tell.begin(p, p.batches_done, total);
   FitResult so_far;
   Clock::time_point last_report = Clock::now();
