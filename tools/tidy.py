@@ -27,7 +27,8 @@ LARGEST = 24  # sources in a group
 GENERATED = re.compile(r"^([^/:][^:]*(?:_generated\.h|\.pb\.h)): CUSTOM_COMMAND$", re.M)
 # Definitions that make no difference to what clang-tidy sees.
 HARMLESS = re.compile(r"-D(\w+_EXPORTS|HWY_IS_DEBUG_BUILD=.*|GTEST_HAS_PTHREAD=.*)$")
-MAIN = re.compile(r"^int main\(", re.M)
+# Programs, and sources whose system headers contradict the C library's.
+ALONE = re.compile(r"^int main\(|^#include <linux/", re.M)
 FINDING = re.compile(r"^(/[^:\n]+):(\d+):\d+: (?:warning|error|note): ", re.M)
 
 
@@ -103,7 +104,7 @@ def units(chosen):
             alike[key][1].add(source)
     found = []
     for options, sources in alike.values():
-        together = [str(source) for source in sources if not MAIN.search(source.read_text())]
+        together = [str(source) for source in sources if not ALONE.search(source.read_text())]
         groups = [[Path(f) for f in group] for group in groups_of(together, [ROOT / part for part in ("src", "include", "apps", "tests")], LARGEST)]
         alone = sources.difference(*groups)
         found += [Unit(options, group) for group in [*groups, *([source] for source in alone)]]

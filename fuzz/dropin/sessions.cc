@@ -12,8 +12,8 @@ const std::vector<std::string>& models() {
     std::vector<std::string> made;
     for (const char* text : {
              "input x: float32[2,n]\ny = Add(x, x)\noutput y: float32[2,n]",
-             "input x: float32[2,n]\ninput z: float32[2,n]\ny = Mul(x, z)\nn = Neg(y)\noutput y: float32[2,n]\noutput n: "
-             "float32[2,n]",
+             ("input x: float32[2,n]\ninput z: float32[2,n]\ny = Mul(x, z)\nn = Neg(y)\noutput y: float32[2,n]\noutput n: "
+              "float32[2,n]"),
              "input x: float32[2,3]\nconstant w: float32[3,4] 1\ny = MatMul(x, w)\noutput y: float32[2,4]",
              "input x: float32[]\ninput z: float32[] = 1\ny = Add(x, z)\noutput y: float32[]",
              "input s: string[n]\ny = Identity(s)\noutput y: string[n]",

@@ -41,7 +41,7 @@ struct ChatLimits {
 class SDX_API ChatTemplate {
  public:
   // Parses the template. `name` is its name in errors. Throws Error(invalid_model) with line and reason.
-  explicit ChatTemplate(std::string_view source, std::string name = "chat template");
+  explicit ChatTemplate(std::string_view source, const std::string& name = "chat template");
 
   // From a .gguf file: tokenizer.chat_template. From a model's folder: chat_template.jinja, else `chat_template` of
   // tokenizer_config.json, else chat_template.json; special tokens (bos_token, eos_token, …) from tokenizer_config.json and

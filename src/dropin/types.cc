@@ -137,9 +137,9 @@ OrtStatus* value_type(const OrtValue* value, OnnxType* out) {
 OrtStatus* shape_reference(const OrtValue* value, ElementType* element, const std::int64_t** extents, std::size_t* count) {
   return guarded([&] {
     const OrtValue& v = require(value, "value");
-    const bool sparse = v.sparse != nullptr;
-    const Shape& shape = sparse ? v.sparse->dense_shape : tensor_of(value).shape();
-    require(element, "elem_type") = element_of(sparse ? v.sparse->dtype : tensor_of(value).dtype());
+    const auto* const sparse = v.sparse.get();
+    const Shape& shape = sparse != nullptr ? sparse->dense_shape : tensor_of(value).shape();
+    require(element, "elem_type") = element_of(sparse != nullptr ? sparse->dtype : tensor_of(value).dtype());
     require(count, "shape_data_count") = shape.size();
     require(extents, "shape_data") = shape.empty() ? nullptr : shape.data();
   });

@@ -180,7 +180,7 @@ std::vector<float> resample(std::span<const float> samples, int from, int to) {
   if (from == to) return {samples.begin(), samples.end()};
   const std::int64_t common = std::gcd(from, to);
   const std::int64_t up = to / common;
-  const std::int64_t down = from / common;
+  const std::int64_t down = std::max<std::int64_t>(1, from / common);
   const auto count = static_cast<std::int64_t>(samples.size());
   if (count > INT64_MAX / up - down) fail(ErrorCode::out_of_memory, "a sound of {} samples is too long", count);
   std::vector<float> out(static_cast<std::size_t>((count * up + down - 1) / down));

@@ -135,7 +135,8 @@ std::string model_info_json(const BuildFacts& f) {
   json["compiled"] = f.info.compiled;
   json["source_bytes"] = f.report.source_bytes;
   json["compiled_bytes"] = f.report.compiled_bytes;
-  json["size_mb"] = static_cast<double>(f.report.compiled_bytes / 10000) / 100.0;
+  const auto hundredths = f.report.compiled_bytes / 10000;
+  json["size_mb"] = static_cast<double>(hundredths) / 100.0;
   json["optimized"] = f.report.optimized;
   if (!f.report.not_optimized.empty()) json["not_optimized"] = f.report.not_optimized;
   json["nodes_before"] = f.report.nodes_before;

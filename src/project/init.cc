@@ -223,7 +223,7 @@ class Writer {
 }  // namespace
 
 std::string project_text(const fs::path& model, const InitOptions& options) {
-  const std::string text = Writer(model, options).text();
+  std::string text = Writer(model, options).text();
   // Names in models may be anything; what is written must read back.
   YamlDocument document = YamlDocument::parse(text, "the new project file");
   document.expand_environment();

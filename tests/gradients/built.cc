@@ -63,7 +63,7 @@ std::vector<ValueId> add_gradient(Model& m, ValueId y, const Point& p) {
                                                            ? Type::tensor(DataType::float64)
                                                            : Type::tensor(DataType::float32)));
   }
-  const std::vector<ValueId> out = n.outputs;
+  std::vector<ValueId> out = n.outputs;
   m.graph.add_node(std::move(n));
   m.opsets["ai.onnx.preview.training"] = 1;
   return out;

@@ -45,7 +45,7 @@ fs::path find_case_model(const fs::path& file, const std::string& model) {
     const std::string name = folder.filename().string();
     constexpr std::string_view kSuffix = "_expected";
     if (name.ends_with(kSuffix)) {
-      const fs::path beside = folder.parent_path() / name.substr(0, name.size() - kSuffix.size()) / model;
+      fs::path beside = folder.parent_path() / name.substr(0, name.size() - kSuffix.size()) / model;
       if (fs::is_regular_file(beside, ignored)) return beside;
     }
     if (folder == folder.parent_path()) break;

@@ -124,7 +124,7 @@ Object detect(PyObject* self, PyObject* arguments) {
   const FaceDetector& detector = value_of<FaceDetector>(self);
   const Image picture = to_image(argument(arguments, 0));
   const faces::Detection found = interruptible([&] { return detector.detect(picture); });
-  const Object d = new_dict(), times = new_dict();
+  Object d = new_dict(), times = new_dict();
   set(times, "preprocess", number(found.times.preprocess));
   set(times, "inference", number(found.times.inference));
   set(times, "decode", number(found.times.decode));
@@ -152,7 +152,7 @@ Object judge(PyObject*, PyObject* arguments) {
   const Image picture = to_image(argument(arguments, 0));
   const Face face = to_face(argument(arguments, 1));
   const faces::Quality q = unlocked([&] { return faces::judge(picture, face); });
-  const Object d = new_dict();
+  Object d = new_dict();
   const auto angle = [](const std::optional<double>& v) { return v ? number(*v) : Object::none(); };
   set(d, "level", text(vision::word_of(vision::kLevels, q.level)));
   set(d, "sharpness", number(q.sharpness));

@@ -167,7 +167,7 @@ YamlValue YamlValue::get(std::string_view key) const {
 }
 
 YamlValue YamlValue::require(std::string_view key) const {
-  const YamlValue value = get(key);
+  YamlValue value = get(key);
   if (!value.present()) fail(fmt::format("the key '{}' is missing", key));
   if (value.is_null()) value.fail("a value is missing");
   return value;

@@ -45,7 +45,7 @@ std::vector<float> at_once(Batcher& batcher, int requests) {
 TEST(Batcher, an_idle_model_runs_at_once_on_the_callers_thread) {
   Batcher batcher(session_of(kDouble), true, {.max_batch_size = 8});
   std::thread::id ran;
-  batcher.submit(input(3), {}, {}, [&](BatchResult result) {
+  batcher.submit(input(3), {}, {}, [&](const BatchResult& result) {
     ran = std::this_thread::get_id();
     EXPECT_EQ(elements(result.outputs.tensor("y")), (Floats{6, 6}));
   });
@@ -266,7 +266,7 @@ TEST(Batcher, a_full_queue_refuses) {
   {
     Batcher batcher(session_of(kDouble), true, {.max_batch_size = 8, .max_queue_delay = std::chrono::seconds(60), .queue = 2});
     for (int i = 0; i < 2; ++i) {
-      batcher.submit(input(1), {}, {}, [&](BatchResult result) { answered += result.error == nullptr ? 1 : 0; });
+      batcher.submit(input(1), {}, {}, [&](const BatchResult& result) { answered += result.error == nullptr ? 1 : 0; });
     }
     expect_parts(error_of(ErrorCode::out_of_memory, [&] { batcher.run(input(1), {}); }), {"2 requests already wait"});
     EXPECT_EQ(batcher.statistics().pending, 2);

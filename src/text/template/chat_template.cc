@@ -131,7 +131,7 @@ std::string tag_text(const text::jinja::Program& program, const text::jinja::Nod
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::string_view source, std::string name) {
+ChatTemplate::ChatTemplate(std::string_view source, const std::string& name) {
   auto impl = std::make_shared<Impl>();
   impl->plain = parse(source, name);
   impl_ = std::move(impl);

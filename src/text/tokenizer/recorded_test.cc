@@ -85,8 +85,7 @@ std::string difference(const Encoding& e, const json& expected) {
   }
   if (expected.contains("overflowing")) {
     for (std::size_t i = 0; i < expected["overflowing"].size(); ++i) {
-      if (const std::string d = difference(e.overflowing.at(i), expected["overflowing"][i]); !d.empty())
-        return "overflowing " + d;
+      if (std::string d = difference(e.overflowing.at(i), expected["overflowing"][i]); !d.empty()) return "overflowing " + d;
     }
   }
   return {};
@@ -137,7 +136,7 @@ std::string check(const Tokenizer& plain, const json& c) {
     if (c.contains("texts")) {
       const auto batch = t.encode_batch(c["texts"].get<std::vector<std::string>>(), c.value("add_special_tokens", true));
       for (std::size_t i = 0; i < batch.size(); ++i) {
-        if (const std::string d = difference(batch[i], c["encodings"][i]); !d.empty()) return d;
+        if (std::string d = difference(batch[i], c["encodings"][i]); !d.empty()) return d;
       }
       return {};
     }

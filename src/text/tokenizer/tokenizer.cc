@@ -287,7 +287,7 @@ Tokenizer Tokenizer::with_truncation(std::optional<Truncation> truncation) const
     }
   }
   auto impl = std::make_shared<Impl>(*impl_);
-  impl->truncation = std::move(truncation);
+  impl->truncation = truncation;
   return Tokenizer(std::move(impl));
 }
 

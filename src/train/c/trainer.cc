@@ -179,7 +179,7 @@ sdx_status sdx_trainer_eval_step(sdx_trainer* trainer, const sdx_tensor* const* 
     }
   });
   if (status != SDX_OK) return status;
-  for (size_t i = 0; i < results.size(); ++i) outputs[i] = results[i].release();
+  for (size_t i = 0; outputs != nullptr && i < results.size(); ++i) outputs[i] = results[i].release();
   if (made != nullptr) *made = results.size();
   return SDX_OK;
 }

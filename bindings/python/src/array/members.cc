@@ -79,7 +79,7 @@ Object split(const mx::array& a, Any parts, int axis, StreamOrDevice s) {
   return wrap_list(mx::split(a, to_shape(parts.object), axis, s));
 }
 
-mx::array squeeze(const mx::array& a, Axes axis, StreamOrDevice s) { return mx::squeeze(a, axis, s); }
+mx::array squeeze(const mx::array& a, const Axes& axis, StreamOrDevice s) { return mx::squeeze(a, axis, s); }
 Object item_of(const mx::array& a) { return item(a); }
 Object list_of_elements(const mx::array& a) { return to_list(a); }
 mx::array itself(const mx::array& a) { return a; }

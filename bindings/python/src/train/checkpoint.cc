@@ -157,7 +157,7 @@ Object set_property(PyObject* self, PyObject* arguments) {
 
 // {group: (step, initial learning rate, {parameter: {moment: array}})}
 Object optimizers(PyObject* self, PyObject*) {
-  const Object all = new_dict();
+  Object all = new_dict();
   const auto groups = of(self, [](const CheckpointState& s) { return s.clone().optimizers; });
   for (const auto& [name, group] : groups) {
     const Object moments = new_dict();

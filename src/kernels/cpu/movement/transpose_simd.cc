@@ -15,8 +15,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 template <class T>
 HWY_INLINE void transpose_plain(const T* x, std::int64_t ldx, T* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns) {
   for (std::int64_t j = 0; j < columns; ++j) {
@@ -25,6 +23,7 @@ HWY_INLINE void transpose_plain(const T* x, std::int64_t ldx, T* y, std::int64_t
 }
 
 #if HWY_TARGET != HWY_SCALAR
+namespace hn = hwy::HWY_NAMESPACE;
 
 template <class T>
 inline constexpr int kLanes = static_cast<int>(16 / sizeof(T));  // of 128 bits: the side of a square

@@ -65,7 +65,7 @@ void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const floa
     VF a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0, c0 = a0, c1 = a0, d0 = a0, d1 = a0;
     for (std::int64_t w = 0; w < layout.words; ++w) {
       // Prefetches 4 KB ahead: the stream is read once, and the hardware prefetcher stops at page boundaries.
-      __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(words) + 4096));
+      __builtin_prefetch(words + 1024);
       const VU w0 = hn::LoadU(du, words);
       const VU w1 = hn::LoadU(du, words + lanes);
       words += nr;

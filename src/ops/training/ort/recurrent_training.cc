@@ -16,7 +16,7 @@ using enum RecurrentIn::Slot;
 
 // What ONNX Runtime's kernels are limited to as well.
 RecurrentAttrs read_attrs(const Node& node, Cell cell) {
-  const RecurrentAttrs a = read_recurrent_attrs(node, cell);
+  RecurrentAttrs a = read_recurrent_attrs(node, cell);
   const bool usual = a.activations[0].kind == ActivationKind::sigmoid && a.activations[1].kind == ActivationKind::tanh &&
                      (cell == Cell::gru || a.activations[2].kind == ActivationKind::tanh);
   if (!a.forward || a.backward || a.clip > 0 || a.input_forget || !usual) {

@@ -28,7 +28,8 @@ json added_json(std::uint32_t id, const AddedToken& t) {
 json template_json(const GgufSource& s, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos) {
   if (!bos && !eos) return nullptr;
   json single = json::array(), pair = json::array(), specials = json::object();
-  for (const auto& [name, type] : {std::pair("A", 0), std::pair("B", 1)}) {
+  for (const int type : {0, 1}) {
+    const char* const name = type == 0 ? "A" : "B";
     const auto special = [&](std::optional<std::uint32_t> id) {
       if (!id) return;
       const std::string token(s.tokens[*id]);

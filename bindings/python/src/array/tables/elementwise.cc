@@ -29,7 +29,7 @@ mx::array astype(const mx::array& a, Dtype dtype, bool, StreamOrDevice device, S
   return mx::astype(a, dtype, s.index() == 0 ? device : s);
 }
 
-mx::array clip(const mx::array& a, std::optional<mx::array> low, std::optional<mx::array> high, StreamOrDevice s) {
+mx::array clip(const mx::array& a, const std::optional<mx::array>& low, const std::optional<mx::array>& high, StreamOrDevice s) {
   return low || high ? mx::clip(a, low, high, s) : a;
 }
 

@@ -16,7 +16,7 @@ mx::array two(const mx::array& a, std::optional<Shape> shape, std::optional<std:
 using Count = std::optional<std::int64_t>;
 
 mx::array stft(const mx::array& x, std::int64_t n_fft, Count hop, Count win_length, std::optional<mx::array> window, bool center,
-               std::string pad_mode, std::string norm, std::optional<bool> onesided, StreamOrDevice s) {
+               const std::string& pad_mode, std::string norm, std::optional<bool> onesided, StreamOrDevice s) {
   return mx::fft::stft(x, n_fft, {hop, win_length, std::move(window), center, std::move(norm), onesided}, pad_mode, s);
 }
 

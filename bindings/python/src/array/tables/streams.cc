@@ -31,7 +31,7 @@ void synchronize(Any stream) {
 // Which backends there are, the one in use first.
 Object backend_info() {
   return list_of(unlocked([] { return mx::backend_info(); }), [](const mx::BackendInfo& b) {
-    const Object d = new_dict();
+    Object d = new_dict();
     set(d, "name", text(b.name));
     set(d, "available", truth(b.available));
     set(d, "reason", text(b.reason));

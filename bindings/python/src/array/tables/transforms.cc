@@ -27,14 +27,14 @@ using Arrays = std::vector<mx::array>;
 
 Object pair_of_lists(const std::pair<Arrays, Arrays>& v) { return tuple(wrap_list(v.first), wrap_list(v.second)); }
 
-Object vjp(Any fn, Arrays primals, Arrays cotangents) {
+Object vjp(Any fn, const Arrays& primals, const Arrays& cotangents) {
   return pair_of_lists(mx::vjp(arrays_function(fn.object), primals, cotangents));
 }
-Object jvp(Any fn, Arrays primals, Arrays tangents) {
+Object jvp(Any fn, const Arrays& primals, const Arrays& tangents) {
   return pair_of_lists(mx::jvp(arrays_function(fn.object), primals, tangents));
 }
 
-Object value_and_grad(Any fn, Arrays arguments, std::vector<int> argnums) {
+Object value_and_grad(Any fn, const Arrays& arguments, std::vector<int> argnums) {
   return pair_of_lists(mx::value_and_grad(arrays_function(fn.object), std::move(argnums))(arguments));
 }
 
@@ -45,14 +45,14 @@ Object axes_to_python(const Axes& axes) {
 }
 
 // A function that says the axes of its results only when it was called: fn(arrays) -> (arrays, axes).
-Object vmap(Any fn, Arrays arguments, Any in_axes, Any out_axes) {
+Object vmap(Any fn, const Arrays& arguments, Any in_axes, Any out_axes) {
   return wrap_list(mx::vmap(arrays_function(fn.object), axes_of(in_axes.object), axes_of(out_axes.object))(arguments));
 }
 
-Arrays checkpoint(Any fn, Arrays arguments) { return mx::checkpoint(arrays_function(fn.object))(arguments); }
+Arrays checkpoint(Any fn, const Arrays& arguments) { return mx::checkpoint(arrays_function(fn.object))(arguments); }
 
 // Rules are None or functions of lists: vjp(primals, cotangents, outputs), jvp(primals, tangents), vmap(inputs, axes).
-Arrays custom(Any fn, Any vjp_rule, Any jvp_rule, Any vmap_rule, Arrays arguments) {
+Arrays custom(Any fn, Any vjp_rule, Any jvp_rule, Any vmap_rule, const Arrays& arguments) {
   mx::CustomRules rules;
   if (vjp_rule.object != Py_None) {
     rules.vjp = [held = shared(vjp_rule.object)](const Arrays& primals, const Arrays& cotangents, const Arrays& outputs) {
@@ -75,11 +75,11 @@ Arrays custom(Any fn, Any vjp_rule, Any jvp_rule, Any vmap_rule, Arrays argument
 }
 
 Object leaves_of(Any tree, bool strict) { return leaves(tree.object, strict); }
-void update_tree(Any tree, Arrays arrays) {
+void update_tree(Any tree, const Arrays& arrays) {
   std::size_t next = 0;
   update(tree.object, arrays, next);
 }
-void restore_tree(Any tree, Arrays traced, Any originals) {
+void restore_tree(Any tree, const Arrays& traced, Any originals) {
   if (PyList_Check(originals.object) == 0 || PyList_Size(originals.object) < static_cast<Py_ssize_t>(traced.size())) {
     raise_value_error("expected a list of as many arrays");
   }
@@ -87,7 +87,7 @@ void restore_tree(Any tree, Arrays traced, Any originals) {
 }
 
 Object flatten_tree(Any tree, bool strict) { return tuple(leaves(tree.object, strict), structure_of(tree.object)); }
-Object unflatten_tree(Any structure, Arrays arrays) {
+Object unflatten_tree(Any structure, const Arrays& arrays) {
   std::size_t next = 0;
   return fill(structure.object, arrays, next);
 }
