@@ -49,7 +49,7 @@ std::string without(std::string text, const std::string& word) {
 // XExecutionProvider; it has AExecutionProvider" becomes "not built in, see cuda".
 std::string parts_once(const ProviderInfo& p, Said& said) {
   constexpr std::string_view kBetween = "; ", kWorse = "nor can ONNX Runtime's provider be used: ";
-  const std::string whole = once(p.reason, p.name, said);
+  std::string whole = once(p.reason, p.name, said);
   if (whole != p.reason || p.reason.find(kBetween) == std::string::npos) return whole;
   std::string out, seen;  // seen: where the part before is
   for (std::size_t at = 0; at < p.reason.size();) {

@@ -33,8 +33,8 @@ void count_narrow(const Graph& graph, DataType type, QuantReport& report) {
 
 NarrowReport make_half(Model& model, const HalfOptions& options, bool keep_io) {
   const auto opset = model.opsets.find("");
-  const NarrowReport done = narrow(model.graph, opset == model.opsets.end() ? 13 : opset->second,
-                                   {options.dtype, keep_io, options.keep_ops, options.keep_nodes});
+  NarrowReport done = narrow(model.graph, opset == model.opsets.end() ? 13 : opset->second,
+                             {options.dtype, keep_io, options.keep_ops, options.keep_nodes});
   ops::infer_in_place(model.graph, {.allow_unknown = true});
   return done;
 }

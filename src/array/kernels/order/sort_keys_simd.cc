@@ -16,11 +16,10 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::array::detail::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 template <class K>
 void sort_keys(K* keys, std::int64_t n) {
 #if VQSORT_ENABLED
+  namespace hn = hwy::HWY_NAMESPACE;
   const hn::detail::SharedTraits<hn::detail::TraitsLane<hn::detail::OrderAscending<K>>> order;
   hn::Sort(hn::SortTag<K>(), order, keys, static_cast<std::size_t>(n), static_cast<K*>(nullptr));
 #else  // without vectors

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 using Records = std::vector<std::vector<std::string>>;
 
 fs::path written(const char* name, const std::string& content) {
-  const fs::path file = fs::path(::testing::TempDir()) / name;
+  fs::path file = fs::path(::testing::TempDir()) / name;
   std::ofstream(file, std::ios::binary) << content;
   return file;
 }
