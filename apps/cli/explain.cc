@@ -131,8 +131,8 @@ void add_origins(const Graph& graph, const std::string& wanted, Origins& to) {
   std::vector<std::string> known(ops.begin(), ops.end());
   for (const std::string& full : ops) known.push_back(without_domain(full));
   const std::string near = closest(op, known);
-  fail(ErrorCode::invalid_argument, "no node is a '{}'{}; what runs is: {}", op,
-       near.empty() ? "" : ", did you mean '" + near + "'?", running);
+  fail(ErrorCode::invalid_argument, "no node is a '{}'{}: {}", op,
+       near.empty() ? "; what runs is" : ", did you mean '" + near + "'? What runs is", running);
 }
 
 std::vector<NodeReport> ExplainCommand::wanted_nodes(const std::filesystem::path& model,

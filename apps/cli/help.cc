@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "base/build_id.h"
-#include "base/suggest.h"
 #include "base/system/amx.h"
 #include "base/system/cpu_features.h"
 #include "cli/command.h"
@@ -164,12 +163,14 @@ void add_help(const Command& app, Action& action) {
   command->callback([words, &program = app.app(), &action] {
     action = [words, &program] {
       const CLI::App* at = &program;
+      std::string above;
       for (const std::string& word : *words) {
         const CLI::App* next = command_named(*at, word);
-        if (next == nullptr) {
-          const std::string near = closest(word, names_of_commands(*at));
-          throw UsageError(fmt::format("unknown command '{}'{}", word, near.empty() ? "" : ", did you mean '" + near + "'?"));
+        above += above.empty() ? word : " " + word;
+        if (next == nullptr && names_of_commands(*at).empty()) {
+          throw UsageError(fmt::format("unknown command '{}': sdx {} has no further ones", above, at->get_name()));
         }
+        if (next == nullptr) throw UsageError(unknown_command(*at, above));
         at = next;
       }
       print(help_of(*at, terminal_columns()));

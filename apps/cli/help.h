@@ -19,6 +19,8 @@ std::vector<std::string> names_of_commands(const CLI::App& app);
 std::string help_of(const CLI::App& app, int columns);
 // Options that each command has: -q and -v, where these letters are free.
 void add_common_options(CLI::App& app);
+// "unknown command 'models lst', did you mean 'ls'? Commands: …"; `app` has the last word's commands.
+std::string unknown_command(const CLI::App& app, const std::string& words);
 // What is wrong, with what was probably meant.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv);
 // What --version says: version, build and processor.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 
 #include "base/suggest.h"
@@ -13,16 +14,33 @@ namespace {
 
 std::string suggestion(const std::string& near) { return near.empty() ? "" : ", did you mean '" + near + "'?"; }
 
-std::string unknown_command(const CLI::App& app, const std::string& word, const std::string& parent) {
-  const std::vector<std::string> names = names_of_commands(app);
-  return fmt::format("unknown command '{}{}'{}; commands: {}", parent, word, suggestion(closest(word, names)), join(names));
+// "clr" is short for "clear".
+bool is_short_for(std::string_view word, std::string_view name) {
+  if (word.size() < 2 || name.empty() || word[0] != name[0]) return false;
+  std::size_t at = 0;
+  for (const char c : name) at += at < word.size() && word[at] == c ? 1 : 0;
+  return at == word.size();
 }
 
-std::vector<std::string> names_of_options(const CLI::App& app) {
+// A typing error, a longer or a shorter word for the same ("benchmark", "ver"), or an option's name without its dashes.
+std::string command_meant(const CLI::App& app, const std::string& word) {
+  const std::vector<std::string> names = names_of_commands(app);
+  if (app.get_option_no_throw("--" + word) != nullptr) return "--" + word;
+  if (std::string near = closest(word, names); !near.empty()) return near;
+  for (const std::string& name : names) {
+    if (name.size() > 2 && word.starts_with(name)) return name;
+  }
+  const auto candidate = std::find_if(names.begin(), names.end(), [&](const std::string& n) { return is_short_for(word, n); });
+  return candidate == names.end() ? "" : *candidate;
+}
+
+std::vector<std::string> names_of_options(const CLI::App& app, bool letters) {
   std::vector<std::string> names;
   for (const CLI::Option* o : app.get_options()) {
     for (const std::string& n : o->get_lnames()) names.push_back("--" + n);
-    for (const std::string& n : o->get_snames()) names.push_back("-" + n);
+    for (const std::string& n : o->get_snames()) {
+      if (letters) names.push_back("-" + n);
+    }
     for (const std::string& n : o->get_fnames()) names.push_back("--" + n);
   }
   return names;
@@ -40,7 +58,7 @@ std::string unknown_option(const CLI::App& app, const std::string& word) {
     return fmt::format("'{}' begins with '-', like an option; write ./{}", word, word);
   }
   const std::string name = word.substr(0, word.find('='));
-  std::string near = closest(name, names_of_options(app));
+  std::string near = closest(name, names_of_options(app, !name.starts_with("--")));
   if (!name.starts_with("--") && name.size() > 2) {  // "-runs": one dash is missing more often than another letter meant
     if (app.get_option_no_throw("-" + name) != nullptr) near = "-" + name;
   } else if (name.size() <= 2) {
@@ -62,7 +80,7 @@ std::string unknown_word(const CLI::App& program, int argc, char** argv) {
         path += word + " ";
         app = sub;
       } else if (!names_of_commands(*app).empty()) {
-        return unknown_command(*app, word, path);
+        return unknown_command(*app, path + word);
       }
       continue;
     }
@@ -100,6 +118,12 @@ std::string in_words(std::string text, const CLI::App& app) {
 }
 
 }  // namespace
+
+std::string unknown_command(const CLI::App& app, const std::string& words) {
+  const std::string near = command_meant(app, words.substr(words.rfind(' ') + 1));
+  return fmt::format("unknown command '{}'{}: {}", words, near.empty() ? "; commands" : suggestion(near) + " Commands",
+                     join(names_of_commands(app)));
+}
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (std::string unknown = unknown_word(app, argc, argv); !unknown.empty()) return unknown;

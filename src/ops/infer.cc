@@ -400,9 +400,17 @@ void unknown_operator(const Node& node) {
     fail(ErrorCode::invalid_model, "operator {} needs opset {} of {}; the model imports opset {}", node.op_type, first, domain,
          node.version);
   }
-  const std::string near = closest(node.op_type, names);
-  const char* const own =
-      names.empty() ? "; operators of your own come from a library (SessionOptions::custom_ops, --custom-ops)" : "";
+  std::string near = closest(node.op_type, names);
+  if (names.empty()) {
+    std::vector<std::string> domains{"ai.onnx"};
+    for (const OpDef& d : table().all()) {
+      if (!d.domain.empty() && domains.back() != d.domain) domains.push_back(d.domain);
+    }
+    if (near = closest(domain, domains); !near.empty()) near = "domain " + near;
+  }
+  const char* const own = names.empty() && near.empty()
+                              ? "; operators of your own come from a library (SessionOptions::custom_ops, --custom-ops)"
+                              : "";
   fail(ErrorCode::not_implemented, "no operator {} in domain {} (opset {}){}{}", node.op_type, domain, node.version,
        near.empty() ? "" : "; did you mean " + near + "?", own);
 }

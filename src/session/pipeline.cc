@@ -79,10 +79,10 @@ void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std:
     info.type = info.declared;
   }
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    if (!used[i]) {
-      fail(ErrorCode::invalid_argument, "the model's inputs have no dimension '{}'; they have: {}", dimensions[i].first,
-           symbols.empty() ? "none" : join(symbols));
-    }
+    if (used[i]) continue;
+    const std::string near = closest(dimensions[i].first, symbols);
+    fail(ErrorCode::invalid_argument, "the model's inputs have no dimension '{}'{}: {}", dimensions[i].first,
+         near.empty() ? "; they have" : ", did you mean '" + near + "'? They have", symbols.empty() ? "none" : join(symbols));
   }
 }
 

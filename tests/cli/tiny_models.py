@@ -211,11 +211,14 @@ def write_all(folder: Path):
 
     put("add.onnx", model([node("Add", ["A", "B"], ["C"])],
                           [value_info("A", FLOAT, [2]), value_info("B", FLOAT, [2])], [value_info("C", FLOAT, [2])]))
+    put("far.onnx", model([node("Gelu", ["X"], ["Y"], domain="com.microsft")], [value_info("X", FLOAT, [2])], [value_info("Y", FLOAT, [2])]) +
+        data(8, data(1, "com.microsft") + number(2, 1)))
     put("scale.onnx", model([node("Mul", ["X", "factor"], ["Y"])],
                             [value_info("X", FLOAT, ["n"]), value_info("factor", FLOAT, [1])], [value_info("Y", FLOAT, ["n"])],
                             [tensor("factor", FLOAT, [1], floats(10))]))
     write_old(put)
     put("names.onnx", model([node("Identity", ["S"], ["T"])], [value_info("S", STRING, [2])], [value_info("T", STRING, [2])]))
+    put("broad.onnx", model([node("Relu", ["X"], ["Y"])], [value_info("X", FLOAT, ["width"])], [value_info("Y", FLOAT, ["width"])]))
     put("ints.onnx", model([node("Add", ["I", "I"], ["J"])], [value_info("I", INT64, ["n"])], [value_info("J", INT64, ["n"])]))
     put("picture.onnx", model([node("Identity", ["image"], ["copy"])],
                               [value_info("image", FLOAT, [1, 3, 2, 2])], [value_info("copy", FLOAT, [1, 3, 2, 2])]))
