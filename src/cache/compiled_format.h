@@ -10,8 +10,8 @@
 
 #include <sdx/session.hpp>
 
-#include "base/byte_stream.h"
 #include "base/system/mapped_file.h"
+#include "graph/byte_stream.h"
 
 namespace sdx::compiled {
 

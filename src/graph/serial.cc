@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/byte_stream.h"
+#include "graph/byte_stream.h"
 
 namespace sdx {
 namespace {
