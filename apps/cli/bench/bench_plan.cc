@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/command.h"
@@ -65,7 +67,9 @@ std::string load_text(const BenchOptions& o) {
 
 std::string processes_text(const BenchOptions& o) {
   if (!o.isolate) return "this one";
-  if (o.processes > 0) return fmt::format("{} for each combination", o.processes);
+  // Each needs a round, and a round a run.
+  const int most = o.rounds > 0 ? o.rounds : o.duration_s > 0 ? o.processes : o.runs;
+  if (o.processes > 0) return fmt::format("{} for each combination", std::min(o.processes, most));
   return fmt::format("up to {} for each combination", kMostProcesses);
 }
 
