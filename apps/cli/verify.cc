@@ -169,7 +169,7 @@ int VerifyCommand::run() {
   std::error_code ignored;
   const auto is_case = [](const std::string& t) { return fs::path(t).extension() == ".json"; };
   if (targets.size() == 2 && !is_case(targets[0]) && !is_case(targets[1])) {
-    guarded(project::resolve(targets[0]).source, targets[1]);
+    all = verify_one(project::resolve(targets[0]).source, targets[1]);
   } else {
     for (const std::string& t : targets) {
       if (!is_case(t) && !fs::is_directory(t, ignored) && model.empty()) {

@@ -211,7 +211,7 @@ void Inliner::walk(Graph& graph, int depth) {
         throw;
       }
     } catch (const protozero::exception& e) {
-      fail(ErrorCode::invalid_model, "a function's body is damaged: {}", e.what());
+      fail(ErrorCode::invalid_model, "a function's body is damaged: {}", wire::damage(e));
     }
     changed = true;
   }

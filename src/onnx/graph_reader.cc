@@ -331,7 +331,7 @@ void in_node(const NodeMessage& m, F&& body) {
     add_place(e, "in " + describe(m));
     throw;
   } catch (const protozero::exception& e) {
-    Error error(ErrorCode::invalid_model, fmt::format("the model is damaged: {}", e.what()));
+    Error error(ErrorCode::invalid_model, fmt::format("the model is damaged: {}", wire::damage(e)));
     error.add_context("in " + describe(m));
     throw error;
   }

@@ -39,6 +39,15 @@ constexpr Magic kMagic[] = {
     {0, "\x80\x02", "a Python pickle (PyTorch); export the model to ONNX"},
     {0, "version https://git-lfs", "a Git LFS pointer: the model itself was not downloaded (git lfs pull)"},
     {0, "\x93NUMPY", "a NumPy array"},
+    {0, "\x89PNG", "a picture (PNG)"},
+    {0, "\xFF\xD8\xFF", "a picture (JPEG)"},
+    {0, "RIFF", "a sound or picture (RIFF: .wav, .webp)"},
+    {0, "%PDF", "a PDF file"},
+    {0,
+     "\x7F"
+     "ELF",
+     "a program or library (ELF)"},
+    {4, "ODTC", "a checkpoint for training; sdx checkpoint shows it"},
     {8, "{\"", "a safetensors file: weights without a graph"},
 };
 
@@ -169,7 +178,7 @@ Model read_ort(std::span<const std::byte> data, const std::shared_ptr<const void
     if (converted->notice) log::info("{}", *converted->notice);
     return model;
   } catch (const protozero::exception& e) {
-    fail(ErrorCode::invalid_model, "the .ort file is damaged ({})", e.what());
+    fail(ErrorCode::invalid_model, "the .ort file is damaged ({})", wire::damage(e));
   }
 }
 
@@ -183,8 +192,9 @@ Model read_bytes(std::span<const std::byte> data, const std::shared_ptr<const vo
   try {
     return read_checked(text, std::move(source));
   } catch (const protozero::exception& e) {
-    fail(ErrorCode::invalid_model, "this is not an ONNX model, or it is damaged or incomplete ({}, after {} bytes in all){}",
-         e.what(), text.size(), hint(text));
+    if (!looks_like(text).empty()) fail(ErrorCode::invalid_model, "this is not an ONNX model{}", hint(text));
+    fail(ErrorCode::invalid_model, "this is not an ONNX model, or it is damaged or incomplete: {} ({} bytes)", wire::damage(e),
+         text.size());
   }
 }
 

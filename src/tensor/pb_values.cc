@@ -212,7 +212,7 @@ Value read_value_pb(const std::filesystem::path& path, PbKind kind) {
     try {
       return decode_value({reinterpret_cast<const char*>(data.data()), data.size()}, kind, source);
     } catch (const protozero::exception& e) {
-      fail(ErrorCode::invalid_model, "this is not a serialised ONNX value, or it is damaged ({})", e.what());
+      fail(ErrorCode::invalid_model, "this is not a serialised ONNX value, or it is damaged ({})", wire::damage(e));
     }
   } catch (Error& e) {
     e.add_context(fmt::format("in '{}'", path.string()));

@@ -145,7 +145,7 @@ Case read_case_folder(const fs::path& path, const std::vector<ValueSpec>& inputs
     if (folders.empty()) folders.push_back(path);
     for (const fs::path& f : folders) c.sets.push_back(read_folder(f, inputs, outputs));
   } else {
-    fail(ErrorCode::io, "there is no '{}'", path.string());
+    fail(ErrorCode::io, "there is no file or folder '{}'", path.string());
   }
   for (const CaseSet& s : c.sets) {
     if (s.outputs.empty()) {
