@@ -10,7 +10,7 @@
 
 #include "support/session.h"
 
-namespace sdx::session {
+namespace sdx::cpu {
 namespace {
 
 using testing::floats;
@@ -96,4 +96,4 @@ TEST(LateWeights, ThreadsMayRunTheFirstTime) {
 }
 
 }  // namespace
-}  // namespace sdx::session
+}  // namespace sdx::cpu
