@@ -5,12 +5,29 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 
 #include "base/error.h"
 #include "base/suggest.h"
 
 namespace sdx::cli {
+namespace {
+
+std::map<const CLI::Option*, std::vector<std::string>>& completions() {
+  static std::map<const CLI::Option*, std::vector<std::string>> all;
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(const CLI::Option& option) {
+  if (const auto at = completions().find(&option); at != completions().end()) return at->second;
+  const std::string type = option.get_type_name();  // "STAGE:{loaded,simplified}"
+  const std::size_t open = type.find('{'), close = type.find('}');
+  if (open == std::string::npos || close == std::string::npos) return {};
+  return split_list(type.substr(open + 1, close - open - 1));
+}
 
 Argument Argument::type_name(std::string name) const {
   option_->type_name(std::move(name));
@@ -30,6 +47,10 @@ Argument Argument::one_of(std::vector<std::string> words) const {
                            near.empty() ? "" : "; did you mean '" + near + "'?");
       },
       shown));
+  return *this;
+}
+Argument Argument::completed_by(std::vector<std::string> words) const {
+  completions()[option_] = std::move(words);
   return *this;
 }
 Argument Argument::range(std::int64_t least, std::int64_t most) const {

@@ -23,6 +23,8 @@ class Argument {
   Argument type_name(std::string name) const;
   Argument required() const;
   Argument one_of(std::vector<std::string> words) const;
+  // What shells offer; unlike one_of(), others may be typed as well.
+  Argument completed_by(std::vector<std::string> words) const;
   Argument range(std::int64_t least, std::int64_t most) const;
   // Several values in one word.
   Argument delimiter(char c) const;
@@ -40,6 +42,9 @@ class Argument {
  private:
   CLI::Option* option_;
 };
+
+// The words of one_of() and completed_by().
+std::vector<std::string> words_of(const CLI::Option& option);
 
 // A command or subcommand. A handle: copies mean the same, and none outlives the program's arguments. What options write to must
 // outlive parsing.

@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/manual.h"
 #include "providers/interface/provider.h"
 
@@ -33,26 +34,13 @@ std::vector<Word> commands(const CLI::App& app) {
   return out;
 }
 
-// What an option takes, where that is known: "loaded simplified …". Providers and models are looked up by their options' values.
-enum class Takes { flag, words, provider, anything };
+// What an option or a command takes, where that is known. Providers and models are looked up by their names.
+enum class Takes { nothing, words, provider, model, model_name, anything };
 struct OptionWords {
   std::vector<Word> names;
   Takes takes = Takes::anything;
   std::vector<std::string> words;
 };
-
-// "STAGE:{loaded,simplified}" -> its words.
-std::vector<std::string> words_of(const std::string& type) {
-  std::vector<std::string> out;
-  const std::size_t open = type.find('{'), close = type.find('}');
-  if (open == std::string::npos || close == std::string::npos) return out;
-  std::string word;
-  for (const char c : type.substr(open + 1, close - open - 1) + ",") {
-    if (c == ',') out.push_back(std::exchange(word, {}));
-    if (c != ',') word += c;
-  }
-  return out;
-}
 
 std::vector<OptionWords> options(const CLI::App& command) {
   std::vector<OptionWords> out;
@@ -61,8 +49,9 @@ std::vector<OptionWords> options(const CLI::App& command) {
     for (const std::string& name : o->get_lnames()) w.names.push_back({"--" + name, o->get_description()});
     for (const std::string& name : o->get_snames()) w.names.push_back({"-" + name, o->get_description()});
     if (w.names.empty()) continue;
-    w.words = words_of(o->get_type_name());
-    w.takes = o->get_type_size() == 0                 ? Takes::flag
+    w.words = words_of(*o);
+    const bool flag = o->get_type_size() == 0 || o->get_items_expected_max() == 0;
+    w.takes = flag                                    ? Takes::nothing
               : !w.words.empty()                      ? Takes::words
               : o->get_type_name().find("CHAIN") == 0 ? Takes::provider
                                                       : Takes::anything;
@@ -71,12 +60,19 @@ std::vector<OptionWords> options(const CLI::App& command) {
   return out;
 }
 
-// Where a command takes a MODEL, the names that `sdx run NAME` finds.
-bool takes_model(const CLI::App& command) {
+// What stands behind a command's words: MODEL is also a file, NAME of one that is listed is none.
+OptionWords positional(const CLI::App& program, const CLI::App& command) {
+  OptionWords w;
   for (const CLI::Option* o : command.get_options()) {
-    if (o->get_positional() && (o->get_name(true) == "MODEL" || o->get_name(true) == "NAME")) return true;
+    const std::string name = o->get_positional() ? o->get_name(true) : "";
+    if (name == "NAME" && command.get_name() == "add") return w;  // a new one, and a file
+    if (name == "MODEL" || name == "NAME") w.takes = name == "MODEL" ? Takes::model : Takes::model_name;
+    if (name == "COMMAND") w.words = names_of_commands(program);
+    if (!name.empty() && w.words.empty()) w.words = words_of(*o);
+    if (!w.words.empty()) w.takes = Takes::words;
+    if (w.takes != Takes::anything) return w;
   }
-  return false;
+  return w;
 }
 
 // The commands and those below them, by their words: "models add".
@@ -108,17 +104,30 @@ std::vector<Word> flat(const std::vector<OptionWords>& options) {
   return out;
 }
 
+// "cache|models": the commands that have further ones.
+std::string commands_with_inner(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) {
+    if (!commands(*sub).empty()) out.push_back(sub->get_name());
+  }
+  return join(out, "|");
+}
+
 std::string bash(const CLI::App& app) {
   std::string words, values;
   for (const auto& [name, sub] : all_commands(app)) {
-    std::vector<std::string> all{texts(flat(options(*sub)))};
-    words += fmt::format("    '{}') words=\"{}\" inner=\"{}\" models={} ;;\n", name, all.front(), texts(commands(*sub)),
-                         takes_model(*sub) ? 1 : 0);
+    const OptionWords behind = positional(app, *sub);
+    const std::string inner = behind.takes == Takes::words ? join(behind.words, " ") : texts(commands(*sub));
+    words += fmt::format("    '{}') words=\"{}\" inner=\"{}\" models={} ;;\n", name, texts(flat(options(*sub))), inner,
+                         behind.takes == Takes::model        ? 1
+                         : behind.takes == Takes::model_name ? 2
+                                                             : 0);
     for (const OptionWords& o : options(*sub)) {
-      if (o.takes == Takes::flag || o.takes == Takes::anything) continue;
+      if (o.takes != Takes::words && o.takes != Takes::provider) continue;
       for (const Word& w : o.names) {
-        values += fmt::format("    '{} {}') values=\"{}\" ;;\n", name, w.text,
-                              o.takes == Takes::provider ? "$providers" : join(o.words, " "));
+        const bool chain = o.takes == Takes::provider;
+        values += fmt::format("    '{} {}') values=\"{}\"{} ;;\n", name, w.text, chain ? "$providers" : join(o.words, " "),
+                              chain ? " chain=1" : "");
       }
     }
   }
@@ -126,14 +135,14 @@ std::string bash(const CLI::App& app) {
       "# bash completion for sdx\n"
       "_sdx() {{\n"
       "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" before=\"${{COMP_WORDS[COMP_CWORD-1]}}\"\n"
-      "  local words=\"\" inner=\"\" values=\"\" models=0 providers=\"{}\"\n"
+      "  local words=\"\" inner=\"\" values=\"\" models=0 chain=0 first=\"\" providers=\"{}\"\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
       "    COMPREPLY=($(compgen -W \"{} --help --version\" -- \"$current\"))\n"
       "    return\n"
       "  fi\n"
       "  local command=\"${{COMP_WORDS[1]}}\"\n"
       "  case \"$command\" in\n"
-      "    cache|checkpoint|faces|models) [ \"$COMP_CWORD\" -gt 2 ] && command=\"$command ${{COMP_WORDS[2]}}\" ;;\n"
+      "    {}) [ \"$COMP_CWORD\" -gt 2 ] && command=\"$command ${{COMP_WORDS[2]}}\" ;;\n"
       "  esac\n"
       "  case \"$command\" in\n"
       "{}"
@@ -141,56 +150,75 @@ std::string bash(const CLI::App& app) {
       "  case \"$command $before\" in\n"
       "{}"
       "  esac\n"
-      "  if [ -n \"$values\" ]; then\n"
+      "  if [ \"$chain\" -eq 1 ]; then\n"
+      "    [[ \"$current\" == *,* ]] && first=\"${{current%,*}},\"\n"
+      "    COMPREPLY=($(compgen -P \"$first\" -W \"$values\" -- \"${{current##*,}}\"))\n"
+      "  elif [ -n \"$values\" ]; then\n"
       "    COMPREPLY=($(compgen -W \"$values\" -- \"$current\"))\n"
       "  elif [[ \"$current\" == -* ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
       "  elif [ -n \"$inner\" ]; then\n"
       "    COMPREPLY=($(compgen -W \"$inner\" -- \"$current\"))\n"
-      "  elif [ \"$models\" -eq 1 ] && [[ \"$before\" != -* ]]; then\n"
-      "    COMPREPLY=($(compgen -W \"$(sdx models ls --names 2>/dev/null)\" -- \"$current\") $(compgen -f -- \"$current\"))\n"
+      "  elif [ \"$models\" -gt 0 ] && [[ \"$before\" != -* ]]; then\n"
+      "    COMPREPLY=($(compgen -W \"$(sdx models ls --names 2>/dev/null)\" -- \"$current\"))\n"
+      "    if [ \"$models\" -eq 2 ]; then compopt +o default 2>/dev/null; else COMPREPLY+=($(compgen -f -- \"$current\")); fi\n"
       "  fi\n"
       "}}\n"
       "complete -o default -o filenames -F _sdx sdx\n",
-      join(provider_words(), " "), texts(commands(app)), words, values);
+      join(provider_words(), " "), texts(commands(app)), commands_with_inner(app), words, values);
 }
 
-// Inside single quotes, with the characters that zsh's _arguments and _describe read specially left out.
-std::string plain(const std::string& text) {
+// Inside single quotes; `escaped`: characters that mean something to zsh's _arguments and _describe.
+std::string quoted(const std::string& text, std::string_view escaped, std::string_view apostrophe) {
   std::string out;
   for (const char c : text) {
-    if (c == '\'' || c == ':' || c == '[' || c == ']' || c == '\\') continue;
+    if (c == '\'') {
+      out += apostrophe;
+      continue;
+    }
+    if (escaped.find(c) != std::string_view::npos) out += '\\';
     out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+std::string zsh_text(const std::string& text) { return quoted(text, ":[]\\", "'\\''"); }
+std::string fish_text(const std::string& text) { return quoted(text, "\\", "\\'"); }
+
+std::string zsh_arguments(const CLI::App& app, const CLI::App& command) {
+  const OptionWords behind = positional(app, command);
+  const std::string first = !commands(command).empty()          ? fmt::format("1:command:({})", texts(commands(command)))
+                            : behind.takes == Takes::words      ? fmt::format("1:word:({})", join(behind.words, " "))
+                            : behind.takes == Takes::model      ? "1:model:_sdx_models"
+                            : behind.takes == Takes::model_name ? "1:name:_sdx_names"
+                                                                : "";
+  std::string out = fmt::format("_arguments{} '*:file:_files'", first.empty() ? "" : " '" + first + "'");
+  for (const OptionWords& o : options(command)) {
+    const std::string value = o.takes == Takes::nothing    ? ""
+                              : o.takes == Takes::words    ? fmt::format(":value:({})", join(o.words, " "))
+                              : o.takes == Takes::provider ? ":chain:_sdx_chain"
+                                                           : ":value:_files";
+    for (const Word& w : o.names) out += fmt::format(" \\\n        '{}[{}]{}'", w.text, zsh_text(w.description), value);
   }
   return out;
 }
 
 std::string zsh(const CLI::App& app) {
   std::string list;
-  for (const Word& w : commands(app)) list += fmt::format("    '{}:{}'\n", w.text, plain(w.description));
+  for (const Word& w : commands(app)) list += fmt::format("    '{}:{}'\n", w.text, zsh_text(w.description));
   std::string cases;
-  for (const CLI::App* sub : app.get_subcommands(nullptr)) {
-    const std::string inner = texts(commands(*sub));
-    const std::string first = !inner.empty()      ? fmt::format("1:command:({})", inner)
-                              : takes_model(*sub) ? "1:model:_sdx_models"
-                                                  : "";
-    cases += fmt::format("    {})\n      _arguments{} '*:file:_files'", sub->get_name(), first.empty() ? "" : " '" + first + "'");
-    for (const OptionWords& o : options(*sub)) {
-      const std::string value = o.takes == Takes::flag       ? ""
-                                : o.takes == Takes::words    ? fmt::format(":value:({})", join(o.words, " "))
-                                : o.takes == Takes::provider ? fmt::format(":provider:({})", plain(join(provider_words(), " ")))
-                                                             : ":value:_files";
-      for (const Word& w : o.names) cases += fmt::format(" \\\n        '{}[{}]{}'", w.text, plain(w.description), value);
-    }
-    cases += " ;;\n";
-  }
+  for (const auto& [name, sub] : all_commands(app))
+    cases += fmt::format("    '{}')\n      {} ;;\n", name, zsh_arguments(app, *sub));
   return fmt::format(
       "#compdef sdx\n"
-      "_sdx_models() {{\n"
+      "_sdx_names() {{\n"
       "  local -a names=(${{(f)\"$(sdx models ls --names 2>/dev/null)\"}})\n"
       "  compadd -a names\n"
+      "}}\n"
+      "_sdx_models() {{\n"
+      "  _sdx_names\n"
       "  _files\n"
       "}}\n"
+      "_sdx_chain() {{ _sequence compadd - {} }}\n"
       "_sdx() {{\n"
       "  local -a commands=(\n{}  )\n"
       "  if (( CURRENT == 2 )); then\n"
@@ -201,29 +229,60 @@ std::string zsh(const CLI::App& app) {
       "  shift words\n"
       "  (( CURRENT-- ))\n"
       "  case $command in\n"
+      "    {})\n"
+      "      if (( CURRENT > 2 )); then\n"
+      "        command=\"$command $words[2]\"\n"
+      "        shift words\n"
+      "        (( CURRENT-- ))\n"
+      "      fi ;;\n"
+      "  esac\n"
+      "  case $command in\n"
       "{}"
       "  esac\n"
       "}}\n"
       "compdef _sdx sdx\n",
-      list, cases);
+      join(provider_words(), " "), list, commands_with_inner(app), cases);
+}
+
+// When a command's words are complete: "__fish_seen_subcommand_from models; and __fish_seen_subcommand_from add".
+std::string fish_seen(const std::string& name) {
+  std::string out = "__fish_seen_subcommand_from " + name;
+  if (const std::size_t space = out.find(' ', out.find(' ') + 1); space != std::string::npos)
+    out.replace(space, 1, "; and __fish_seen_subcommand_from ");
+  return out;
 }
 
 std::string fish(const CLI::App& app) {
-  std::string out = "# fish completion for sdx\n";
+  std::string out = fmt::format(
+      "# fish completion for sdx\n"
+      "function __sdx_chain\n"
+      "  set -l before (string match -r '^.*,' -- (commandline -ct))\n"
+      "  for provider in {}\n"
+      "    echo $before$provider\n"
+      "  end\n"
+      "end\n",
+      join(provider_words(), " "));
   for (const Word& w : commands(app)) {
-    out += fmt::format("complete -c sdx -n __fish_use_subcommand -f -a {} -d '{}'\n", w.text, plain(w.description));
+    out += fmt::format("complete -c sdx -n __fish_use_subcommand -f -a {} -d '{}'\n", w.text, fish_text(w.description));
   }
-  for (const CLI::App* sub : app.get_subcommands(nullptr)) {
-    const std::string seen = fmt::format("complete -c sdx -n '__fish_seen_subcommand_from {}'", sub->get_name());
-    for (const Word& w : commands(*sub)) out += fmt::format("{} -a {} -d '{}'\n", seen, w.text, plain(w.description));
-    if (takes_model(*sub)) out += seen + " -a '(sdx models ls --names 2>/dev/null)'\n";
+  for (const auto& [name, sub] : all_commands(app)) {
+    const std::string seen = fmt::format("complete -c sdx -n '{}'", fish_seen(name));
+    const std::string none =
+        fmt::format("complete -c sdx -n '{}; and not __fish_seen_subcommand_from {}'", fish_seen(name), texts(commands(*sub)));
+    for (const Word& w : commands(*sub)) out += fmt::format("{} -f -a {} -d '{}'\n", none, w.text, fish_text(w.description));
+    if (!commands(*sub).empty()) continue;  // its options are those of each further one
+    const OptionWords behind = positional(app, *sub);
+    if (behind.takes == Takes::words) out += fmt::format("{} -f -a '{}'\n", seen, join(behind.words, " "));
+    if (behind.takes == Takes::model || behind.takes == Takes::model_name) {
+      out += fmt::format("{}{} -a '(sdx models ls --names 2>/dev/null)'\n", seen, behind.takes == Takes::model ? "" : " -f");
+    }
     for (const OptionWords& o : options(*sub)) {
       std::string line = seen;
       for (const Word& w : o.names) line += w.text.starts_with("--") ? " -l " + w.text.substr(2) : " -s " + w.text.substr(1);
       if (o.takes == Takes::words) line += fmt::format(" -x -a '{}'", join(o.words, " "));
-      if (o.takes == Takes::provider) line += fmt::format(" -x -a '{}'", join(provider_words(), " "));
+      if (o.takes == Takes::provider) line += " -x -a '(__sdx_chain)'";
       if (o.takes == Takes::anything) line += " -r";
-      out += fmt::format("{} -d '{}'\n", line, plain(o.names.front().description));
+      out += fmt::format("{} -d '{}'\n", line, fish_text(o.names.front().description));
     }
   }
   return out;

@@ -208,6 +208,7 @@ void add_data_flags(const Command& command, QuantizeCommand& c) {
   command->add_option("--samples", c.samples, "Maximum number of samples (default: all)")->group("Data");
   command->add_option("--normalize", c.normalize, "Value range of pictures: 0-1, -1-1, imagenet, clip, none")
       ->type_name("NAME")
+      ->completed_by({"0-1", "-1-1", "imagenet", "clip", "none"})
       ->group("Data");
   command->add_option("--resize", c.resize, "Size of pictures, if the model takes any size")->type_name("WxH")->group("Data");
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <sdx/session.hpp>
 
 #include "base/error.h"
 #include "base/quantity.h"
@@ -60,6 +61,7 @@ void add_option(const Command& command, const session::SessionOption& option, Se
   const Argument added = command.add_option_function(flags, set, help);
   added->type_name(value_name(option))->one_word();  // else it would swallow the MODEL behind it
   if (!session::takes_items(option)) added->expected(1);
+  if (flags == "--disable-pass") added->completed_by(pass_names());
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ void add_crop_flags(const Command& command, Request& r) {
       .add_option("--preset", r.preset,
                   "linkedin, passport, instagram, idcard, avatar, headshot, …: docs/faces/faces.md lists them")
       ->type_name("NAME")
+      ->completed_by({"linkedin", "passport", "instagram", "idcard", "avatar", "headshot"})
       ->group(group);
   command.add_option("--width", r.width, "Width of the crop (512)")->range(1, kMostPixels)->type_name("N")->group(group);
   command.add_option("--height", r.height, "Height of the crop; with only one of the two: a square")

@@ -95,7 +95,9 @@ void add_data_flags(const Command& command, TrainCommand& c) {
   command.add_option("--max-length", r.max_length, "Maximum number of tokens per text")->type_name("N");
   command.add_option("--project", c.project, "Prepare pictures according to this project file")->type_name("FILE");
   command.add_option("--resize", r.resize, "Size of pictures, if the model leaves it open")->type_name("WxH");
-  command.add_option("--normalize", r.normalize, "Value range of pixels: 0-1, -1-1, imagenet, clip, none")->type_name("NAME");
+  command.add_option("--normalize", r.normalize, "Value range of pixels: 0-1, -1-1, imagenet, clip, none")
+      ->type_name("NAME")
+      ->completed_by({"0-1", "-1-1", "imagenet", "clip", "none"});
   command.add_option("--mean", r.mean, "Subtracted from pixels, for each channel")->type_name("X,…")->delimiter(',').one_word();
   command.add_option("--std", r.deviation, "Divisor of pixels, for each channel")->type_name("X,…")->delimiter(',').one_word();
   command.add_option("--augment", r.augment, "Random changes to pictures: flip, crop, colour, comma-separated")

@@ -207,15 +207,28 @@ void InputFlags::add_to(const Command& command) {
   command.add_option("--resize", resize, "Size of the image; default: the size that the input declares")
       ->type_name("WxH")
       ->group(group);
-  command.add_option("--fit", fit, "stretch, letterbox, letterbox-corner or crop")->type_name("FIT")->group(group);
-  command.add_option("--filter", filter, "bilinear, bicubic, area or nearest")->type_name("FILTER")->group(group);
+  command.add_option("--fit", fit, "stretch, letterbox, letterbox-corner or crop")
+      ->type_name("FIT")
+      ->completed_by({"stretch", "letterbox", "letterbox-corner", "crop"})
+      ->group(group);
+  command.add_option("--filter", filter, "bilinear, bicubic, area or nearest")
+      ->type_name("FILTER")
+      ->completed_by({"bilinear", "bicubic", "area", "nearest"})
+      ->group(group);
   command.add_option("--crop", crop, "Crop this size from the middle after resizing")->type_name("WxH")->group(group);
   command.add_option("--fill", fill, "Grey level around a letterboxed picture, 0 to 255 (114)")->type_name("GREY")->group(group);
   command.add_option("--layout", layout, "nchw, nhwc, chw, hwc or hw; default: the layout that the input declares")
       ->type_name("LAYOUT")
+      ->completed_by({"nchw", "nhwc", "chw", "hwc", "hw"})
       ->group(group);
-  command.add_option("--color", color, "rgb, bgr or gray")->type_name("ORDER")->group(group);
-  command.add_option("--normalize", normalize, "imagenet, 0-1, -1-1, clip or none (0 to 255)")->type_name("NAME")->group(group);
+  command.add_option("--color", color, "rgb, bgr or gray")
+      ->type_name("ORDER")
+      ->completed_by({"rgb", "bgr", "gray"})
+      ->group(group);
+  command.add_option("--normalize", normalize, "imagenet, 0-1, -1-1, clip or none (0 to 255)")
+      ->type_name("NAME")
+      ->completed_by({"imagenet", "0-1", "-1-1", "clip", "none"})
+      ->group(group);
   command.add_option("--mean", mean, "Subtracted from each channel")->type_name("A,B,C")->group(group);
   command.add_option("--std", deviation, "Divisor of each channel")->type_name("A,B,C")->group(group);
   command.add_option("--scale", scale, "Factor applied to pixels before --mean and --std, for example 1/255")
