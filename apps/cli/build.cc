@@ -5,6 +5,7 @@
 #include <memory>
 #include <sdx/project.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
@@ -96,10 +97,10 @@ std::string report_text(const Project& p, const BuildReport& r, bool dry) {
   const auto line = [](const char* what, const std::string& text) { return fmt::format("{:<11} {}\n", what, text); };
   std::string out = line("project", fmt::format("{} {}{}", p.config().name, p.config().version,
                                                 p.file().empty() ? "" : " (" + p.file().string() + ")"));
-  out += line("model", fmt::format("{}, {} nodes, {} bytes", p.model().string(), r.nodes_before, r.source_bytes));
-  out += line("optimised", r.optimized
-                               ? fmt::format("{} nodes {} {}", r.nodes_before, dry ? "would become" : "became", r.nodes_after)
-                               : "no: " + r.not_optimized);
+  out += line("model", fmt::format("{}, {}, {} bytes", p.model().string(), counted(r.nodes_before, "node"), r.source_bytes));
+  out += line("optimised", r.optimized ? fmt::format("{} {} {}", counted(r.nodes_before, "node"), dry ? "would become" : "became",
+                                                     r.nodes_after)
+                                       : "no: " + r.not_optimized);
   out += line("providers", r.providers.empty() ? "none needed" : join(r.providers));
   if (dry) {
     return out + line("would build", fmt::format("{}, {} bytes{}", r.compiled.string(), r.compiled_bytes,

@@ -8,6 +8,7 @@
 #include <sdx/convert.hpp>
 #include <sdx/runner.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/command.h"
@@ -84,7 +85,7 @@ std::string report_text(const ConvertReport& r, const std::string& output, const
   std::string out =
       fmt::format("{}: {} of {} nodes compute in {}, {} instead of {}\n", output, r.converted, r.nodes - r.casts, dtype,
                   size_text(static_cast<double>(r.bytes_after)), size_text(static_cast<double>(r.bytes_before)));
-  out += fmt::format("  {} constants converted, {} casts added\n", r.constants, r.casts);
+  out += fmt::format("  {} converted, {} added\n", counted(r.constants, "constant"), counted(r.casts, "cast"));
   std::map<std::string, std::pair<int, std::vector<std::string>>> reasons;
   for (const ConvertReport::Kept& k : r.kept) {
     auto& [count, ops] = reasons[k.why];
@@ -97,7 +98,7 @@ std::string report_text(const ConvertReport& r, const std::string& output, const
   const auto changed = [&](std::int64_t count, const std::vector<std::string>& names, const char* what) {
     if (count == 0) return;
     const std::size_t shown = std::min<std::size_t>(3, names.size());
-    out += fmt::format("  {} values {}: in {}{}\n", count, what,
+    out += fmt::format("  {} {}: in {}{}\n", counted(count, "value"), what,
                        join(std::vector<std::string>(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown))),
                        names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "");
   };
