@@ -55,7 +55,9 @@ double expected(const Tensor& x, std::int64_t row, std::int64_t column) {
   return sum;
 }
 
-bool same_bits(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.bytes()) == 0; }
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+}
 
 TEST(LateWeights, FirstAndLaterRunsGiveTheSameBits) {
   for (const std::int64_t rows : {1, 5, 130}) {
@@ -71,7 +73,8 @@ TEST(LateWeights, FirstAndLaterRunsGiveTheSameBits) {
         }
         for (const std::int64_t column : {std::int64_t{0}, std::int64_t{7}, kOut - 1}) {
           const double want = expected(x, rows - 1, column);
-          EXPECT_NEAR(first.values<float>()[static_cast<std::size_t>((rows - 1) * kOut + column)], want, 1e-4 * (1 + std::abs(want)));
+          EXPECT_NEAR(first.values<float>()[static_cast<std::size_t>((rows - 1) * kOut + column)], want,
+                      1e-4 * (1 + std::abs(want)));
         }
       }
     }
