@@ -313,7 +313,7 @@ int ModelsCommand::remove() const {
     if (!pulled) unknown_model(found);
     return remove_pulled(*pulled);
   }
-  const fs::path file = *found;
+  const fs::path& file = *found;
   if (dry_run) {
     static_cast<void>(Registry::open(file).at(name));
     print(fmt::format("would remove {} from {}; its files stay\n", name, file.string()));

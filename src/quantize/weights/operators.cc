@@ -97,7 +97,7 @@ class Constants {
       std::reverse(shape.begin(), shape.end());
       std::reverse(scale_shape.begin(), scale_shape.end());
     }
-    return integers(std::move(codes), std::move(zeros), scales, std::move(shape), std::move(scale_shape));
+    return integers(std::move(codes), zeros, scales, std::move(shape), std::move(scale_shape));
   }
 
   // GatherBlockQuantized: 4-bit integers, or bytes with `bits` where that is another number.

@@ -52,7 +52,7 @@ class Telling {
   void clear() { progress_.clear(); }
 
  private:
-  void event(const char* name, Json fields);
+  void event(const char* name, const Json& fields);
 
   const Request& r_;
   const Console& console_;
@@ -60,7 +60,7 @@ class Telling {
   Clock::time_point last_flush_ = Clock::now();
 };
 
-void Telling::event(const char* name, Json fields) {
+void Telling::event(const char* name, const Json& fields) {
   Json all{{"event", name}};
   all.update(fields);
   progress_.clear();

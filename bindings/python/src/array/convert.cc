@@ -342,12 +342,14 @@ Object nested(const Tensor& t, std::size_t axis, std::int64_t& at) {
 
 }  // namespace
 
-Object item(const mx::array& value) {
+// NOLINTNEXTLINE(performance-unnecessary-value-param): see convert.h
+Object item(mx::array value) {
   if (value.size() != 1) raise_value_error("[convert] Only length-1 arrays can be converted to Python scalars.");
   return number_at(tensor_of(value), 0);
 }
 
-Object to_list(const mx::array& value) {
+// NOLINTNEXTLINE(performance-unnecessary-value-param): see convert.h
+Object to_list(mx::array value) {
   std::int64_t at = 0;
   return nested(tensor_of(value), 0, at);
 }

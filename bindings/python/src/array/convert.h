@@ -22,7 +22,7 @@ void settle_weak(PyObject** slots, std::size_t first, std::size_t last, std::vec
 std::optional<mx::array> from_buffer(PyObject* object, bool copy, bool keep_wide);
 
 // By value: while the numbers are computed, other threads may put another array into the handle that this one came from.
-Object item(const mx::array& value);
-Object to_list(const mx::array& value);
+Object item(mx::array value);
+Object to_list(mx::array value);
 
 }  // namespace sdx::python::arrays
