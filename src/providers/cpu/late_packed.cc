@@ -28,11 +28,7 @@ struct LatePacked::Pending {
   std::atomic<bool> in_use{false};  // the source was given to a run
 
   void run() {
-    for (const Tensor& t : sources) {
-      check_unchanged(t);
-      // Otherwise the first stretches would be held twice: they go to places all over the packed matrix.
-      if (in_use.load(std::memory_order_relaxed)) release_mapped_pages(t.data(), t.bytes());
-    }
+    for (const Tensor& t : sources) check_unchanged(t);
     fill(memory);
     for (const Tensor& t : sources) release_mapped_pages(t.data(), t.bytes());
     const std::lock_guard lock(mutex);
@@ -116,17 +112,18 @@ LateMatrix::LateMatrix(LowerContext& c, const Tensor& w, bool trans, float scale
   if (early_) packed_.data();
 }
 
-Tensor LateMatrix::give(GemmArgs& g) const {
-  Tensor source = early_ ? Tensor() : packed_.first_source();
+void LateMatrix::multiply(GemmArgs& g, const std::function<void()>& product) const {
+  const Tensor source = early_ ? Tensor() : packed_.first_source();
   if (source.data() == nullptr) {
     g.packed_b = packed_.data();
-    return {};
+    return product();
   }
   g.b = static_cast<const float*>(source.data());
   g.ldb = source.shape()[1];
   g.trans_b = trans_;
   g.like_packed = true;
-  return source;
+  product();
+  release_mapped_pages(source.data(), source.bytes());
 }
 
 }  // namespace sdx::cpu

@@ -46,8 +46,8 @@ class LateMatrix {
   LateMatrix(LowerContext& c, const Tensor& w, bool trans, float scale);
   explicit operator bool() const { return static_cast<bool>(packed_); }
 
-  // Sets the right operand of a product. The result must live until the product is done.
-  [[nodiscard]] Tensor give(GemmArgs& g) const;
+  // Sets the right operand of `g` and calls `product`. Pages of the file that a first product has read are released then.
+  void multiply(GemmArgs& g, const std::function<void()>& product) const;
 
  private:
   LatePacked packed_;

@@ -37,7 +37,6 @@ class LinearKernel : public Kernel {
     g.k = k_;
     g.a = c.in<float>(kX);
     g.lda = k_;
-    const Tensor source = weights_.give(g);
     g.c = c.out<float>(0);
     g.ldc = n_;
     if (c.has_input(kB)) g.epilogue.bias = c.in<float>(kB);
@@ -49,7 +48,7 @@ class LinearKernel : public Kernel {
       g.epilogue.ld_residual = n_;
     }
     g.epilogue.act = act_;
-    columns_ ? gemm_strassen_f32(g, *columns_) : gemm_f32(g);
+    weights_.multiply(g, [&] { columns_ ? gemm_strassen_f32(g, *columns_) : gemm_f32(g); });
   }
 
  private:

@@ -82,15 +82,14 @@ class MatMulKernel : public Kernel {
     if (c.output(0).size() == 0) return;
     GemmArgs g = s.args;
     g.a = c.in<float>(0);
-    Tensor source;
-    if (weights_) {
-      source = weights_.give(g);
-    } else {
-      g.b = c.in<float>(1);
-    }
     g.c = c.out<float>(0);
-    if (s.a_offsets.empty()) return gemm_f32(g);
-    gemm_batch_f32(g, s.batch, s.a_offsets.data(), s.b_offsets.data(), s.c_offsets.data());
+    const auto product = [&] {
+      if (s.a_offsets.empty()) return gemm_f32(g);
+      gemm_batch_f32(g, s.batch, s.a_offsets.data(), s.b_offsets.data(), s.c_offsets.data());
+    };
+    if (weights_) return weights_.multiply(g, product);
+    g.b = c.in<float>(1);
+    product();
   }
 
  private:
@@ -181,10 +180,7 @@ class GemmKernel : public Kernel {
     g.a = c.in<float>(0);
     g.lda = a[1];
     g.trans_a = trans_a_;
-    Tensor source;
-    if (weights_) {
-      source = weights_.give(g);
-    } else {
+    if (!weights_) {
       g.b = c.in<float>(1);
       g.ldb = c.input(1).shape()[1];
       g.trans_b = trans_b_;
@@ -194,7 +190,8 @@ class GemmKernel : public Kernel {
     g.ldc = g.n;
     g.epilogue.act = act_;
     if (c.has_input(2) && beta_ != 0) add_c(c.input(2), g);
-    gemm_f32(g);
+    if (!weights_) return gemm_f32(g);
+    weights_.multiply(g, [&g] { gemm_f32(g); });
   }
 
  private:
