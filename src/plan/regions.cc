@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "ops/infer.h"
@@ -179,7 +180,7 @@ bool Former::compile(Group& group, const ChosenProvider& chosen,
   } catch (const Error& e) {
     if (strict_ || e.code() == ErrorCode::invalid_argument || e.code() == ErrorCode::internal) throw;
     result_.failures.push_back(
-        fmt::format("{} cannot compile {} node{}: {}", name, group.nodes.size(), group.nodes.size() == 1 ? "" : "s", e.what()));
+        fmt::format("{} cannot compile {}: {}", name, counted(static_cast<std::int64_t>(group.nodes.size()), "node"), e.what()));
     log::warning("{}", result_.failures.back());
     for (const NodeId id : group.nodes) {
       wanted[id] = false;

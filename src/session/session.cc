@@ -501,7 +501,7 @@ void load(Impl& impl, const SessionOptions& options, const std::string& shown, R
   try {
     if (impl.open_compiled()) {
       impl.init_ms = ms_since(start);
-      if (log::level() <= log::Level::info) log::info("{}", opened_text(shown, impl.report()));
+      log_opened(shown, [&] { return impl.report(); });
       return;
     }
     {
@@ -512,7 +512,7 @@ void load(Impl& impl, const SessionOptions& options, const std::string& shown, R
     const auto init = Clock::now();
     impl.open();
     impl.init_ms = ms_since(init);
-    if (log::level() <= log::Level::info) log::info("{}", opened_text(shown, impl.report()));
+    log_opened(shown, [&] { return impl.report(); });
   } catch (Error& e) {
     std::string line = "in model '" + shown + "'";  // the reader adds it as well, for those who call it alone
     if (std::find(e.context().begin(), e.context().end(), line) == e.context().end()) e.add_context(std::move(line));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/command.h"
@@ -79,8 +80,7 @@ std::string bench_plan_text(const BenchSetup& setup, const std::vector<std::stri
   const BenchOptions& o = setup.options;
   const Plan plan = plan_of(setup);
   const auto line = [](const char* what, const std::string& text) { return fmt::format("  {:<12} {}\n", what, text); };
-  std::string out = fmt::format("would measure {} in {} combination{}\n", setup.shown, plan.combinations(),
-                                plan.combinations() == 1 ? "" : "s");
+  std::string out = fmt::format("would measure {} in {}\n", setup.shown, counted(plan.combinations(), "combination"));
   for (const inputs::PlannedInput& i : plan.batches.front().inputs) {
     out += line("input", fmt::format("{}: {}[{}]", i.name, i.type, fmt::join(i.shape, ",")));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/system/printable.h"
 #include "benchmark/machine_limits.h"
 #include "benchmark/report/charts.h"
@@ -28,9 +29,8 @@ std::string count_text(double v) { return v >= 1000 ? fmt::format("{:.0f}", v) :
 
 std::string limits_line(const MachineLimits& m) {
   if (m.threads == 0) return "";
-  return fmt::format(
-      "limits of this machine with {} thread{}: {:.0f} GFLOP/s (float32 multiply-add), {:.1f} GB/s (reading memory)", m.threads,
-      m.threads == 1 ? "" : "s", m.gflops_per_s, m.read_gbytes_per_s);
+  return fmt::format("limits of this machine with {}: {:.0f} GFLOP/s (float32 multiply-add), {:.1f} GB/s (reading memory)",
+                     counted(m.threads, "thread"), m.gflops_per_s, m.read_gbytes_per_s);
 }
 
 // "64% fma": of what the multiply-adds could do; "81% read": of what reading memory allows.
@@ -137,7 +137,7 @@ std::string node_heading(const BenchResult& r, std::size_t most) {
 }
 
 std::string result_label(const BenchResult& r) {
-  std::string out = backend_text(r) + (r.threads != 0 ? fmt::format(", {} thread{}", r.threads, r.threads == 1 ? "" : "s") : "");
+  std::string out = backend_text(r) + (r.threads != 0 ? ", " + counted(r.threads, "thread") : "");
   if (r.batch != 1) out += fmt::format(", batch {}", r.batch);
   return out;
 }

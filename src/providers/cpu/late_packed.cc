@@ -101,25 +101,24 @@ Tensor LatePacked::first_source() const {
   return pending_->sources[0];
 }
 
-LateMatrix::LateMatrix(LowerContext& c, const Tensor& w, bool trans, float scale) : trans_(trans) {
+LateMatrix::LateMatrix(LowerContext& c, const Tensor& w, std::int64_t k, std::int64_t n, bool trans, float scale)
+    : ld_(trans ? k : n), trans_(trans) {
   constexpr std::size_t kSmall = std::size_t{256} << 10;
-  const std::int64_t k = w.shape()[trans ? 1 : 0], n = w.shape()[trans ? 0 : 1], ld = w.shape()[1];
   const std::size_t bytes = packed_b_bytes(k, n);
-  const cache::PackKey key("linear-b", trans, k, n, scale);
-  packed_ = LatePacked(c, {&w}, bytes, key,
-                       [data = w.data(), ld, trans, k, n, scale](float* to) { pack_b_f32(data, ld, trans, k, n, scale, to); });
-  early_ = bytes < kSmall || scale != 1.0F;
-  if (early_) packed_.data();
+  packed_ =
+      LatePacked(c, {&w}, bytes, cache::PackKey("gemm-b", trans, k, n, scale),
+                 [data = w.data(), ld = ld_, trans, k, n, scale](float* to) { pack_b_f32(data, ld, trans, k, n, scale, to); });
+  if (bytes < kSmall || scale != 1.0F) packed_.data();
 }
 
 void LateMatrix::multiply(GemmArgs& g, const std::function<void()>& product) const {
-  const Tensor source = early_ ? Tensor() : packed_.first_source();
+  const Tensor source = packed_.first_source();
   if (source.data() == nullptr) {
     g.packed_b = packed_.data();
     return product();
   }
   g.b = static_cast<const float*>(source.data());
-  g.ldb = source.shape()[1];
+  g.ldb = ld_;
   g.trans_b = trans_;
   g.like_packed = true;
   product();

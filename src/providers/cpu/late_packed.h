@@ -42,8 +42,8 @@ class LatePacked {
 class LateMatrix {
  public:
   LateMatrix() = default;
-  // op(W) * scale: `w` is [k, n], or [n, k] if trans.
-  LateMatrix(LowerContext& c, const Tensor& w, bool trans, float scale);
+  // op(W) * scale: the elements of `w` are [k, n], or [n, k] if trans.
+  LateMatrix(LowerContext& c, const Tensor& w, std::int64_t k, std::int64_t n, bool trans, float scale = 1.0F);
   explicit operator bool() const { return static_cast<bool>(packed_); }
 
   // Sets the right operand of `g` and calls `product`. Pages of the file that a first product has read are released then.
@@ -51,8 +51,8 @@ class LateMatrix {
 
  private:
   LatePacked packed_;
+  std::int64_t ld_ = 0;
   bool trans_ = false;
-  bool early_ = false;  // packed at once
 };
 
 }  // namespace sdx::cpu

@@ -80,13 +80,13 @@ TEST_F(LatePackedTest, MatricesArePackedByTheSecondRun) {
     EXPECT_TRUE(called);
     return g.packed_b != nullptr;
   };
-  const LateMatrix m(c, w, false, 1.0F);
+  const LateMatrix m(c, w, 256, 512, false);
   EXPECT_FALSE(is_packed(m));
   EXPECT_TRUE(is_packed(m));
   EXPECT_TRUE(is_packed(m));
-  EXPECT_TRUE(is_packed(LateMatrix(c, w, true, 2.0F)));  // the file does not have it scaled
+  EXPECT_TRUE(is_packed(LateMatrix(c, w, 512, 256, true, 2.0F)));  // the file does not have it scaled
   const Tensor small = Tensor::of<float>({2, 2}, {1, 2, 3, 4});
-  EXPECT_TRUE(is_packed(LateMatrix(c, small, false, 1.0F)));
+  EXPECT_TRUE(is_packed(LateMatrix(c, small, 2, 2, false)));
 }
 
 TEST_F(LatePackedTest, TriesAgainWhatFailed) {

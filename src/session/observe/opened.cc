@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
+
 namespace sdx::session {
 
 std::string opened_text(const std::string& model, const Report& report) {
@@ -16,7 +18,7 @@ std::string opened_text(const std::string& model, const Report& report) {
   }
   std::string nodes;
   for (const auto& [provider, count] : places)
-    nodes += fmt::format("{}{} node{} on {}", nodes.empty() ? "" : ", ", count, count == 1 ? "" : "s", provider);
+    nodes += fmt::format("{}{} on {}", nodes.empty() ? "" : ", ", counted(count, "node"), provider);
   std::string out = fmt::format("'{}': {} ({}); {}", model, nodes.empty() ? "no nodes" : nodes, report.runtime, report.why);
   if (report.load_ms > 0) out += fmt::format("; loaded in {:.1f} ms", report.load_ms);
   out += fmt::format("{} initialised in {:.1f} ms", report.load_ms > 0 ? "," : ";", report.init_ms);

@@ -12,7 +12,7 @@
 #include "ops/matrix/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/kernel_table.h"
-#include "providers/cpu/packed.h"
+#include "providers/cpu/late_packed.h"
 
 namespace sdx::cpu {
 namespace {
@@ -312,7 +312,7 @@ class ProductPlan {
 
 class EinsumProduct : public Kernel {
  public:
-  EinsumProduct(const Node& node, ops::EinsumEquation equation, Packed packed, Shape weights)
+  EinsumProduct(const Node& node, ops::EinsumEquation equation, LateMatrix packed, Shape weights)
       : equation_(std::move(equation)),
         reference_(make_reference(node)),
         packed_(std::move(packed)),
@@ -354,17 +354,24 @@ class EinsumProduct : public Kernel {
     };
     GemmArgs g = s.args;
     g.a = operand(s.left);
-    g.b = packed_ ? nullptr : operand(1 - s.left);
-    g.packed_b = packed_ ? packed_.data() : nullptr;
     g.c = s.result ? scratch + s.result->at : y;
-    gemm_batch_f32(g, static_cast<std::int64_t>(s.c_offsets.size()), s.a_offsets.data(), s.b_offsets.data(), s.c_offsets.data());
+    const auto product = [&] {
+      gemm_batch_f32(g, static_cast<std::int64_t>(s.c_offsets.size()), s.a_offsets.data(), s.b_offsets.data(),
+                     s.c_offsets.data());
+    };
+    if (packed_) {
+      packed_.multiply(g, product);
+    } else {
+      g.b = operand(1 - s.left);
+      product();
+    }
     if (s.result) move(*s.result, g.c, y);
   }
 
  private:
   ops::EinsumEquation equation_;
   std::unique_ptr<Kernel> reference_;  // of what is no product once the extents are known
-  Packed packed_;
+  LateMatrix packed_;
   Shape weights_;
 };
 
@@ -486,12 +493,11 @@ std::unique_ptr<Kernel> make_einsum(LowerContext& c) {
       if (!has(terms[static_cast<std::size_t>(1 - i)], l) && !has(out, l)) return c.refuse("a sum over one operand alone");
     }
   }
-  Packed packed;
+  LateMatrix packed;
   Shape weights;
   if (const auto w = weights_of(c, terms[0], terms[1], out)) {
     const Tensor* t = c.constant(1);
-    packed = c.pack({t}, packed_b_bytes(w->k, w->n), cache::PackKey("gemm-b", w->trans, w->k, w->n, 1.0F),
-                    [&](float* to) { pack_b_f32(t->data(), w->trans ? w->k : w->n, w->trans, w->k, w->n, 1.0F, to); });
+    packed = LateMatrix(c, *t, w->k, w->n, w->trans);
     weights = t->shape();
   }
   return std::make_unique<EinsumProduct>(c.node(), std::move(equation), std::move(packed), std::move(weights));

@@ -101,7 +101,7 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool strassen) {
   if (strassen && !strassen_fits(k, n)) return c.refuse("K does not divide into even blocks, or there are few columns");
   if (strassen && !strassen_pays(rows_of(*c.shape(kX)), k, n)) return c.refuse("the product is too small");
   const bool in_place = c.has_input(kZ) && c.node().inputs[3] != c.node().inputs[0];
-  return std::make_unique<LinearKernel>(LateMatrix(c, *w, trans, 1.0F), k, n, *act, in_place, strassen);
+  return std::make_unique<LinearKernel>(LateMatrix(c, *w, k, n, trans), k, n, *act, in_place, strassen);
 }
 
 std::unique_ptr<Kernel> make_linear(LowerContext& c) { return make(c, false); }

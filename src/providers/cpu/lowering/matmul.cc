@@ -156,7 +156,7 @@ std::unique_ptr<Kernel> make_matmul(LowerContext& c) {
   if (a->empty() || b->empty() || a->size() > kMaxRank || b->size() > kMaxRank) return c.refuse("rank 0 or above 8");
   const Tensor* w = c.constant(1);
   if (w != nullptr && w->rank() == 2 && w->size() > 0) {
-    return std::make_unique<MatMulKernel>(LateMatrix(c, *w, false, 1.0F), w->shape());
+    return std::make_unique<MatMulKernel>(LateMatrix(c, *w, w->dim(0), w->dim(1), false), w->shape());
   }
   return std::make_unique<MatMulKernel>(LateMatrix(), Shape());
 }
@@ -239,7 +239,8 @@ std::unique_ptr<Kernel> make_gemm(LowerContext& c) {
   LateMatrix weights;
   const Tensor* w = c.constant(1);
   if (w != nullptr && w->rank() == 2 && w->size() > 0) {
-    weights = LateMatrix(c, *w, attr.trans_b, attr.alpha);
+    const bool trans = attr.trans_b;
+    weights = LateMatrix(c, *w, w->dim(trans ? 1 : 0), w->dim(trans ? 0 : 1), trans, attr.alpha);
   }
   return std::make_unique<GemmKernel>(attr, std::move(weights), *act);
 }

@@ -11,6 +11,7 @@
 #include "ops/attention/signatures.h"
 #include "providers/cpu/attention_cache.h"
 #include "providers/cpu/kernel_table.h"
+#include "providers/cpu/late_packed.h"
 
 namespace sdx::cpu {
 namespace {
@@ -21,7 +22,7 @@ bool is_projected(const Node& node) { return node.op_type == "Attention" || node
 
 // Attention's weights [features, q + q + v].
 struct Projection {
-  Packed weights;
+  LateMatrix weights;
   std::int64_t features = 0, q = 0, v = 0;
   std::int64_t columns() const { return 2 * q + v; }
 };
@@ -317,10 +318,9 @@ class MhaKernel : public Kernel {
     g.n = g.ldc = projection_->columns();
     g.k = g.lda = projection_->features;
     g.a = c.in<float>(kQuery);
-    g.packed_b = projection_->weights.data();
     g.c = to;
     if (c.has_input(2)) g.epilogue.bias = c.in<float>(2);
-    gemm_f32(g);
+    projection_->weights.multiply(g, [&g] { gemm_f32(g); });
     return to;
   }
 
@@ -448,8 +448,7 @@ std::unique_ptr<Kernel> make_mha(LowerContext& c) {
   if (c.has_input(2) && (bias == nullptr || !all_const(*bias) || element_count(to_shape(*bias)) != p.columns())) {
     return c.refuse("the bias is not known to have as many elements as the weights have columns");
   }
-  p.weights = c.pack({w}, packed_b_bytes(p.features, p.columns()), cache::PackKey("gemm-b", false, p.features, p.columns(), 1.0F),
-                     [&](float* to) { pack_b_f32(w->data(), w->dim(1), false, p.features, p.columns(), 1.0F, to); });
+  p.weights = LateMatrix(c, *w, p.features, p.columns(), false);
   return std::make_unique<MhaKernel>(c, attr, std::move(p));
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
@@ -120,7 +121,7 @@ Tensor columns_as_array(const CsvTable& table, const std::vector<Feature>& featu
   }
   std::int64_t batch = 0;
   const std::string what =
-      fmt::format("'{}': {} column{} as numbers", r.path.string(), features.size(), features.size() == 1 ? "" : "s");
+      fmt::format("'{}': {} as numbers", r.path.string(), counted(static_cast<std::int64_t>(features.size()), "column"));
   return fitted_array(out, spec, what, batch);
 }
 

@@ -471,16 +471,14 @@ void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) 
   char* const behind = static_cast<char*>(packed) + panel_bytes(s, nr, wide);
   auto* cross = reinterpret_cast<std::int32_t*>(behind + sizeof(Trailer));
   Trailer trailer;
-  if (qnhwc_order(s, w, wide) == kQuads) {  // no other order is tried, and crossed products not used
-    trailer.order = kQuads;
+  trailer.order = qnhwc_order(s, w, wide);
+  if (trailer.order == kQuads) {  // no other order is tried, and crossed products not used
     std::fill_n(cross, padded_columns(s, nr), 0);
     pack_all_quads(s, w, nr, static_cast<std::int8_t*>(packed));
-    std::memcpy(behind, &trailer, sizeof(trailer));
-    return;
+  } else {
+    trailer.largest = wide ? pack_panels(s, w, nr, static_cast<std::int16_t*>(packed), cross)
+                           : pack_panels(s, w, nr, static_cast<std::int8_t*>(packed), cross);
   }
-  trailer.largest = wide ? pack_panels(s, w, nr, static_cast<std::int16_t*>(packed), cross)
-                         : pack_panels(s, w, nr, static_cast<std::int8_t*>(packed), cross);
-  trailer.order = qnhwc_order(s, w, wide);
   if (trailer.order == kOctets && !pack_octets(s, nr, static_cast<std::int8_t*>(packed))) trailer.order = kPairs;
   if (trailer.order == kBounded && !pack_bounded(s, nr, static_cast<std::int8_t*>(packed))) trailer.order = kPairs;
   std::memcpy(behind, &trailer, sizeof(trailer));
