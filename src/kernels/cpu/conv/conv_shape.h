@@ -24,6 +24,9 @@ struct ConvShape {
   // Each of `groups` consists of this many groups, with weights of 0 between them, whose infinities and NaN must not affect each
   // other. For BlockedConv::direct, winograd and strided.
   std::int64_t joined = 1;
+  // Distance between the images of x, in blocks of channels; 0: they do not overlap. For BlockedConv without dilation and with
+  // one group: images that share planes of a volume.
+  std::int64_t image_blocks = 0;
 };
 
 // Number of input positions along an axis from the first to the last that outputs read, both included, padding too.

@@ -200,7 +200,7 @@ Cuts share_pairs(const Job& j, std::int64_t tasks) {
   return Cuts(units, up_div(units, parts));
 }
 
-void run_pointwise(const Job& j, const float* x, bool plain) {
+void run_pointwise(const Job& j, const float* x) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
   const std::int64_t pixels = s.out[1] * s.out[2];
@@ -223,7 +223,7 @@ void run_pointwise(const Job& j, const float* x, bool plain) {
   t.tail_run = l.tail;
   t.lo = j.bounds.lo;
   t.hi = j.bounds.hi;
-  const std::int64_t image_blocks = plain ? s.in_channels : up_div(s.in_channels, l.in_block);
+  const std::int64_t image_blocks = blocks_between_images(s, l.in_block);
   const std::int64_t work = l.k * s.out_channels * pixels / (chunks.parts * shares.parts * s.groups);
   parallel_for(outer * shares.parts, std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, work)),
                [&](std::int64_t begin, std::int64_t end) {
@@ -375,7 +375,7 @@ void run_band(const Job& j, const Windows& w, const float* plane, const float* c
   run_pairs(j, t, image, group, pair0, pair1, {from, 0, 1, lines * s.out[2], y0 * s.out[2], places.data()});
 }
 
-void run_windows(const Job& j, const float* x, bool plain) {
+void run_windows(const Job& j, const float* x) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
   const Windows w(s, l);
@@ -383,7 +383,7 @@ void run_windows(const Job& j, const float* x, bool plain) {
   const std::int64_t outer = s.batch * s.groups * bands.parts;
   const Cuts shares = share_pairs(j, outer);
   const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * l.lanes));
-  const std::int64_t image_blocks = plain ? s.in_channels : up_div(s.in_channels, l.in_block);
+  const std::int64_t image_blocks = blocks_between_images(s, l.in_block);
   parallel_for(outer * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     float* const scratch = thread_scratch(2, static_cast<std::size_t>(w.scratch_floats(bands.size(0))));
     std::int64_t copied = -1;
@@ -527,8 +527,8 @@ void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x,
   LeftOut left;
   const bool joined = s.joined > 1;
   const Job job{&k, &s, l, packed, packed + s.groups * l.group_floats(), residual, act, Bounds(act), y, joined ? &left : nullptr};
-  if (pointwise(s) && !joined) return run_pointwise(job, x, plain);
-  run_windows(job, x, plain);
+  if (pointwise(s) && !joined) return run_pointwise(job, x);
+  run_windows(job, x);
   if (left.parts().empty()) return;
   compute_left_out(s, left, {x, packed, l.group_floats(), residual, y},
                    [&](const ConvShape& one, const float* from, const float* weights, const float* to_add, float* to) {

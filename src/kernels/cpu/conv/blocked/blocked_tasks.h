@@ -38,6 +38,11 @@ inline bool whole_groups(const ConvShape& s) {
   return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
 }
 
+// Blocks of channels from one image of x to the next.
+inline std::int64_t blocks_between_images(const ConvShape& s, std::int64_t block) {
+  return s.image_blocks > 0 ? s.image_blocks : up_div(s.in_channels, block);
+}
+
 // Whether threads split the pixels of a plane rather than the channels. Adjacent layers must do the same: a thread then finds
 // what it wrote in its core's cache, except for border rows. From 14 x 14 on; below that, register tiles would not fill.
 inline bool shares_pixels(std::int64_t plane) { return plane >= 196 && current_pool().threads() > 1; }

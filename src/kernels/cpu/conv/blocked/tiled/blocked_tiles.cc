@@ -74,7 +74,8 @@ void place_input(const TiledConv& j, const float* x, std::int64_t group, std::in
   t.row1 = std::clamp<std::int64_t>(s.in[1] - iy, 0, rows);
   t.column0 = std::clamp<std::int64_t>(-ix, 0, columns);
   t.column1 = std::clamp<std::int64_t>(s.in[2] - ix, 0, columns);
-  t.x = x + ((((at.image * s.groups + group) * j.in_blocks + b) * s.in[1] + iy) * s.in[2] + ix) * c;
+  const std::int64_t plane = at.image * blocks_between_images(s, c) + group * j.in_blocks + b;
+  t.x = x + ((plane * s.in[1] + iy) * s.in[2] + ix) * c;
 }
 
 void place_output(const TiledConv& j, std::int64_t group, std::int64_t b, const Place& at, ImageTile& t) {
