@@ -2,6 +2,8 @@
 // (PyTorch, and TensorFlow's form with the scale taken into the factor), and x over the root of the mean square (Llama's
 // RMSNorm).
 
+#include <algorithm>
+
 #include "ops/reduce/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
@@ -71,20 +73,20 @@ NodeId binary_reader(const Graph& g, ValueId v, std::string_view op, const Uses&
   return id != kNoNode && is_binary(g.node(id), op) ? id : kNoNode;
 }
 
-// n scale + bias, from the node that makes the normalised n on.
-bool match_affine(const Graph& g, ValueId n, const Uses& uses, Pattern& p) {
+// n scale + bias, from the node that makes the normalised n on; n alone where no such scale follows: parameters that training
+// never changed, or that a model does without.
+void match_affine(const Graph& g, ValueId n, const Uses& uses, Pattern& p) {
+  p.last = g.value(n).producer;
   const NodeId mul = binary_reader(g, n, "Mul", uses);
-  if (mul == kNoNode) return false;
+  if (mul == kNoNode || !fits(g, other(g.node(mul), n), p.x)) return;
   p.scale = other(g.node(mul), n);
-  if (!fits(g, p.scale, p.x)) return false;
   p.last = mul;
-  if (p.rms) return true;
+  if (p.rms) return;
   const ValueId scaled = g.node(mul).outputs.at(0);
   const NodeId add = binary_reader(g, scaled, "Add", uses);
-  if (add == kNoNode || !fits(g, other(g.node(add), scaled), p.x)) return true;
+  if (add == kNoNode || !fits(g, other(g.node(add), scaled), p.x)) return;
   p.bias = other(g.node(add), scaled);
   p.last = add;
-  return true;
 }
 
 // TensorFlow: with k = scale / root, x k + (bias - mean k).
@@ -109,8 +111,10 @@ bool match_quotient(const Graph& g, ValueId root, const Uses& uses, Pattern& p) 
   const NodeId id = only_reader(g, root, uses);
   if (id == kNoNode) return false;
   const Node& n = g.node(id);
-  if (is_binary(n, "Div") && n.inputs[1] == root && is_deviation(g, n.inputs[0], p))
-    return match_affine(g, n.outputs.at(0), uses, p);
+  if (is_binary(n, "Div") && n.inputs[1] == root && is_deviation(g, n.inputs[0], p)) {
+    match_affine(g, n.outputs.at(0), uses, p);
+    return true;
+  }
   const bool inverse = (n.op_type == "Reciprocal" && n.domain.empty()) ||
                        (is_binary(n, "Div") && n.inputs[1] == root && scalar_value(g, n.inputs[0]) == 1.0);
   if (!inverse) return false;
@@ -118,9 +122,21 @@ bool match_quotient(const Graph& g, ValueId root, const Uses& uses, Pattern& p) 
   const NodeId mul = binary_reader(g, factor, "Mul", uses);
   if (mul == kNoNode) return false;
   const ValueId by = other(g.node(mul), factor);
-  if (is_deviation(g, by, p)) return match_affine(g, g.node(mul).outputs.at(0), uses, p);
+  if (is_deviation(g, by, p)) {
+    match_affine(g, g.node(mul).outputs.at(0), uses, p);
+    return true;
+  }
   p.scale = by;
   return fits(g, by, p.x) && match_folded(g, g.node(mul).outputs.at(0), uses, p);
+}
+
+// Factors of 1, as many as x's last axis is long; kNoValue where that is not known.
+ValueId ones_for(Graph& g, ValueId x) {
+  const Dim last = shape_of(g, x)->back();
+  if (!last.is_const()) return kNoValue;
+  Tensor ones(DataType::float32, {last.value()});
+  std::fill_n(static_cast<float*>(ones.mutable_data()), last.value(), 1.0F);
+  return g.add_constant(g.value(x).name + "_ones", std::move(ones));
 }
 
 bool fuse_root(Graph& g, NodeId id, const Uses& uses) {
@@ -141,10 +157,12 @@ bool fuse_root(Graph& g, NodeId id, const Uses& uses) {
     if (p.rms) p.x = deviation;
     const SymShape* shape = shape_of(g, p.x);
     if (shape == nullptr || shape->empty() || !is_f32(g, p.x) || !match_quotient(g, root.outputs.at(0), uses, p)) continue;
-    Node& last = g.node(p.last);
-    const ValueId y = last.outputs.at(0);
+    const ValueId y = g.node(p.last).outputs.at(0);
     if (y == kNoValue || (uses[y].empty() && !is_output(g, y))) continue;  // fused already
     if (!same_shape(g, p.x, y)) continue;                                  // an epsilon of more axes than x
+    if (p.scale == kNoValue) p.scale = ones_for(g, p.x);
+    if (p.scale == kNoValue) continue;
+    Node& last = g.node(p.last);
     last.domain = "com.microsoft";
     last.op_type = p.rms ? "SimplifiedLayerNormalization" : "LayerNormalization";
     last.version = 1;

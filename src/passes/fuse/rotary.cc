@@ -65,6 +65,21 @@ ValueId turned_halves(const Graph& g, ValueId v) {
   return x;
 }
 
+// The first half of each row of a table, as `shape`, where the second one equals it.
+std::optional<Tensor> first_halves(const Tensor& table, const Shape& shape) {
+  if (table.dtype() != DataType::float32) return std::nullopt;
+  Tensor first(DataType::float32, shape);
+  auto* to = static_cast<float*>(first.mutable_data());
+  const std::int64_t half = shape.back();
+  for (std::int64_t i = 0; i < first.size(); ++i) {
+    const std::int64_t at = i / half * 2 * half + i % half;
+    const double a = element_as_double(table, at);
+    if (a != element_as_double(table, at + half)) return std::nullopt;
+    to[i] = static_cast<float>(a);
+  }
+  return first;
+}
+
 class Rotary {
  public:
   explicit Rotary(Graph& graph) : g_(graph), uses_(graph.uses()) {}
@@ -179,8 +194,9 @@ class Rotary {
   }
 
   // [b, s, h / 2] of a table [b, 1, s, h] whose halves are equal: an Unsqueeze of Cos or Sin of Concat(f, f), perhaps scaled, or
-  // of rows that are gathered from a constant.
+  // of rows that are gathered from a constant; or a constant, if all extents were known.
   ValueId half_table(ValueId table, const SymShape& x) {
+    if (g_.value(table).constant) return half_constant(table, x);
     const Node* unsqueeze = maker(g_, table);
     if (unsqueeze == nullptr || unsqueeze->op_type != "Unsqueeze" || !unsqueeze->domain.empty()) return kNoValue;
     const ValueId whole = unsqueeze->inputs[0];
@@ -193,6 +209,17 @@ class Rotary {
     const ValueId half = half_of(whole, x[3].value(), 4);
     halves_.emplace(whole, half);
     return half;
+  }
+
+  ValueId half_constant(ValueId table, const SymShape& x) {
+    if (const auto known = halves_.find(table); known != halves_.end()) return known->second;
+    const Tensor& t = *g_.value(table).constant;
+    const bool fits = t.rank() == 4 && t.dim(1) == 1 && !g_.value(table).is_input && is_const(x[0], t.dim(0)) &&
+                      is_const(x[2], t.dim(2)) && is_const(x[3], t.dim(3));
+    const std::optional<Tensor> half = fits ? first_halves(t, {t.dim(0), t.dim(2), t.dim(3) / 2}) : std::nullopt;
+    const ValueId v = half ? g_.add_constant(g_.value(table).name + "_half", *half) : kNoValue;
+    halves_.emplace(table, v);
+    return v;
   }
 
   ValueId new_half(ValueId like, std::int64_t size) {
@@ -232,18 +259,10 @@ class Rotary {
     if (t == nullptr || t->dtype() != DataType::float32 || t->rank() != 2 || t->dim(1) != size ||
         ops::parse<ops::GatherAttrs>(n).axis != 0)
       return kNoValue;
-    const std::int64_t half = size / 2;
-    Tensor first(DataType::float32, {t->dim(0), half});
-    auto* to = static_cast<float*>(first.mutable_data());
-    for (std::int64_t i = 0; i < t->dim(0); ++i) {
-      for (std::int64_t j = 0; j < half; ++j) {
-        const double a = element_as_double(*t, i * size + j);
-        if (a != element_as_double(*t, i * size + half + j)) return kNoValue;
-        to[i * half + j] = static_cast<float>(a);
-      }
-    }
+    std::optional<Tensor> half = first_halves(*t, {t->dim(0), size / 2});
+    if (!half) return kNoValue;
     Node copy = n;
-    copy.inputs[0] = g_.add_constant(g_.value(n.inputs[0]).name + "_half", std::move(first));
+    copy.inputs[0] = g_.add_constant(g_.value(n.inputs[0]).name + "_half", std::move(*half));
     copy.outputs = {new_half(v, size)};
     const ValueId out = copy.outputs[0];
     g_.add_node(std::move(copy));
