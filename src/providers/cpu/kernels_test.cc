@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/memory.h"
+#include "base/thread_pool.h"
 #include "ops/op.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/recurrent_rows.h"
@@ -385,96 +386,115 @@ std::vector<Tensor> some_lengths() {
   return out;
 }
 
-TEST(CpuRecurrent, Lstm) {
-  for (const char* direction : {"forward", "reverse", "bidirectional"}) {
-    const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 7, input = 5, seq = 4, batch = 3;
-    Attributes attrs;
-    attrs.set("hidden_size", hidden);
-    attrs.set("direction", std::string(direction));
-    const Tensor x = floats({seq, batch, input}, 1, 0.1F, 1), w = floats({d, 4 * hidden, input}, 2, 0, 0.3F);
-    const Tensor r = floats({d, 4 * hidden, hidden}, 3, 0, 0.3F), b = floats({d, 8 * hidden}, 4, 0, 0.2F);
-    const Tensor h = floats({d, batch, hidden}, 5, 0, 1), c = floats({d, batch, hidden}, 6, 0, 1);
-    const Tensor p = floats({d, 3 * hidden}, 7, 0, 0.2F);
-    expect_equal({"LSTM", 14, "", attrs, {x, w, r, b, Tensor(), h, c, p}, {false, true, true, true, true, false, false, true}, 3},
-                 2e-5F);
-    expect_equal({"LSTM", 14, "", attrs, {x, w, r}, {false, true, true}, 3}, 2e-5F);
-    for (const Tensor& lengths : some_lengths()) {
-      expect_equal(
-          {"LSTM", 14, "", attrs, {x, w, r, b, lengths, h, c, p}, {false, true, true, true, false, false, false, true}, 3},
-          2e-5F);
-    }
+// With one thread, and with as many as compute two directions at the same time, or as would share them.
+template <class F>
+void with_threads(F&& check) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    const PoolScope scope(pool);
+    check();
   }
+}
+
+TEST(CpuRecurrent, Lstm) {
+  with_threads([] {
+    for (const char* direction : {"forward", "reverse", "bidirectional"}) {
+      const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 7, input = 5, seq = 4, batch = 3;
+      Attributes attrs;
+      attrs.set("hidden_size", hidden);
+      attrs.set("direction", std::string(direction));
+      const Tensor x = floats({seq, batch, input}, 1, 0.1F, 1), w = floats({d, 4 * hidden, input}, 2, 0, 0.3F);
+      const Tensor r = floats({d, 4 * hidden, hidden}, 3, 0, 0.3F), b = floats({d, 8 * hidden}, 4, 0, 0.2F);
+      const Tensor h = floats({d, batch, hidden}, 5, 0, 1), c = floats({d, batch, hidden}, 6, 0, 1);
+      const Tensor p = floats({d, 3 * hidden}, 7, 0, 0.2F);
+      expect_equal(
+          {"LSTM", 14, "", attrs, {x, w, r, b, Tensor(), h, c, p}, {false, true, true, true, true, false, false, true}, 3},
+          2e-5F);
+      expect_equal({"LSTM", 14, "", attrs, {x, w, r}, {false, true, true}, 3}, 2e-5F);
+      for (const Tensor& lengths : some_lengths()) {
+        expect_equal(
+            {"LSTM", 14, "", attrs, {x, w, r, b, lengths, h, c, p}, {false, true, true, true, false, false, false, true}, 3},
+            2e-5F);
+      }
+    }
+  });
 }
 
 TEST(CpuRecurrent, Gru) {
-  for (const char* direction : {"forward", "reverse", "bidirectional"}) {
-    for (const std::int64_t linear_before_reset : {0, 1}) {
-      const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 9, input = 5, seq = 4, batch = 3;
-      Attributes attrs;
-      attrs.set("hidden_size", hidden);
-      attrs.set("direction", std::string(direction));
-      attrs.set("linear_before_reset", linear_before_reset);
-      const Tensor x = floats({seq, batch, input}, 1, 0.1F, 1), w = floats({d, 3 * hidden, input}, 2, 0, 0.3F);
-      const Tensor r = floats({d, 3 * hidden, hidden}, 3, 0, 0.3F), b = floats({d, 6 * hidden}, 4, 0, 0.2F);
-      const Tensor h = floats({d, batch, hidden}, 5, 0, 1);
-      expect_equal({"GRU", 14, "", attrs, {x, w, r, b, Tensor(), h}, {false, true, true, true, true, false}, 2}, 2e-5F);
-      expect_equal({"GRU", 14, "", attrs, {x, w, r}, {false, true, true}, 2}, 2e-5F);
-      for (const Tensor& lengths : some_lengths()) {
-        expect_equal({"GRU", 14, "", attrs, {x, w, r, b, lengths, h}, {false, true, true, true, false, false}, 2}, 2e-5F);
+  with_threads([] {
+    for (const char* direction : {"forward", "reverse", "bidirectional"}) {
+      for (const std::int64_t linear_before_reset : {0, 1}) {
+        const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 9, input = 5, seq = 4, batch = 3;
+        Attributes attrs;
+        attrs.set("hidden_size", hidden);
+        attrs.set("direction", std::string(direction));
+        attrs.set("linear_before_reset", linear_before_reset);
+        const Tensor x = floats({seq, batch, input}, 1, 0.1F, 1), w = floats({d, 3 * hidden, input}, 2, 0, 0.3F);
+        const Tensor r = floats({d, 3 * hidden, hidden}, 3, 0, 0.3F), b = floats({d, 6 * hidden}, 4, 0, 0.2F);
+        const Tensor h = floats({d, batch, hidden}, 5, 0, 1);
+        expect_equal({"GRU", 14, "", attrs, {x, w, r, b, Tensor(), h}, {false, true, true, true, true, false}, 2}, 2e-5F);
+        expect_equal({"GRU", 14, "", attrs, {x, w, r}, {false, true, true}, 2}, 2e-5F);
+        for (const Tensor& lengths : some_lengths()) {
+          expect_equal({"GRU", 14, "", attrs, {x, w, r, b, lengths, h}, {false, true, true, true, false, false}, 2}, 2e-5F);
+        }
       }
     }
-  }
+  });
 }
 
 TEST(CpuRecurrent, Rnn) {
-  for (const char* direction : {"forward", "reverse", "bidirectional"}) {
-    for (const char* activation : {"Tanh", "Relu"}) {
-      const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 9, input = 5, seq = 4, batch = 3;
-      Attributes attrs;
-      attrs.set("hidden_size", hidden);
-      attrs.set("direction", std::string(direction));
-      attrs.set("activations", std::vector<std::string>(static_cast<std::size_t>(d), activation));
-      const Tensor x = floats({seq, batch, input}, 1, 0.1F, 1), w = floats({d, hidden, input}, 2, 0, 0.3F);
-      const Tensor r = floats({d, hidden, hidden}, 3, 0, 0.3F), b = floats({d, 2 * hidden}, 4, 0, 0.2F);
-      const Tensor h = floats({d, batch, hidden}, 5, 0, 1);
-      expect_equal({"RNN", 14, "", attrs, {x, w, r, b, Tensor(), h}, {false, true, true, true, true, false}, 2}, 2e-5F);
-      expect_equal({"RNN", 14, "", attrs, {x, w, r}, {false, true, true}, 2}, 2e-5F);
-      for (const Tensor& lengths : some_lengths()) {
-        expect_equal({"RNN", 14, "", attrs, {x, w, r, b, lengths, h}, {false, true, true, true, true, false}, 2}, 2e-5F);
+  with_threads([] {
+    for (const char* direction : {"forward", "reverse", "bidirectional"}) {
+      for (const char* activation : {"Tanh", "Relu"}) {
+        const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 9, input = 5, seq = 4, batch = 3;
+        Attributes attrs;
+        attrs.set("hidden_size", hidden);
+        attrs.set("direction", std::string(direction));
+        attrs.set("activations", std::vector<std::string>(static_cast<std::size_t>(d), activation));
+        const Tensor x = floats({seq, batch, input}, 1, 0.1F, 1), w = floats({d, hidden, input}, 2, 0, 0.3F);
+        const Tensor r = floats({d, hidden, hidden}, 3, 0, 0.3F), b = floats({d, 2 * hidden}, 4, 0, 0.2F);
+        const Tensor h = floats({d, batch, hidden}, 5, 0, 1);
+        expect_equal({"RNN", 14, "", attrs, {x, w, r, b, Tensor(), h}, {false, true, true, true, true, false}, 2}, 2e-5F);
+        expect_equal({"RNN", 14, "", attrs, {x, w, r}, {false, true, true}, 2}, 2e-5F);
+        for (const Tensor& lengths : some_lengths()) {
+          expect_equal({"RNN", 14, "", attrs, {x, w, r, b, lengths, h}, {false, true, true, true, true, false}, 2}, 2e-5F);
+        }
       }
     }
-  }
+  });
 }
 
 // The reference keeps the hidden state in float, the kernel 15 bits of it.
 TEST(CpuRecurrent, DynamicQuantizeLstm) {
-  for (const char* direction : {"forward", "reverse", "bidirectional"}) {
-    for (const DataType type : kBytes) {
-      for (const bool per_column : {false, true}) {
-        const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 37, input = 5, seq = 4;
-        const Shape scales = per_column ? Shape{d, 4 * hidden} : Shape{d};
-        Attributes attrs;
-        attrs.set("hidden_size", hidden);
-        attrs.set("direction", std::string(direction));
-        const Tensor w = bytes(type, {d, input, 4 * hidden}, 2), r = bytes(type, {d, hidden, 4 * hidden}, 3);
-        const Tensor b = floats({d, 8 * hidden}, 4, 0, 0.2F), p = floats({d, 3 * hidden}, 7, 0, 0.2F);
-        const Tensor ws = floats(scales, 8, 0.001F, 0.002F), wz = bytes(type, scales, 9);
-        const Tensor rs = floats(scales, 10, 0.0001F, 0.0002F), rz = bytes(type, scales, 11);
-        for (const std::int64_t batch : {1, 3}) {
-          const Tensor x = floats({seq, batch, input}, 1, -1, 1), h = floats({d, batch, hidden}, 5, -2, 2);
-          const Tensor c = floats({d, batch, hidden}, 6, 0.5F, 1);
-          const std::vector<bool> constant{false, true, true, true, false, false, false, true, true, true, true, true};
-          const auto problem = [&](const Tensor& lengths) {
-            return Problem{
-                "DynamicQuantizeLSTM", 1, "com.microsoft", attrs, {x, w, r, b, lengths, h, c, p, ws, wz, rs, rz}, constant, 3};
-          };
-          expect_equal(problem(Tensor()), 1e-5F, 2e-6F);
-          if (batch != 3) continue;
-          for (const Tensor& lengths : some_lengths()) expect_equal(problem(lengths), 1e-5F, 2e-6F);
+  with_threads([] {
+    for (const char* direction : {"forward", "reverse", "bidirectional"}) {
+      for (const DataType type : kBytes) {
+        for (const bool per_column : {false, true}) {
+          const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 37, input = 5, seq = 4;
+          const Shape scales = per_column ? Shape{d, 4 * hidden} : Shape{d};
+          Attributes attrs;
+          attrs.set("hidden_size", hidden);
+          attrs.set("direction", std::string(direction));
+          const Tensor w = bytes(type, {d, input, 4 * hidden}, 2), r = bytes(type, {d, hidden, 4 * hidden}, 3);
+          const Tensor b = floats({d, 8 * hidden}, 4, 0, 0.2F), p = floats({d, 3 * hidden}, 7, 0, 0.2F);
+          const Tensor ws = floats(scales, 8, 0.001F, 0.002F), wz = bytes(type, scales, 9);
+          const Tensor rs = floats(scales, 10, 0.0001F, 0.0002F), rz = bytes(type, scales, 11);
+          for (const std::int64_t batch : {1, 3}) {
+            const Tensor x = floats({seq, batch, input}, 1, -1, 1), h = floats({d, batch, hidden}, 5, -2, 2);
+            const Tensor c = floats({d, batch, hidden}, 6, 0.5F, 1);
+            const std::vector<bool> constant{false, true, true, true, false, false, false, true, true, true, true, true};
+            const auto problem = [&](const Tensor& lengths) {
+              return Problem{
+                  "DynamicQuantizeLSTM", 1, "com.microsoft", attrs, {x, w, r, b, lengths, h, c, p, ws, wz, rs, rz}, constant, 3};
+            };
+            expect_equal(problem(Tensor()), 1e-5F, 2e-6F);
+            if (batch != 3) continue;
+            for (const Tensor& lengths : some_lengths()) expect_equal(problem(lengths), 1e-5F, 2e-6F);
+          }
         }
       }
     }
-  }
+  });
 }
 
 TEST(CpuRecurrent, LengthsBeyondTheSequencesAreRefused) {

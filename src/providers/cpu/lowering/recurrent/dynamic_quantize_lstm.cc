@@ -62,7 +62,7 @@ class DynamicLstmKernel : public RecurrentKernel<Direction> {
     Workspace w;
     recurrent_memory(w, *state, extents(), kLstmStates);
     scratch(w, *state, extents());
-    c.workspace_bytes = w.used();
+    size_workspace(c, *state, extents(), w.used());
     return state;
   }
 
@@ -109,7 +109,7 @@ class DynamicLstmKernel : public RecurrentKernel<Direction> {
 
   void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const override {
     const Direction& d = directions_[number];
-    Workspace w(c.workspace);
+    Workspace w = workspace_of(c, s, number);
     const RecurrentMemory m = recurrent_memory(w, s, extents(), kLstmStates);
     const Scratch t = scratch(w, s, extents());
     input_sums(c, s, d, t, m.sums);

@@ -84,7 +84,7 @@ class GruKernel : public RecurrentKernel<Direction> {
   void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const override {
     const Direction& d = directions_[number];
     const std::int64_t state_size = s.batch * hidden_, at = static_cast<std::int64_t>(number) * state_size;
-    Workspace w(c.workspace);
+    Workspace w = workspace_of(c, s, number);
     const RecurrentMemory m = recurrent_memory(w, s, extents(), kStates);
     const Sequences q = sequences_of(c, s, m);
     float* h = m.states;

@@ -31,7 +31,7 @@ class LstmKernel : public RecurrentKernel<Direction> {
  private:
   void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const override {
     const Direction& d = directions_[number];
-    Workspace w(c.workspace);
+    Workspace w = workspace_of(c, s, number);
     const RecurrentMemory m = recurrent_memory(w, s, extents(), kLstmStates);
     input_sums(c, s, extents(), d.w, d.bias, m.sums);
     run_lstm(c, sequences_of(c, s, m), m, output_of(c, number),

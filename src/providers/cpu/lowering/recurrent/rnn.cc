@@ -36,7 +36,7 @@ class RnnKernel : public RecurrentKernel<Direction> {
   void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const override {
     const Direction& d = directions_[number];
     const auto at = static_cast<std::int64_t>(number) * s.batch * hidden_;
-    Workspace w(c.workspace);
+    Workspace w = workspace_of(c, s, number);
     const RecurrentMemory m = recurrent_memory(w, s, extents(), 1);
     const Sequences q = sequences_of(c, s, m);
     float* h = m.states;
