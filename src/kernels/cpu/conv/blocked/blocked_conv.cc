@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv/blocked/blocked_copies.h"
 #include "kernels/cpu/conv/blocked/blocked_depthwise.h"
 #include "kernels/cpu/conv/blocked/blocked_joined.h"
 #include "kernels/cpu/conv/blocked/blocked_joined_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_listed.h"
+#include "kernels/cpu/conv/blocked/blocked_regions.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_split.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
@@ -102,6 +104,7 @@ struct Lines {
   std::int64_t line_step;
   std::int64_t lines, width, first;
   const std::int64_t* places = nullptr;  // offsets of one line's pixels from x, if they are not evenly spaced
+  std::int64_t out_step = 0;             // from one line's first output pixel to the next line's; 0: width
 };
 
 // Activation functions other than bounds are applied while results are in the first-level cache: after this many floats of each
@@ -152,7 +155,8 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
   const BlockedKernels& k = *j.kernels;
   const std::int64_t plane = j.s->out[1] * j.s->out[2];
   const std::int64_t planes = image * j.s->groups * l.out_blocks + group * l.out_blocks;
-  pair0 = run_split(j, t, image, group, pair0, pair1, at);
+  const std::int64_t out_step = at.out_step != 0 ? at.out_step : at.width;
+  if (t.tap_weights == 0) pair0 = run_split(j, t, image, group, pair0, pair1, at);
   for (std::int64_t pair = pair0; pair < pair1; ++pair) {
     t.wide = 2 * pair + 1 < l.vectors;
     t.w = j.packed + group * l.group_floats() + pair * 2 * l.lanes * l.k;
@@ -173,11 +177,11 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
         t.pixels = cuts.size(first);
         for (std::int64_t i = first; i < first + count; i += most) {
           const std::int64_t p = cuts.begin(i);
-          const std::int64_t off = (line * at.width + p) * k.block;
+          const std::int64_t off = (line * out_step + p) * k.block;
           t.x = at.x + line * at.line_step + (at.places != nullptr ? 0 : p * t.pixel_step);
           t.places = at.places != nullptr ? at.places + p : nullptr;
           t.tiles = std::min(most, first + count - i);
-          ahead.set(t, line * cuts.parts + i);
+          if (t.tap_weights == 0) ahead.set(t, line * cuts.parts + i);
           for (int v = 0; v < (t.wide ? 2 : 1); ++v) {
             t.y[v] = j.y + to[v] + off;
             t.residual[v] = j.residual != nullptr ? j.residual + to[v] + off : nullptr;
@@ -187,7 +191,8 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
         }
       });
     }
-    if (j.bounds.after && !soon && (pair + 1) * 2 * l.lanes % k.block == 0) activate(j, start, nullptr, at.lines * at.width);
+    if (!j.bounds.after || soon || (pair + 1) * 2 * l.lanes % k.block != 0) continue;
+    for (std::int64_t line = 0; line < at.lines; ++line) activate(j, start + line * out_step * k.block, nullptr, at.width);
   }
 }
 
@@ -239,50 +244,6 @@ void run_pointwise(const Job& j, const float* x) {
                              {from, 0, 1, chunks.size(chunk), first});
                  }
                });
-}
-
-// Copies the input rows of a band of outputs with their padding: [blocks][rows][width][in_block], zeros outside. `looks`: also
-// returns whether they are tame.
-bool copy_padded(const ConvShape& s, std::int64_t in_block, std::int64_t blocks, const float* x, std::int64_t first_row,
-                 std::int64_t rows, std::int64_t width, bool looks, float* out) {
-  bool tame = true;
-  const std::int64_t left = std::clamp<std::int64_t>(s.pad[2], 0, width);
-  const std::int64_t skip = std::max<std::int64_t>(0, -s.pad[2]);
-  const std::int64_t inside = std::clamp<std::int64_t>(s.in[2] - skip, 0, width - left);
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    for (std::int64_t r = 0; r < rows; ++r, out += width * in_block) {
-      const std::int64_t iy = first_row + r;
-      if (iy < 0 || iy >= s.in[1]) {
-        std::fill(out, out + width * in_block, 0.0F);
-        continue;
-      }
-      std::fill(out, out + left * in_block, 0.0F);
-      if (inside > 0) {
-        const float* const from = x + ((b * s.in[1] + iy) * s.in[2] + skip) * in_block;
-        if (looks) {
-          tame = blocked_joined_kernels().copy_tame(from, inside * in_block, out + left * in_block) && tame;
-        } else {
-          std::memcpy(out + left * in_block, from, static_cast<std::size_t>(inside * in_block) * sizeof(float));
-        }
-      }
-      std::fill(out + (left + inside) * in_block, out + width * in_block, 0.0F);
-    }
-  }
-  return tame;
-}
-
-// The pixels that a strided pointwise convolution reads, side by side: [blocks][rows * columns][in_block]. Register tiles may
-// then extend over the ends of rows, and whole cache lines are used.
-void copy_strided_pixels(const ConvShape& s, std::int64_t in_block, std::int64_t blocks, const float* x, std::int64_t y0,
-                         std::int64_t rows, float* out) {
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    for (std::int64_t r = y0; r < y0 + rows; ++r) {
-      const float* from = x + (b * s.in[1] + r * s.stride[1]) * s.in[2] * in_block;
-      for (std::int64_t i = 0; i < s.out[2]; ++i, out += in_block) {
-        std::copy_n(from + i * s.stride[2] * in_block, in_block, out);
-      }
-    }
-  }
 }
 
 // Whether register tiles should extend over the ends of rows of `width` outputs. Rows of 7 make tiles of three and four pixels.
@@ -408,6 +369,85 @@ void run_windows(const Job& j, const float* x) {
   });
 }
 
+// Some rows of a region.
+struct RegionBand {
+  Region region;
+  Span rows;
+};
+
+std::vector<RegionBand> bands_of(const ConvShape& s, const Layout& l, const std::vector<Region>& regions) {
+  std::vector<RegionBand> bands;
+  const std::int64_t channels = l.blocks * l.in_block + l.tail;
+  for (const Region& r : regions) {
+    const std::int64_t columns = std::min(s.in[2], r.columns.size() * std::max<std::int64_t>(1, r.column_taps.size()));
+    const std::int64_t row = channels * columns * std::max<std::int64_t>(1, r.row_taps.size()), height = r.rows.size();
+    const Cuts cuts(height, std::clamp<std::int64_t>(kInputFloats / row, std::min<std::int64_t>(height, 4), height));
+    for (std::int64_t i = 0; i < cuts.parts; ++i) {
+      bands.push_back({r, {r.rows.begin + cuts.begin(i), r.rows.begin + cuts.begin(i + 1)}});
+    }
+  }
+  return bands;
+}
+
+// Reads the taps inside the input in place. plane: the group's input.
+void run_region(const Job& j, const float* plane, std::int64_t image, std::int64_t group, const RegionBand& band,
+                std::int64_t pair0, std::int64_t pair1) {
+  const ConvShape& s = *j.s;
+  const Layout& l = j.layout;
+  const Region& r = band.region;
+  const std::int64_t first_tap = r.row_taps.begin * s.kernel[2] + r.column_taps.begin, columns = r.column_taps.size();
+  BlockedTile t;
+  t.lo = j.bounds.lo;
+  t.hi = j.bounds.hi;
+  t.pixel_step = s.stride[2] * l.in_block;
+  t.block_step = s.in[1] * s.in[2] * l.in_block;
+  t.row_step = s.dilation[1] * s.in[2] * l.in_block;
+  t.tap_step = s.dilation[2] * l.in_block;
+  t.blocks = l.blocks;
+  t.rows = r.row_taps.size();
+  const bool dense = s.dilation[2] == 1 || columns == 1;
+  t.taps = dense ? 1 : columns;
+  t.run = dense ? columns * l.in_block : l.in_block;
+  t.tail_taps = columns;
+  t.tail_run = l.tail;
+  t.tap_weights = l.in_block;
+  t.skip_before = first_tap;
+  t.skip_row = s.kernel[2] - columns;
+  t.skip_after = (s.kernel[1] - t.rows) * s.kernel[2] - first_tap;
+  if (r.taps() == 0) t.blocks = t.tail_run = 0;
+  const std::int64_t x0 = r.columns.begin * s.stride[2] - s.pad[2] + r.column_taps.begin * s.dilation[2];
+  const std::int64_t y0 = band.rows.begin * s.stride[1] - s.pad[1] + r.row_taps.begin * s.dilation[1];
+  const float* const from = r.taps() == 0 ? plane : plane + (y0 * s.in[2] + x0) * l.in_block;
+  Lines lines{from, s.stride[1] * s.in[2] * l.in_block, band.rows.size(), r.columns.size(),
+              band.rows.begin * s.out[2] + r.columns.begin};
+  lines.out_step = s.out[2];
+  // Whole rows of input and output follow each other.
+  if (lines.width == s.out[2] && lines.line_step == lines.width * t.pixel_step) {
+    lines.width *= lines.lines;
+    lines.lines = 1;
+  }
+  run_pairs(j, t, image, group, pair0, pair1, lines);
+}
+
+void run_regions(const Job& j, const std::vector<Region>& regions, const float* x) {
+  const ConvShape& s = *j.s;
+  const Layout& l = j.layout;
+  const std::vector<RegionBand> all = bands_of(s, l, regions);
+  const auto bands = static_cast<std::int64_t>(all.size());
+  const Cuts shares = share_pairs(j, s.batch * s.groups * bands);
+  const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * l.lanes));
+  const std::int64_t image_blocks = blocks_between_images(s, l.in_block);
+  parallel_for(s.batch * s.groups * bands * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t share = i % shares.parts, place = i / shares.parts;
+      const std::int64_t band = place % bands, group = place / bands % s.groups, image = place / bands / s.groups;
+      const float* const plane = x + (image * image_blocks + group * l.channels / l.in_block) * s.in[1] * s.in[2] * l.in_block;
+      run_region(j, plane, image, group, all[to_size(band)], shares.begin(share) * unit,
+                 std::min(l.pairs, shares.begin(share + 1) * unit));
+    }
+  });
+}
+
 // How weights are packed for tiles of t x t outputs; t = 0: not for tiles.
 struct WinogradForm {
   int t;
@@ -461,7 +501,7 @@ BlockedConv conv_blocked_choose(const ConvShape& of) {
     const double bytes = weights * 4.0 * static_cast<double>(s.groups * in * out);
     return bytes > 2e6 ? std::max(cost, 15.0 * weights) : cost;
   };
-  const double plain = with_weights(9.0, 9.0 * static_cast<double>(of.batch * of.out[1] * of.out[2]));
+  const double plain = with_weights(9.0, direct_products(of));
   const double two = with_weights(16.0, blocked_winograd_cost(2, s)), four = with_weights(36.0, blocked_winograd_cost(4, s));
   if (std::min(two, four) > 0.9 * plain) return BlockedConv::direct;
   if (two < four) return BlockedConv::winograd2;
@@ -528,6 +568,7 @@ void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x,
   const bool joined = s.joined > 1;
   const Job job{&k, &s, l, packed, packed + s.groups * l.group_floats(), residual, act, Bounds(act), y, joined ? &left : nullptr};
   if (pointwise(s) && !joined) return run_pointwise(job, x);
+  if (const std::vector<Region> regions = regions_worth_it(s); !regions.empty()) return run_regions(job, regions, x);
   run_windows(job, x);
   if (left.parts().empty()) return;
   compute_left_out(s, left, {x, packed, l.group_floats(), residual, y},

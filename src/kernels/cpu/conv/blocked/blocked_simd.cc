@@ -106,6 +106,8 @@ HWY_NOINLINE void product(const BlockedTile& t) {
         __builtin_prefetch(x + t.block_step);
         if constexpr (P > 2) __builtin_prefetch(x + t.block_step + 2 * kBlock);
         if constexpr (P > 4) __builtin_prefetch(x + t.block_step + 4 * kBlock);
+        const std::int64_t unit = (b < whole ? kBlock : t.tail_run) * width;
+        w += t.skip_before * unit;
         if (b < whole) {
           for (int i = 0; i < kBlock; i += 2) {
             SDX_ELEMENT(w)
@@ -117,9 +119,12 @@ HWY_NOINLINE void product(const BlockedTile& t) {
         } else {
           for (const float* const end = x + t.tail_run; x < end; ++x, w += width) SDX_ELEMENT(w)
         }
+        w += (t.skip_row + t.skip_after) * unit;
       } else {
         const std::int64_t taps = b < whole ? t.taps : t.tail_taps;
         const std::int64_t run = b < whole ? t.run : t.tail_run;
+        const std::int64_t unit = (b < whole ? t.tap_weights : t.tail_run) * width;
+        w += t.skip_before * unit;
         for (std::int64_t r = 0; r < t.rows; ++r) {
           for (std::int64_t q = 0; q < taps; ++q) {
             const float* HWY_RESTRICT x = first + b * t.block_step + r * t.row_step + q * t.tap_step;
@@ -138,7 +143,9 @@ HWY_NOINLINE void product(const BlockedTile& t) {
               w += width;
             }
           }
+          w += t.skip_row * unit;
         }
+        w += t.skip_after * unit;
       }
     }
     SDX_OUTPUT

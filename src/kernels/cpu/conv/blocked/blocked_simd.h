@@ -13,6 +13,9 @@ struct BlockedTile {
   std::int64_t pixel_step = 0, block_step = 0, row_step = 0, tap_step = 0;
   std::int64_t blocks = 0, rows = 1, taps = 1, run = 0;
   std::int64_t tail_taps = 0, tail_run = 0;
+  // Taps of the stored window that are left out, in each block: before the first row, after each row, and after the last one. A
+  // tap has `tap_weights` weights for each output in whole blocks.
+  std::int64_t skip_before = 0, skip_row = 0, skip_after = 0, tap_weights = 0;
   const float* w = nullptr;
   const float* bias = nullptr;    // of the tile's vectors of channels
   float* y[2] = {};               // of each vector's first pixel; the next pixel is a block further

@@ -169,6 +169,23 @@ TEST(BlockedConv, DirectOfAnyWindow) {
   });
 }
 
+TEST(BlockedConv, WindowsMostlyInThePadding) {
+  for_each_isa([] {
+    for (const ConvShape& s : {
+             shape_of(2, 21, 40, 1, {10, 3, 1, 12, 12, 12}, {9, 3, 1, 14, 14, 14}),  // only the middle tap reads anything
+             shape_of(1, 35, 24, 1, {20, 3, 1, 12, 12, 12}, {20, 3, 1, 12, 12, 12}),
+             shape_of(1, 16, 33, 1, {17, 3, 2, 9, 9, 9}, {13, 5, 1, 6, 12, 12}),
+             shape_of(1, 8, 8, 1, {12, 3, 1, 1, 1, 1}, {11, 3, 1, 9, 9, 9}),
+             shape_of(1, 19, 17, 1, {4, 7, 1, 1, 3, 3}, {12, 1, 1, 1, 0, 0}),
+             shape_of(1, 9, 16, 1, {6, 3, 1, 7, 19, 3}, {12, 3, 1, 4, 11, 6}),  // some windows read nothing
+         }) {
+      check_all(s, BlockedConv::direct, kSum);
+      if (s.in_channels < 16) check_all(s, BlockedConv::plain, kSum);
+    }
+    check_all(shape_of(2, 32, 64, 2, {6, 3, 1, 5, 5, 5}, {10, 3, 1, 6, 6, 6}), BlockedConv::direct, kSum);
+  });
+}
+
 TEST(BlockedConv, GroupsOfWholeBlocks) {
   for_each_isa([] {
     check_all(shape_of(2, 32, 64, 2, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 1, 1}), BlockedConv::direct, kSum);
