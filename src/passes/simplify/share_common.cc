@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -8,7 +9,8 @@
 namespace sdx::simplify {
 namespace {
 
-constexpr std::size_t kSmallConstant = 1024;  // bytes; larger ones are rarely equal and dear to compare
+constexpr std::size_t kSmallConstant = 1024;  // bytes: part of a key as a whole
+constexpr std::size_t kSample = 64;           // bytes of a larger one that are
 
 void append(std::string& key, const void* data, std::size_t size) { key.append(static_cast<const char*>(data), size); }
 
@@ -67,18 +69,37 @@ std::string key_of(const Node& n) {
   return key;
 }
 
+// Equal for equal tensors. Of large ones it holds 64 bytes from the middle: weights of one shape nearly always differ there, and
+// are then never read as a whole, which would bring a file's pages into memory before they are needed.
+std::string constant_key(const Tensor& t) {
+  std::string key;
+  if (t.dtype() == DataType::string || append_tensor(key, t)) return key;
+  append_number(key, static_cast<std::uint64_t>(t.dtype()));
+  append_number(key, t.rank());
+  for (const std::int64_t d : t.shape()) append_number(key, static_cast<std::uint64_t>(d));
+  append(key, static_cast<const char*>(t.data()) + t.bytes() / 2, kSample);
+  return key;
+}
+
 bool share_constants(Graph& graph) {
   bool changed = false;
-  std::map<std::string, ValueId> seen;
-  const std::vector<ValueId> outputs = graph.outputs();
+  std::map<std::string, std::vector<ValueId>> seen;
   for (ValueId v = 0; v < graph.values().size(); ++v) {
     const ValueInfo& info = graph.value(v);
     if (!info.constant || info.is_input) continue;
-    std::string key;
-    if (!append_tensor(key, *info.constant)) continue;
-    const auto [it, added] = seen.emplace(std::move(key), v);
-    if (added) continue;
-    graph.replace_uses(v, it->second);
+    const Tensor& t = *info.constant;
+    std::string key = constant_key(t);
+    if (key.empty()) continue;
+    std::vector<ValueId>& alike = seen[std::move(key)];
+    const auto same = std::find_if(alike.begin(), alike.end(), [&](ValueId other) {
+      const void* data = graph.value(other).constant->data();
+      return t.bytes() <= kSmallConstant || data == t.data() || std::memcmp(data, t.data(), t.bytes()) == 0;
+    });
+    if (same == alike.end()) {
+      alike.push_back(v);
+      continue;
+    }
+    graph.replace_uses(v, *same);
     graph.value(v).constant.reset();
     changed = true;
   }

@@ -23,7 +23,7 @@ bool fold_shapes(Graph& graph);
 // Pad/Slice/Concat/Add 0/Mul 1/Sum of one, and pairs of transpositions that cancel.
 bool remove_identities(Graph& graph);
 
-// Nodes of one kind with the same inputs and attributes are computed once; equal small constants are stored once.
+// Nodes of one kind with the same inputs and attributes are computed once; equal constants are stored once.
 bool share_common(Graph& graph);
 
 // Conv or ConvTranspose followed by a BatchNormalization (inference form) or by Mul/Add with per-channel constants: scale and
