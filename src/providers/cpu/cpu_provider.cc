@@ -14,6 +14,7 @@
 #include "providers/cpu/custom_kernel.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/layout/block_channels.h"
+#include "providers/cpu/layout/channels_last.h"
 #include "providers/cpu/layout/join_transposes.h"
 #include "providers/cpu/tune.h"
 
@@ -23,6 +24,8 @@ namespace {
 bool blocked(Graph& graph) { return block_channels(graph, channel_block()); }
 
 constexpr Pass kPasses[] = {
+    // Before block-channels, which would take these convolutions between transpositions.
+    {"channels-last", channels_last, "convolves channels where they lie last"},
     {"block-channels", blocked, "keeps convolution networks in blocks of channels that fill vectors"},
     {"join-transposes", join_transposes, "lets products read transposed matrices in place"},
 };

@@ -199,6 +199,10 @@ TEST(FloatKernels, BlockedChannels) {
        "opset sdx 1\ninput x: float32[2," + most + ",7,9]\n" + weights + "y = sdx.BlockedConv(x, w, b) {" + attributes},
       {"conv-blocked-depthwise-f32",
        x + "constant w: float32[" + most + ",1,3,3] 0.1\ny = sdx.BlockedConv(x, w) {group=" + most + ", " + attributes},
+      {"conv-channels-last-depthwise-f32",
+       "opset sdx 1\ninput x: float32[2,7,9,5]\ninput z: float32[2,4,9,5]\nconstant w: float32[5,1,3,3] 0.1\n"
+       "constant b: float32[5] 1 2 3 4 5\ny = sdx.ChannelsLastConv(x, w, b, z) {group=5, strides=[2,1], pads=[1,1,1,1], "
+       "activation=\"Gelu\"}\noutput y\n"},
       {"max-pool-blocked-f32", x + "y = sdx.BlockedMaxPool(x) {kernel_shape=[3,3], strides=[2,2], ceil_mode=1}\noutput y\n"},
       {"average-pool-blocked-f32", x + "y = sdx.BlockedAveragePool(x) {kernel_shape=[3,2], pads=[1,0,1,1]}\noutput y\n"},
       {"max-pool-blocked-f32", x + "y = sdx.BlockedMaxPool(x) {kernel_shape=[8,13], strides=[2,5], ceil_mode=1}\noutput y\n"},
