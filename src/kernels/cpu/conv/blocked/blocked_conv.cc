@@ -562,8 +562,7 @@ void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x,
   }
   if (algorithm == BlockedConv::listed) return conv_blocked_listed(s, x, packed, residual, act, y);
   const BlockedKernels& k = blocked_kernels();
-  const bool plain = algorithm == BlockedConv::plain;
-  const Layout l(s, plain, k);
+  const Layout l(s, algorithm == BlockedConv::plain, k);
   LeftOut left;
   const bool joined = s.joined > 1;
   const Job job{&k, &s, l, packed, packed + s.groups * l.group_floats(), residual, act, Bounds(act), y, joined ? &left : nullptr};

@@ -7,6 +7,7 @@
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise.h"
 #include "kernels/cpu/conv/int8/quant_fetch.h"
 #include "kernels/cpu/conv/int8/quant_gather_simd.h"
+#include "kernels/cpu/conv/int8/quant_grouped.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
@@ -393,6 +394,8 @@ void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x
   if (s.batch * volume(s.out) * s.out_channels == 0) return;
   const QNhwcKernels& kernels = qnhwc_kernels();
   if (qnhwc_is_depthwise(s)) return qdepthwise_conv(s, x, x_signed, x_zero, packed, epilogue, y);
+  if (qgrouped_takes(s, wide))
+    return qgrouped_conv(s, {static_cast<const std::uint8_t*>(x), x_signed, x_zero}, packed, epilogue, y);
   const Trailer trailer = trailer_of(s, kernels.nr, packed, wide);
   if (!wide && trailer.order == kPairs && qwinograd_pays(s, trailer.largest)) {
     return qwinograd_conv(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, static_cast<const std::int8_t*>(packed),

@@ -14,7 +14,8 @@
 
 namespace sdx::cpu::nhwc {
 
-enum Order : int { kPairs = 0, kOctets = 1, kQuads = 2, kBounded = 3 };
+// kGrouped: quant_grouped.h has its own layout.
+enum Order : int { kPairs = 0, kOctets = 1, kQuads = 2, kBounded = 3, kGrouped = 4 };
 
 struct Trailer {
   std::int64_t largest = 0;  // upper bound of the sums' absolute values

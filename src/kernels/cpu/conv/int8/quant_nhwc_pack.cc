@@ -9,6 +9,8 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise_plane.h"
 #include "kernels/cpu/conv/int8/quant_bounded.h"
+#include "kernels/cpu/conv/int8/quant_column.h"
+#include "kernels/cpu/conv/int8/quant_grouped.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/conv/int8/quant_octets.h"
@@ -25,27 +27,6 @@ namespace {
 constexpr std::int64_t kLeastOctets = 96;        // K; with less, octets gain no more than a tile's fixed costs
 constexpr std::int64_t kLeastOctetColumns = 48;  // with fewer, octets do not make up for splitting the rows
 constexpr std::int64_t kMostSingles = 45;        // percent of the quads; single quads are no faster than pairs of int16
-
-// One output channel's weights, k of them, minus their zero point.
-class Column {
- public:
-  Column(const ConvShape& s, const QWeights& w, std::int64_t column, std::int64_t k)
-      : data_(static_cast<const std::uint8_t*>(w.data) + (w.transposed ? column : column * k)),
-        step_(w.transposed ? s.out_channels : 1),
-        flip_(w.is_signed ? 0x80 : 0),
-        // (v ^ 128) - 128 is the signed value of a byte.
-        zero_(flip_ + (w.zero_points == nullptr ? 0 : w.zero_points[w.zero_point_count > 1 ? column : 0])) {}
-  std::int32_t operator[](std::int64_t i) const { return (data_[i * step_] ^ flip_) - zero_; }
-  const std::uint8_t* data() const { return data_; }
-  std::int64_t step() const { return step_; }
-  std::int32_t flip() const { return flip_; }
-  std::int32_t zero() const { return zero_; }
-
- private:
-  const std::uint8_t* data_;
-  std::int64_t step_;
-  std::int32_t flip_, zero_;
-};
 
 // Exchanges the parts of `first` above those in the mask with the masked parts of `second`.
 inline void exchange(std::uint64_t& first, std::uint64_t& second, int bits, std::uint64_t mask) {
@@ -440,6 +421,7 @@ bool qnhwc_is_wide(const ConvShape& s, const QWeights& w) {
 
 int qnhwc_order(const ConvShape& s, const QWeights& w, bool wide) {
   if (qnhwc_is_depthwise(s)) return kPairs;
+  if (qgrouped_takes(s, wide)) return kGrouped;
   if (uses_quads(s, wide)) return kQuads;
   if (may_use_octets(s, w, wide)) return kOctets;
   return may_be_bounded(s, w, wide) ? kBounded : kPairs;
@@ -452,6 +434,7 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, const QWeights& w, bool wide)
     const std::int64_t by_tap = qdepthwise_plane_takes(s) ? round_up(s.groups, 16) * volume(s.kernel) : 0;
     return to_size(round_up(blocks, 16) * 4 + 64 + (blocks * round_up(volume(s.kernel), 2) + by_tap) * 2);
   }
+  if (qgrouped_takes(s, wide)) return qgrouped_packed_bytes(s);
   const std::int64_t columns = padded_columns(s, nr);
   const std::size_t usual = panel_bytes(s, nr, wide) + sizeof(Trailer) + to_size(columns) * sizeof(std::int32_t);
   const int order = qnhwc_order(s, w, wide);
@@ -468,6 +451,7 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, const QWeights& w, bool wide)
 void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) {
   const std::int64_t nr = qnhwc_kernels().nr;
   if (qnhwc_is_depthwise(s)) return pack_depthwise(s, w, nr, packed);
+  if (qgrouped_takes(s, wide)) return qgrouped_pack(s, w, packed);
   char* const behind = static_cast<char*>(packed) + panel_bytes(s, nr, wide);
   auto* cross = reinterpret_cast<std::int32_t*>(behind + sizeof(Trailer));
   Trailer trailer;

@@ -206,6 +206,19 @@ const Conv kConvs[] = {
     {1, 128, 33, 1, 15, 14, 3, 2, 1, 1},
     {1, 64, 16, 1, 13, 17, 5, 2, 2, 3},
     {2, 64, 20, 1, 9, 8, 2, 2, 1, 0},
+    // Groups of 4, 8, 16, 32 and 48 outputs: of as many inputs, fewer and more; last vectors and panels that are not full; stride,
+    // dilation, padding wider than the image, lines of one pixel.
+    {1, 32, 32, 8, 9, 7, 3, 1, 1, 1},
+    {2, 12, 12, 3, 8, 9, 3, 2, 1, 1},
+    {1, 48, 48, 6, 13, 11, 3, 1, 1, 1},
+    {1, 24, 24, 3, 5, 30, 5, 1, 1, 2},
+    {2, 64, 64, 4, 7, 7, 3, 1, 1, 1},
+    {1, 48, 48, 3, 6, 5, 3, 1, 2, 2},
+    {1, 64, 64, 2, 10, 3, 3, 2, 1, 1},
+    {1, 8, 96, 2, 5, 6, 3, 1, 1, 3},
+    {1, 64, 16, 4, 6, 5, 3, 1, 1, 1},
+    {1, 40, 16, 2, 4, 1, 1, 1, 1, 0},
+    {2, 16, 8, 4, 40, 3, 3, 1, 1, 1},
 };
 
 TEST(KernelsQuantNhwc, ConvolutionIsExact) {

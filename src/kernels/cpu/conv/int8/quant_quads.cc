@@ -52,23 +52,6 @@ void gather(const QSource& q, const Rows& r, std::uint8_t* to) {
   for (std::int64_t j = 0; j < r.count * r.stride; ++j) to[j] ^= 0x80;
 }
 
-QQuadFinish finish_of(const QEpilogue& e, std::int64_t column, std::int64_t n) {
-  QQuadFinish f;
-  for (std::int64_t i = 0; i < n; ++i) {
-    f.bias[i] = e.bias != nullptr ? e.bias[column + i] : 0;
-    f.scale[i] = e.scale[e.scale_is_array ? column + i : 0];
-  }
-  f.low = static_cast<float>(e.low - e.zero_point);
-  f.high = static_cast<float>(e.high - e.zero_point);
-  f.zero_point = e.zero_point;
-  f.is_signed = e.output == QEpilogue::Output::s8;
-  const std::int32_t least = f.is_signed ? -128 : 0;
-  // Half of any int32 still fits an int32.
-  f.clamp = e.low != least || e.high != least + 255 ||
-            !std::all_of(f.scale, f.scale + n, [](float scale) { return std::fabs(scale) <= 0.5F; });
-  return f;
-}
-
 // Computes panel p for these rows and stores bytes.
 void to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last) {
   const QQuadKernels& kernels = quad_kernels();
@@ -81,7 +64,7 @@ void to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last) {
   const std::int64_t bytes = q.quads * 4 * kernels.columns;
   q.b = g.panels + p * bytes;
   q.columns = std::min(kernels.columns, g.n - column);
-  const QQuadFinish f = finish_of(g.epilogue, column, q.columns);
+  const QQuadFinish f = qquad_finish(g.epilogue, column, q.columns);
   q.finish = &f;
   q.y = static_cast<std::uint8_t*>(g.c) + r.first * g.ldc + column;
   q.ldc = g.ldc;
@@ -135,7 +118,7 @@ QTilePanel tile_panel(const QQuadProduct& g, const Rows& r, std::int64_t p, bool
 void tiles_to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last) {
   const std::int64_t column = p * kQuadColumns;
   QTilePanel t = tile_panel(g, r, p, last);
-  const QQuadFinish f = finish_of(g.epilogue, column, t.columns);
+  const QQuadFinish f = qquad_finish(g.epilogue, column, t.columns);
   t.finish = &f;
   t.y = static_cast<std::uint8_t*>(g.c) + column;
   t.ldc = g.ldc;
@@ -197,6 +180,23 @@ void tile_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::in
 }
 
 }  // namespace
+
+QQuadFinish qquad_finish(const QEpilogue& e, std::int64_t column, std::int64_t n) {
+  QQuadFinish f;
+  for (std::int64_t i = 0; i < n; ++i) {
+    f.bias[i] = e.bias != nullptr ? e.bias[column + i] : 0;
+    f.scale[i] = e.scale[e.scale_is_array ? column + i : 0];
+  }
+  f.low = static_cast<float>(e.low - e.zero_point);
+  f.high = static_cast<float>(e.high - e.zero_point);
+  f.zero_point = e.zero_point;
+  f.is_signed = e.output == QEpilogue::Output::s8;
+  const std::int32_t least = f.is_signed ? -128 : 0;
+  // Half of any int32 still fits an int32.
+  f.clamp = e.low != least || e.high != least + 255 ||
+            !std::all_of(f.scale, f.scale + n, [](float scale) { return std::fabs(scale) <= 0.5F; });
+  return f;
+}
 
 bool qquad_by_tiles(std::int64_t k) { return k >= kLeastTileBytes && use_amx(); }
 

@@ -6,6 +6,7 @@
 #include "kernels/cpu/conv/int8/quant_gather_simd.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_quads_image.h"
+#include "kernels/cpu/conv/int8/quant_quads_vnni.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace sdx::cpu {
@@ -21,6 +22,8 @@ struct QQuadProduct {
   const QQuadImage* image = nullptr;  // if set, rows are read from it: one for each of its outputs; null: rows of the source
 };
 
+// What turns sums of columns [column, column + n), at most 32, into bytes.
+QQuadFinish qquad_finish(const QEpilogue& e, std::int64_t column, std::int64_t n);
 // Whether qquad_block() multiplies rows of k bytes by tiles of 32 rows, if there are enough rows.
 bool qquad_by_tiles(std::int64_t k);
 // Computes rows [m0, m1) of panels [p0, p1) on this thread.
