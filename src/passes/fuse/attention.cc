@@ -9,20 +9,12 @@
 #include "ops/reduce/signatures.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/attention_masks.h"
+#include "passes/fuse/attention_sources.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
 
 namespace sdx::fuse {
 namespace {
-
-// Q, K or V: [batch, heads, rows, size], or [batch, rows, heads * size].
-struct Source {
-  ValueId value = kNoValue;
-  bool flat = false;
-  std::int64_t heads = 0;   // 0: not known, which only 4 axes allow
-  ValueId past = kNoValue;  // the cache before it
-  NodeId cache = kNoNode;   // what joins the two
-};
 
 struct Match {
   NodeId first = kNoNode;  // the product of Q and K
@@ -30,130 +22,8 @@ struct Match {
   std::vector<Mask> masks;
   ValueId scores = kNoValue;  // of any step, for their shape
   Source q, k, v;
+  bool q_scaled_inside = false;  // between its flat form and its heads
 };
-
-NodeId maker(const Graph& g, ValueId v) { return v == kNoValue ? kNoNode : g.value(v).producer; }
-
-// Steps up through multiplications with and divisions by scalars.
-ValueId unscaled(const Graph& g, ValueId v, double& scale) {
-  for (;;) {
-    const NodeId id = maker(g, v);
-    if (id == kNoNode) return v;
-    const Node& n = g.node(id);
-    if (is_binary(n, "Div")) {
-      const auto by = scalar_value(g, n.inputs[1]);
-      if (!by || *by == 0 || !same_shape(g, v, n.inputs[0])) return v;
-      scale /= *by;
-      v = n.inputs[0];
-    } else if (is_binary(n, "Mul")) {
-      const std::size_t i = scalar_value(g, n.inputs[1]) ? 1 : 0;
-      const auto by = scalar_value(g, n.inputs[i]);
-      if (!by || !same_shape(g, v, n.inputs[1 - i])) return v;
-      scale *= *by;
-      v = n.inputs[1 - i];
-    } else {
-      return v;
-    }
-  }
-}
-
-// The input of a Reshape [b, s, n h] -> [b, s, n, h] that makes v; kNoValue when none does.
-ValueId joined_heads(const Graph& g, ValueId v) {
-  const Node* reshape = made_by(g, v, "Reshape", 2);
-  if (reshape == nullptr) return kNoValue;
-  const SymShape *from = shape_of(g, reshape->inputs[0]), *to = shape_of(g, v);
-  if (from == nullptr || to == nullptr || from->size() != 3 || to->size() != 4) return kNoValue;
-  const bool fits = (*to)[2].is_const() && (*to)[3].is_const() && is_const((*from)[2], (*to)[2].value() * (*to)[3].value()) &&
-                    (*from)[0] == (*to)[0] && (*from)[1] == (*to)[1] && (*to)[2].value() > 0;
-  return fits ? reshape->inputs[0] : kNoValue;
-}
-
-// [b, n, s, h] that is split off [b, s, n h].
-Source split_heads(const Graph& g, ValueId v, double& scale) {
-  Source s;
-  v = unscaled(g, v, scale);
-  s.value = v;
-  const SymShape* shape = shape_of(g, v);
-  if (shape != nullptr && shape->size() == 4 && (*shape)[1].is_const()) s.heads = (*shape)[1].value();
-  const Node* transpose = made_by(g, v, "Transpose", 1);
-  if (transpose == nullptr || !has_perm(*transpose, {0, 2, 1, 3})) return s;
-  const ValueId flat = joined_heads(g, unscaled(g, transpose->inputs[0], scale));
-  if (flat == kNoValue || s.heads == 0) return s;
-  s.value = unscaled(g, flat, scale);
-  s.flat = true;
-  return s;
-}
-
-// Reshape(Expand(Unsqueeze(x, 2))): each head of [b, n, t, h] repeated.
-ValueId unrepeated(const Graph& g, ValueId v) {
-  const Node* reshape = made_by(g, v, "Reshape", 2);
-  const Node* expand = reshape == nullptr ? nullptr : made_by(g, reshape->inputs[0], "Expand", 2);
-  if (expand == nullptr) return v;
-  const NodeId id = maker(g, expand->inputs[0]);
-  if (id == kNoNode || g.node(id).op_type != "Unsqueeze" || !g.node(id).domain.empty()) return v;
-  const ValueId x = g.node(id).inputs[0];
-  const SymShape *one = shape_of(g, x), *wide = shape_of(g, expand->inputs[0]), *all = shape_of(g, expand->outputs[0]),
-                 *out = shape_of(g, v);
-  if (one == nullptr || wide == nullptr || all == nullptr || out == nullptr) return v;
-  if (one->size() != 4 || wide->size() != 5 || all->size() != 5 || out->size() != 4) return v;
-  const bool shapes = is_const((*wide)[2], 1) && (*wide)[0] == (*one)[0] && (*wide)[1] == (*one)[1] && (*wide)[3] == (*one)[2] &&
-                      (*wide)[4] == (*one)[3] && (*all)[0] == (*one)[0] && (*all)[1] == (*one)[1] && (*all)[3] == (*one)[2] &&
-                      (*all)[4] == (*one)[3] && (*out)[0] == (*one)[0] && (*out)[2] == (*one)[2] && (*out)[3] == (*one)[3] &&
-                      (*all)[1].is_const() && (*all)[2].is_const() && is_const((*out)[1], (*all)[1].value() * (*all)[2].value());
-  return shapes ? x : v;
-}
-
-// Keys or values [b, n, t, h].
-Source key_source(const Graph& g, ValueId v, double& scale) {
-  v = unrepeated(g, unscaled(g, v, scale));
-  const Node* concat = made_by(g, v, "Concat", 2);
-  const std::int64_t axis = concat == nullptr ? 0 : ops::parse<ops::ConcatAttrs>(*concat).along();
-  const SymShape* past = concat == nullptr ? nullptr : shape_of(g, concat->inputs[0]);
-  if (past == nullptr || past->size() != 4 || (axis != 2 && axis != -2)) return split_heads(g, v, scale);
-  double factor = 1;
-  Source s = split_heads(g, concat->inputs[1], factor);
-  if (factor != 1) {  // of the new keys alone
-    s = {concat->inputs[1], false, 0, kNoValue, kNoNode};
-    const SymShape* shape = shape_of(g, s.value);
-    if (shape != nullptr && shape->size() == 4 && (*shape)[1].is_const()) s.heads = (*shape)[1].value();
-  }
-  s.past = concat->inputs[0];
-  s.cache = maker(g, v);
-  return s;
-}
-
-// x [b, n, t, h] of K' [b, n, h, t] that is turned with the first two axes as one: Reshape, Transpose, Reshape. kNoValue: it is
-// not.
-ValueId turned_as_three(const Graph& g, ValueId v) {
-  const Node* apart = made_by(g, v, "Reshape", 2);
-  const Node* turn = apart == nullptr ? nullptr : made_by(g, apart->inputs[0], "Transpose", 1);
-  const Node* together = turn == nullptr || !has_perm(*turn, {0, 2, 1}) ? nullptr : made_by(g, turn->inputs[0], "Reshape", 2);
-  if (together == nullptr) return kNoValue;
-  const SymShape *from = shape_of(g, together->inputs[0]), *three = shape_of(g, turn->inputs[0]), *to = shape_of(g, v);
-  if (from == nullptr || three == nullptr || to == nullptr || from->size() != 4 || three->size() != 3 || to->size() != 4)
-    return kNoValue;
-  const bool fits = (*three)[1] == (*from)[2] && (*three)[2] == (*from)[3] && (*to)[0] == (*from)[0] && (*to)[1] == (*from)[1] &&
-                    (*to)[2] == (*from)[3] && (*to)[3] == (*from)[2];
-  return fits ? together->inputs[0] : kNoValue;
-}
-
-// K from K' [b, n, h, t].
-std::optional<Source> transposed_keys(Graph& g, ValueId v, double& scale) {
-  v = unscaled(g, v, scale);
-  if (const ValueId keys = turned_as_three(g, v); keys != kNoValue) return key_source(g, keys, scale);
-  const Node* transpose = made_by(g, v, "Transpose", 1);
-  if (transpose == nullptr) return std::nullopt;
-  if (has_perm(*transpose, {0, 1, 3, 2})) return key_source(g, transpose->inputs[0], scale);
-  if (!has_perm(*transpose, {0, 2, 3, 1})) return std::nullopt;
-  const ValueId split = unscaled(g, transpose->inputs[0], scale);
-  const ValueId flat = joined_heads(g, split);
-  if (flat == kNoValue) return std::nullopt;
-  Source s;
-  s.heads = (*shape_of(g, split))[2].value();
-  s.value = unscaled(g, flat, scale);
-  s.flat = true;
-  return s;
-}
 
 // Walks up from the softmax's input to the product of Q and K; false when there is none.
 bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int depth) {
@@ -231,6 +101,31 @@ NodeId join_after(const Graph& g, ValueId out, const Uses& uses, ValueId& result
   return fits ? join : kNoNode;
 }
 
+// A Transpose behind the product with V after which the elements lie as in [b, s, n h], where no Reshape to this form follows: it
+// becomes a Reshape of that form. kNoNode: there is none.
+NodeId rows_after(const Graph& g, ValueId out, const Uses& uses) {
+  const NodeId turn = only_reader(g, out, uses);
+  const SymShape* from = shape_of(g, out);
+  if (turn == kNoNode || g.node(turn).op_type != "Transpose" || !g.node(turn).domain.empty() || from == nullptr) return kNoNode;
+  if (from->size() != 4 || !(*from)[1].is_const() || !(*from)[3].is_const()) return kNoNode;
+  const bool rows = has_perm(g.node(turn), {0, 2, 1, 3}) || (has_perm(g.node(turn), {2, 0, 1, 3}) && is_const((*from)[0], 1));
+  return rows ? turn : kNoNode;
+}
+
+// Takes the Transpose away; returns the value of the form [b, s, n h] that its result is now made of.
+ValueId reshape_rows(Graph& g, NodeId turn, const std::string& name, int version) {
+  const Node n = g.node(turn);
+  const SymShape from = *shape_of(g, n.inputs[0]);
+  const std::int64_t heads = from[1].value(), size = from[3].value();
+  const ValueId flat = g.add_value(name + "_rows");
+  const bool batch_first = has_perm(n, {0, 2, 1, 3});
+  g.remove_node(turn);
+  const std::vector<std::int64_t> to =
+      batch_first ? std::vector<std::int64_t>{0, 0, heads, size} : std::vector<std::int64_t>{-1, 1, heads, size};
+  add_reshape(g, n.name, version, flat, name + "_rows_shape", to, n.outputs[0]);
+  return flat;
+}
+
 // The steps between softmax and the product with V: none, or zeros in place of the NaN of rows that see nothing.
 ValueId probabilities(const Graph& g, ValueId v, const Uses& uses) {
   if (v >= uses.size() || uses[v].size() != 2 || is_output(g, v)) return v;
@@ -256,7 +151,11 @@ bool is_last_axis_softmax(const Graph& g, const Node& n) {
 bool complete(Graph& g, Match& m, ValueId probs, NodeId last) {
   const Node &first = g.node(m.first), &second = g.node(last);
   if (second.op_type != "MatMul" || !second.domain.empty() || second.inputs[0] != probs) return false;
-  m.q = split_heads(g, first.inputs[0], m.scale);
+  double of_q = 1, before_product = 1;
+  m.q = split_heads(g, first.inputs[0], of_q);
+  unscaled(g, first.inputs[0], before_product);
+  m.q_scaled_inside = of_q != before_product;
+  m.scale *= of_q;
   auto k = transposed_keys(g, first.inputs[1], m.scale);
   if (!k) return false;
   m.k = *k;
@@ -268,15 +167,9 @@ bool complete(Graph& g, Match& m, ValueId probs, NodeId last) {
     if (s != nullptr && s->size() == 4 && (*s)[1].is_const()) m.v.heads = (*s)[1].value();
   }
   for (const Source* s : {&m.q, &m.k, &m.v}) {
-    const SymShape* shape = shape_of(g, s->value);
-    if (!is_f32(g, s->value) || shape == nullptr || shape->size() != (s->flat ? 3U : 4U) || s->heads == 0) return false;
+    if (!has_form(g, *s)) return false;
   }
   return m.k.heads == m.v.heads && m.q.heads % m.k.heads == 0 && m.scale > 0;
-}
-
-bool same_rows(const Graph& g, const Source& a, const Source& b) {
-  const SymShape &x = *shape_of(g, a.value), &y = *shape_of(g, b.value);
-  return x[0] == y[0] && x[a.flat ? 1 : 2] == y[b.flat ? 1 : 2];
 }
 
 // Whether the cache moves into Attention: when both halves have one and no operand or mask needs its result. Else keys and values
@@ -317,18 +210,6 @@ bool complete_three(const Graph& g, Match& m, ValueId probs, NodeId last) {
   return q[0] == k[0] && k[0] == v[0] && q[2] == k[2] && k[1] == v[1] && m.scale > 0;
 }
 
-// [b n, t, h] that is made of [b, t, n h]; no value where it is not.
-Source heads_from_batch(const Graph& g, ValueId v, double& scale) {
-  const Node* together = made_by(g, v, "Reshape", 2);
-  const SymShape* from = together == nullptr ? nullptr : shape_of(g, together->inputs[0]);
-  const SymShape* to = shape_of(g, v);
-  if (from == nullptr || from->size() != 4 || !(*from)[0].is_const() || !(*from)[1].is_const()) return {};
-  const bool same =
-      is_const((*to)[0], (*from)[0].value() * (*from)[1].value()) && (*to)[1] == (*from)[2] && (*to)[2] == (*from)[3];
-  const Source s = same ? split_heads(g, together->inputs[0], scale) : Source{};
-  return s.flat ? s : Source{};
-}
-
 // What joins heads behind a product [b n, t, h]: Reshape to [b, n, ..., h], Transpose to [b, ..., n, h], Reshape to [b, ..., n
 // h]. Empty where something else follows.
 std::vector<NodeId> join_after_three(const Graph& g, ValueId out, const Source& q, const Uses& uses) {
@@ -354,7 +235,7 @@ std::vector<NodeId> join_after_three(const Graph& g, ValueId out, const Source& 
   return fits ? nodes : std::vector<NodeId>{};
 }
 
-Node attention_node(const Match& m, const std::string& name, ValueId mask, ValueId result) {
+Node attention_node(Graph& g, const Match& m, const std::string& name, int version, ValueId mask, ValueId result) {
   Node n;
   n.name = name;
   n.domain = "sdx";
@@ -363,7 +244,8 @@ Node attention_node(const Match& m, const std::string& name, ValueId mask, Value
   n.attributes.set("scale", static_cast<float>(m.scale));
   n.attributes.set("q_num_heads", m.q.heads);
   n.attributes.set("kv_num_heads", m.k.heads);
-  n.inputs = {m.q.value, m.k.value, m.v.value};
+  n.inputs = {as_operand(g, m.q, name + "_q", version), as_operand(g, m.k, name + "_k", version),
+              as_operand(g, m.v, name + "_v", version)};
   if (mask != kNoValue) n.inputs.push_back(mask);
   n.outputs = {result};
   return n;
@@ -396,7 +278,7 @@ bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeI
     for (const Dim& d : *shape_of(g, joined)) to.push_back(d.value());
     add_reshape(g, name, version, result, name + "_shape", to, joined);
   }
-  g.add_node(attention_node(m, name, mask, result));
+  g.add_node(attention_node(g, m, name, version, mask, result));
   return true;
 }
 
@@ -420,16 +302,16 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   ValueId result = g.node(last).outputs[0];
   ValueId joined = kNoValue;
   NodeId end = m.q.flat ? join_after(g, result, uses, joined) : kNoNode;
-  if (end == kNoNode) {
+  const NodeId turn = m.q.flat && end == kNoNode ? rows_after(g, result, uses) : kNoNode;
+  if (turn != kNoNode) {
+    end = last;
+    result = reshape_rows(g, turn, name, version);
+  } else if (end == kNoNode) {
     end = last;
     if (m.q.flat) {  // as it enters the product; a factor on the way has been taken into the scale
+      if (m.q_scaled_inside) return false;
       double ignored = 1;
       m.q = Source{unscaled(g, g.node(m.first).inputs[0], ignored), false, m.q.heads, kNoValue, kNoNode};
-      if (ignored != 1 && made_by(g, m.q.value, "Transpose", 1) != nullptr) {
-        double inside = 1;
-        unscaled(g, made_by(g, m.q.value, "Transpose", 1)->inputs[0], inside);
-        if (inside != 1) return false;
-      }
     }
   } else {
     result = joined;
@@ -438,7 +320,7 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   const Dim past = cached ? (*shape_of(g, m.k.past))[2] : Dim(0);
   const bool causal = scores[2].is_const() && is_causal(g, m.masks) && past == scores[3] - scores[2];
   const ValueId mask = causal ? kNoValue : joined_masks(g, m.masks, scores, 1, name, version);
-  Node attention = attention_node(m, name, mask, result);
+  Node attention = attention_node(g, m, name, version, mask, result);
   if (causal) attention.attributes.set("is_causal", std::int64_t{1});
   if (mask == kNoValue && cached) attention.inputs.push_back(kNoValue);
   if (end != last) {

@@ -1,11 +1,12 @@
 #include <algorithm>
+#include <span>
 
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
 
 // Queries, keys and values that one product makes: x [b, t, 3, n, h] is transposed as a whole to [3, b, n, t, h], and each is
-// taken from that.
+// taken from that, or it is split in three.
 
 namespace sdx::fuse {
 namespace {
@@ -26,6 +27,41 @@ std::vector<NodeId> takers(const Graph& g, ValueId v, const Uses& uses) {
     if (index == nullptr || index->rank() != 0 || ops::parse<ops::GatherAttrs>(n).axis != 0) return {};
   }
   return uses[v];
+}
+
+// Split of the first axis in ones, each without that axis: Gathers in its place. timm's unbind(0) is exported so.
+bool gather_parts(Graph& g, ValueId v, const Uses& uses) {
+  const NodeId id = only_reader(g, v, uses);
+  if (id == kNoNode || g.node(id).op_type != "Split" || !g.node(id).domain.empty()) return false;
+  const Node split = g.node(id);
+  const std::int64_t axis = ops::parse<ops::SplitAttrs>(split).axis;
+  if (axis != 0) return false;
+  for (const ValueId part : split.outputs) {
+    const SymShape* s = shape_of(g, part);
+    if (part == kNoValue || s == nullptr || !is_const((*s)[0], 1) || is_output(g, part)) return false;
+    for (const NodeId reader : uses[part]) {
+      const Node& n = g.node(reader);
+      const SymShape* out = n.op_type == "Squeeze" && n.domain.empty() ? shape_of(g, n.outputs[0]) : nullptr;
+      // Of several axes of extent 1 it may be another one that goes: the elements are the same.
+      if (out == nullptr || out->size() + 1 != s->size() || !std::equal(out->begin(), out->end(), s->begin() + 1)) return false;
+    }
+  }
+  for (std::size_t i = 0; i < split.outputs.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const ValueId index = g.add_constant(g.value(split.outputs[i]).name + "_index",
+                                         Tensor::of<std::int64_t>({}, std::span<const std::int64_t>(&at, 1)));
+    for (const NodeId reader : uses[split.outputs[i]]) {
+      Node gather = g.node(reader);
+      g.remove_node(reader);
+      gather.op_type = "Gather";
+      gather.version = std::max(gather.version, 1);
+      gather.inputs = {v, index};
+      gather.attributes = {};
+      g.add_node(std::move(gather));
+    }
+  }
+  g.remove_node(id);
+  return true;
 }
 
 bool has_known_heads(const SymShape* x) {
@@ -122,6 +158,7 @@ bool fuse_stacked_heads(Graph& graph) {
   for (NodeId id = 0; id < count; ++id) {
     if (!turns_stack(graph, id)) continue;
     if (uses.empty()) uses = graph.uses();
+    if (gather_parts(graph, graph.node(id).outputs[0], uses)) uses = graph.uses();
     const auto stack = stack_at(graph, id, uses);
     if (!stack) continue;
     take_apart(graph, *stack);
