@@ -30,6 +30,8 @@ constexpr Pass kPasses[] = {
     {"transposed-conv", simplify::transposed_conv, "writes ConvTranspose with stride 1 as Conv"},
     {"share-common", simplify::share_common, "computes equal expressions once"},
     {"fold-batch-norm", simplify::fold_batch_norm, "folds BatchNormalization into the convolution before it"},
+    // Behind fold-batch-norm, before fuse-epilogues, which brings the activation.
+    {"resize-late", simplify::resize_late, "convolves pictures by single pixels before they are enlarged"},
     {"fuse-silu", fuse::fuse_silu, "computes x * Sigmoid(x) in one step"},
     {"fuse-layer-norm", fuse::fuse_layer_norm, "normalises rows in one step"},
     {"fuse-rotary", fuse::fuse_rotary, "turns queries and keys by their positions in one step"},

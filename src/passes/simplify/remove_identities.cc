@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/image/signatures.h"
 #include "ops/random/signatures.h"
 #include "ops/tensor/signatures.h"
 #include "passes/simplify/simplify.h"
@@ -42,6 +43,18 @@ bool unused(const Graph& g, ValueId value) {
   return g.uses()[value].empty() && std::find(outputs.begin(), outputs.end(), value) == outputs.end();
 }
 
+// Whether a Resize gives each pixel its own place.
+bool keeps_pixels(const Graph& g, const Node& n, const Type& in, const Type& out) {
+  if (n.version < 11 || !same_static_type(in, out)) return false;
+  const auto attr = ops::parse<ops::ResizeAttrs>(n);
+  if (attr.mode != "linear" && attr.mode != "nearest") return false;
+  if (attr.coordinate_transformation_mode == "tf_crop_and_resize" ||
+      attr.coordinate_transformation_mode == "tf_half_pixel_for_nn")
+    return false;
+  const bool by_sizes = n.inputs.size() > 3 && n.inputs[3] != kNoValue;
+  return by_sizes ? attr.keep_aspect_ratio_policy == "stretch" : all_equal(constant(g, n, 2), 1);
+}
+
 // The input that the node merely passes on, or -1. `out` is the type of its first output.
 int passed_input(const Graph& g, const Node& n, const Type& out) {
   const std::string& op = n.op_type;
@@ -72,6 +85,7 @@ int passed_input(const Graph& g, const Node& n, const Type& out) {
     }
     return 0;
   }
+  if (op == "Resize" && keeps_pixels(g, n, in, out)) return 0;
   if (op == "Pad" && n.version >= 11 && all_zero_ints(constant(g, n, 1))) return 0;
   if ((op == "Concat" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean") && n.inputs.size() == 1) return 0;
   // x + 0, x - 0, x * 1, x / 1: only where the result has x's own type and shape. (x + 0 turns -0 into 0, which compares equal.)

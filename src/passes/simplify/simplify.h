@@ -19,9 +19,12 @@ bool gather_early(Graph& graph);
 // Replaces integer results that inference knows from shapes alone (Shape, Gather of a Shape, …) by constants.
 bool fold_shapes(Graph& graph);
 
-// Identity, Dropout without mask, casts to the same type, transpositions that move nothing, reshapes to the same shape, no-op
-// Pad/Slice/Concat/Add 0/Mul 1/Sum of one, and pairs of transpositions that cancel.
+// Identity, Dropout without mask, casts to the same type, transpositions that move nothing, reshapes and Resize to the same
+// shape, no-op Pad/Slice/Concat/Add 0/Mul 1/Sum of one, and pairs of transpositions that cancel.
 bool remove_identities(Graph& graph);
+
+// Conv 1x1 of Concat of Resize(x), y: x is convolved before it is enlarged, and the result added.
+bool resize_late(Graph& graph);
 
 // Nodes of one kind with the same inputs and attributes are computed once; equal constants are stored once.
 bool share_common(Graph& graph);
