@@ -206,8 +206,8 @@ const Conv kConvs[] = {
     {1, 128, 33, 1, 15, 14, 3, 2, 1, 1},
     {1, 64, 16, 1, 13, 17, 5, 2, 2, 3},
     {2, 64, 20, 1, 9, 8, 2, 2, 1, 0},
-    // Groups of 4, 8, 16, 32 and 48 outputs: of as many inputs, fewer and more; last vectors and panels that are not full; stride,
-    // dilation, padding wider than the image, lines of one pixel.
+    // Groups of 4, 8, 16, 32 and 48 outputs: of as many inputs, fewer and more; last vectors and panels that are not full;
+    // stride, dilation, padding wider than the image, lines of one pixel.
     {1, 32, 32, 8, 9, 7, 3, 1, 1, 1},
     {2, 12, 12, 3, 8, 9, 3, 2, 1, 1},
     {1, 48, 48, 6, 13, 11, 3, 1, 1, 1},
