@@ -5,9 +5,9 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise.h"
+#include "kernels/cpu/conv/int8/grouped/quant_grouped.h"
 #include "kernels/cpu/conv/int8/quant_fetch.h"
 #include "kernels/cpu/conv/int8/quant_gather_simd.h"
-#include "kernels/cpu/conv/int8/quant_grouped.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"

@@ -1,11 +1,11 @@
-#include "kernels/cpu/conv/int8/quant_grouped.h"
+#include "kernels/cpu/conv/int8/grouped/quant_grouped.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/int8/quant_column.h"
-#include "kernels/cpu/conv/int8/quant_grouped_vnni.h"
+#include "kernels/cpu/conv/int8/grouped/quant_grouped_vnni.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/conv/int8/quant_quads.h"
 #include "kernels/cpu/simd/cuts.h"
@@ -159,7 +159,7 @@ void qgrouped_pack(const ConvShape& s, const QWeights& w, void* packed) {
   auto* const panels = reinterpret_cast<std::int8_t*>(sums + l.columns());
   parallel_for(s.out_channels, std::max<std::int64_t>(1, (1 << 14) / (l.in * l.taps)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t m = begin; m < end; ++m) {
-      const Column values(s, w, m, l.in * l.taps);
+      const nhwc::Column values(s, w, m, l.in * l.taps);
       std::int8_t* const panel = panels + m / kQuadColumns * l.panel_bytes() + m % kQuadColumns * 4;
       for (std::int64_t c = 0; c < l.in; ++c) {
         for (std::int64_t t = 0; t < l.taps; ++t) {

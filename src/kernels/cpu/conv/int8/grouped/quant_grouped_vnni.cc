@@ -1,4 +1,4 @@
-#include "kernels/cpu/conv/int8/quant_grouped_vnni.h"
+#include "kernels/cpu/conv/int8/grouped/quant_grouped_vnni.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
