@@ -122,6 +122,7 @@ struct Left {
 #undef SDX_FETCH
     }
   }
+  HWY_INLINE void fetch_line(int line) const { __builtin_prefetch(p0 + 1024 + 16 * line); }
   // The same for eight steps.
   HWY_INLINE void fetch8(std::int64_t left) const {
     if constexpr (!kRows) {
@@ -179,15 +180,26 @@ HWY_INLINE void fetch_lines(const char* from, std::int64_t bytes) {
 #define SDX_STORE(I) \
   if constexpr (M > I) store<kWide>(t, f, I, c##I, e##I, out, ldo);
 
+// How the operands lie: A tiles packed, or as rows in place; with packed ones, B as a panel or as a list of rows.
+enum class Lie : std::uint8_t { packed, rows, listed };
+
 // Accumulators are named, because GCC 12 spills arrays of vectors. The products go to rows of `out`, 2 lanes wide, or through the
 // epilogue to C (then `out` is C and has as many columns as the tile has vectors).
-template <int M, bool kWide, bool kRows>
+template <int M, bool kWide, Lie kLie>
 HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t ldo) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  Left<M, kRows> a(t);
+  Left<M, kLie == Lie::rows> a(t);
   const float* HWY_RESTRICT b = t.b;
   const std::int64_t ldb = t.ldb;
+  const std::int64_t* rows = t.b_rows;
+#define SDX_ROW(I) (kLie == Lie::listed ? b + rows[I] : b + (I)*ldb)
+#define SDX_NEXT_ROWS(N)               \
+  if constexpr (kLie == Lie::listed) { \
+    rows += N;                         \
+  } else {                             \
+    b += (N)*ldb;                      \
+  }
   SDX_REPEAT_14(SDX_DECLARE)
   std::int64_t k = t.k;
   if constexpr (M <= 3 || !kWide) {
@@ -196,16 +208,19 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
     SDX_REPEAT_14(SDX_DECLARE2)
     for (; k >= 2; k -= 2) {
       // With few rows the right operand streams by: prefetches it 4 KB ahead if it is packed.
-      __builtin_prefetch(b + 64 * ldb);
-      __builtin_prefetch(b + 65 * ldb);
-      const VF b0 = hn::LoadU(d, b);
-      [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
-      const VF b2 = hn::LoadU(d, b + ldb);
-      [[maybe_unused]] const VF b3 = kWide ? hn::LoadU(d, b + ldb + lanes) : hn::Zero(d);
+      if constexpr (kLie != Lie::listed) {
+        __builtin_prefetch(b + 64 * ldb);
+        __builtin_prefetch(b + 65 * ldb);
+      }
+      const float *const row0 = SDX_ROW(0), *const row1 = SDX_ROW(1);
+      const VF b0 = hn::LoadU(d, row0);
+      [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, row0 + lanes) : hn::Zero(d);
+      const VF b2 = hn::LoadU(d, row1);
+      [[maybe_unused]] const VF b3 = kWide ? hn::LoadU(d, row1 + lanes) : hn::Zero(d);
       SDX_REPEAT_14(SDX_STEP)
       SDX_REPEAT_14(SDX_STEP2)
       a.advance(2);
-      b += 2 * ldb;
+      SDX_NEXT_ROWS(2)
     }
     SDX_REPEAT_14(SDX_JOIN)
   } else {
@@ -220,7 +235,20 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
   a.advance(1);
     // Panels: eight steps with fixed distances. Counters, pointers and moves between registers are 30 % of the instructions of
     // two steps, 8 % of those of eight; where another thread shares the core, it is instructions that count.
-    if (ldb == 2 * lanes) {
+    if constexpr (kLie == Lie::listed) {
+      // GCC would move loads of the next steps ahead, and spill sums for them.
+#define SDX_STEP_APART(I)    \
+  SDX_STEP_OF_K(b + rows[I]) \
+  __asm__("" ::: "memory");
+      for (; k >= 4; k -= 4, rows += 4) {
+        for (int line = 0; line < (M + 3) / 4; ++line) a.fetch_line(line);
+        SDX_STEP_APART(0)
+        SDX_STEP_APART(1)
+        SDX_STEP_APART(2)
+        SDX_STEP_APART(3)
+      }
+#undef SDX_STEP_APART
+    } else if (ldb == 2 * lanes) {
       for (; k >= 8; k -= 8) {
         a.fetch8(k);
         if (step != 0) {
@@ -244,20 +272,22 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
     for (; k >= 2; k -= 2, ahead += step) {
       a.fetch(k);
       fetch_lines(ahead, step);
-      SDX_STEP_OF_K(b)
-      b += ldb;
-      SDX_STEP_OF_K(b)
-      b += ldb;
+      SDX_STEP_OF_K(SDX_ROW(0))
+      SDX_STEP_OF_K(SDX_ROW(1))
+      SDX_NEXT_ROWS(2)
     }
 #undef SDX_STEP_OF_K
   }
   for (; k > 0; --k) {
-    const VF b0 = hn::LoadU(d, b);
-    [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
+    const float* const row = SDX_ROW(0);
+    const VF b0 = hn::LoadU(d, row);
+    [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, row + lanes) : hn::Zero(d);
     SDX_REPEAT_14(SDX_STEP)
     a.advance(1);
-    b += ldb;
+    SDX_NEXT_ROWS(1)
   }
+#undef SDX_NEXT_ROWS
+#undef SDX_ROW
   const Finish f = finish_of(t, to_c, kWide);
   SDX_REPEAT_14(SDX_STORE)
 }
@@ -316,6 +346,11 @@ void finish(const GemmTile& t, const float* product, std::int64_t ld_product) {
   activate(t);
 }
 
+template <int M, Lie kLie>
+HWY_INLINE void product_of(const GemmTile& t, bool wide, bool to_c, float* out, std::int64_t ldo) {
+  wide ? product<M, true, kLie>(t, to_c, out, ldo) : product<M, false, kLie>(t, to_c, out, ldo);
+}
+
 void tile(const GemmTile& t) {
   HWY_ALIGN float buffer[kMr * 2 * kMaxF32Lanes];
   const std::int64_t nr = 2 * lanes_f32();
@@ -332,16 +367,18 @@ void tile(const GemmTile& t) {
   float* out = to_c ? t.c : buffer;
   const std::int64_t ldo = to_c ? t.ldc : nr;
   switch (t.m) {
-#define SDX_CASE(I)                                                                                                \
-  case I + 1:                                                                                                      \
-    if constexpr (I < kMr) {                                                                                       \
-      constexpr int kM = I < kMr ? I + 1 : 1;                                                                      \
-      if (t.lda != 0) {                                                                                            \
-        wide ? product<kM, true, true>(t, finishes, out, ldo) : product<kM, false, true>(t, finishes, out, ldo);   \
-      } else {                                                                                                     \
-        wide ? product<kM, true, false>(t, finishes, out, ldo) : product<kM, false, false>(t, finishes, out, ldo); \
-      }                                                                                                            \
-    }                                                                                                              \
+#define SDX_CASE(I)                                               \
+  case I + 1:                                                     \
+    if constexpr (I < kMr) {                                      \
+      constexpr int kM = I < kMr ? I + 1 : 1;                     \
+      if (t.b_rows != nullptr) {                                  \
+        product_of<kM, Lie::listed>(t, wide, finishes, out, ldo); \
+      } else if (t.lda != 0) {                                    \
+        product_of<kM, Lie::rows>(t, wide, finishes, out, ldo);   \
+      } else {                                                    \
+        product_of<kM, Lie::packed>(t, wide, finishes, out, ldo); \
+      }                                                           \
+    }                                                             \
     break;
     SDX_REPEAT_14(SDX_CASE)
 #undef SDX_CASE

@@ -15,6 +15,8 @@ struct GemmTile {
   std::int64_t a_step = 0;  // for a tile stored [k][a_step] in a larger matrix; 0: m
   const float* b = nullptr;
   std::int64_t ldb = 0;
+  // If not null: instead, row k of the B panel is at b + b_rows[k]. Only for an A tile stored [k][m].
+  const std::int64_t* b_rows = nullptr;
   std::int64_t k = 0;
   float* c = nullptr;
   std::int64_t ldc = 0;

@@ -8,6 +8,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/plain/conv_depthwise.h"
 #include "kernels/cpu/conv/plain/conv_narrow.h"
+#include "kernels/cpu/conv/plain/conv_shifted.h"
 #include "kernels/cpu/conv/plain/conv_simd.h"
 #include "kernels/cpu/conv/winograd/winograd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
@@ -154,7 +155,7 @@ void conv_gemm(const ConvShape& s, const float* x, const float* packed, const fl
   if (m <= 0 || n <= 0 || products <= 0) return;
   if (conv_is_narrow(s)) return conv_narrow(s, x, packed, bias, residual, act, y);
   if (n < kernels.nr && s.batch > 1 && s.groups == 1 && residual == nullptr) return conv_images(s, x, packed, bias, act, y);
-  const bool direct = pointwise(s);
+  const bool direct = pointwise(s), shifted = conv_is_shifted(s);
   const TaskGrid grid = choose_grid(kernels, m, n, k, products, false);
   const Cuts tiles(m, kernels.mr);
   const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
@@ -185,10 +186,15 @@ void conv_gemm(const ConvShape& s, const float* x, const float* packed, const fl
       g.epilogue.residual = residual != nullptr ? residual + product * m * n : nullptr;
       g.epilogue.ld_residual = n;
       g.epilogue.act = act;
+      const std::int64_t m0 = tiles.begin(row_cuts.begin(r)), m1 = tiles.begin(row_cuts.begin(r + 1));
+      const std::int64_t n0 = column_cuts.begin(c) * kernels.nr, n1 = std::min(n, column_cuts.begin(c + 1) * kernels.nr);
+      if (shifted) {
+        shifted_block(kernels, s, image, g, m0, m1, n0, n1);
+        continue;
+      }
       const Patches patches{&conv, &s, image};
       const BPacker packer{&patches, pack_patches};
-      gemm_block(kernels, g, direct ? nullptr : &packer, tiles.begin(row_cuts.begin(r)), tiles.begin(row_cuts.begin(r + 1)),
-                 column_cuts.begin(c) * kernels.nr, std::min(n, column_cuts.begin(c + 1) * kernels.nr));
+      gemm_block(kernels, g, direct ? nullptr : &packer, m0, m1, n0, n1);
     }
   });
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv/plain/conv_shifted.h"
 #include "kernels/cpu/conv/plain/conv_transpose.h"
 #include "kernels/cpu/conv/plain/conv_transpose_phases.h"
 #include "support/kernel_problems.h"
@@ -140,6 +141,36 @@ TEST(KernelsConv, ManyImagesOfFewPixels) {
       check(s, ConvAlgorithm::gemm, true, 1e-5);
       if (::testing::Test::HasFatalFailure()) return;
     }
+  });
+}
+
+TEST(KernelsConv, RowsReadInPlace) {
+  for_each_isa([] {
+    for (const ConvShape& s : {
+             shape_of(1, 40, 20, 1, kNone, kNone, {600, 11, 1, 5, 25, 25}),   // sums in two parts that cut a channel
+             shape_of(1, 3, 140, 1, kNone, kNone, {530, 7, 1, 1, 3, 3}),      // two blocks of columns
+             shape_of(2, 1, 33, 1, kNone, kNone, {401, 10, 5, 1, 0, 0}),      // wav2vec's first: phases of rows
+             shape_of(1, 12, 24, 4, kNone, kNone, {70, 128, 1, 1, 64, 63}),   // wav2vec's positions
+             shape_of(1, 6, 5, 1, kNone, kNone, {190, 4, 2, 3, 4, 1}),        // taps in both phases
+             shape_of(1, 4, 6, 1, kNone, kNone, {190, 8, 4, 1, -3, -2}),      // cropping
+             shape_of(1, 2, 4, 1, kNone, kNone, {3, 3, 1, 1, 50, 50}),        // mostly padding
+             shape_of(1, 5, 9, 1, kNone, {333, 9, 1, 2, 8, 8}, kNone),        // one column
+             shape_of(1, 270, 300, 1, kNone, kNone, {77, 2, 1, 40, 20, 20}),  // two blocks of rows
+         }) {
+      ConvShape row = s;
+      if (s.in[2] == 1) row = shape_of(1, 5, 9, 1, kNone, kNone, {333, 9, 1, 2, 8, 8});
+      EXPECT_TRUE(conv_is_shifted(row));
+      for (const int threads : {1, 3}) {
+        ThreadPool pool(threads);
+        const PoolScope scope(pool);
+        check(s, ConvAlgorithm::gemm, false, 1e-5);
+        check(s, ConvAlgorithm::gemm, true, 1e-5);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    }
+    // Copies would be longer than patches.
+    EXPECT_FALSE(conv_is_shifted(shape_of(1, 4, 8, 1, kNone, kNone, {5000, 3, 1, 2000, 2000, 2000})));
+    EXPECT_FALSE(conv_is_shifted(shape_of(1, 4, 8, 1, kNone, kNone, {400, 2, 3, 1, 0, 0})));
   });
 }
 
