@@ -11,7 +11,7 @@ SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Rea
 .PHONY: help setup python-env runtimes clients browser bare-root build wheel dropin-wheel dropin-clients test test-poisoned \
   demo demo-chat install docs guides format format-check tidy check-includes check-sizes asan asan-all slow-under-sanitizers neon \
   bench bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
-  bench-arrays bench-quantize bench-training clean
+  bench-arrays bench-outside bench-quantize bench-training clean
 
 help:
 	@echo "make demo    install missing packages, build, detect a face in a photograph"
@@ -188,6 +188,15 @@ bench-text: python-env build
 	@tools/venv.sh build/bench-text-venv bench/text/requirements.txt
 	@test -f $(BUILD)/demo/SmolLM2-135M-Instruct.Q4_1.gguf || tools/demo_chat.sh $(BUILD)
 	PYTHONPATH=$(BUILD)/python build/bench-text-venv/bin/python -B bench/text/run.py --sdx $(BUILD)/bin/sdx $(TEXT)
+
+# Networks that PyTorch exports, compared with ONNX Runtime and OpenVINO; OUTSIDE="--only timm,unet" chooses some.
+OUTSIDE ?= --int8
+bench-outside: build
+	@tools/bench_env.sh
+	@tools/venv.sh build/outside-venv bench/outside/requirements.txt
+	build/outside-venv/bin/python -B bench/outside/export.py build/outside-models $(OUTSIDE)
+	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/run.py --engines sdx,onnxruntime,openvino --starts 1 --no-plot \
+	  --out build/outside --models "$$(ls build/outside-models/*.onnx | paste -sd,)"
 
 # Arrays, compared with NumPy, MLX and JAX; ARRAYS="--case 'sum 1048576' --rounds 1" runs a part.
 ARRAYS ?=

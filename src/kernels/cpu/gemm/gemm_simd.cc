@@ -242,20 +242,14 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
   __asm__("" ::: "memory");
       for (; k >= 4; k -= 4, rows += 4) {
         for (int line = 0; line < (M + 3) / 4; ++line) a.fetch_line(line);
-        SDX_STEP_APART(0)
-        SDX_STEP_APART(1)
-        SDX_STEP_APART(2)
-        SDX_STEP_APART(3)
+        SDX_REPEAT_4(SDX_STEP_APART)
       }
 #undef SDX_STEP_APART
     } else if (ldb == 2 * lanes) {
       for (; k >= 8; k -= 8) {
         a.fetch8(k);
         if (step != 0) {
-          fetch_lines(ahead, step);
-          fetch_lines(ahead + step, step);
-          fetch_lines(ahead + 2 * step, step);
-          fetch_lines(ahead + 3 * step, step);
+          for (int i = 0; i < 4; ++i) fetch_lines(ahead + i * step, step);
           ahead += 4 * step;
         }
         SDX_STEP_OF_K(b)

@@ -109,7 +109,7 @@ void panel(const QGroupedPanel& g) {
   constexpr void (*kTiles[2][2][2])(const QGroupedPanel&, std::int64_t, std::int64_t) = {
       {{tile_of<false, false, false>, tile_of<false, false, true>}, {tile_of<false, true, false>, tile_of<false, true, true>}},
       {{tile_of<true, false, false>, tile_of<true, false, true>}, {tile_of<true, true, false>, tile_of<true, true, true>}}};
-  const bool clamp = g.finish != nullptr && g.finish->clamp;
+  const bool clamp = g.sums == nullptr && g.finish->clamp;
   const auto run = kTiles[g.order != nullptr ? 1 : 0][g.columns <= kQuadColumns / 2 ? 1 : 0][clamp ? 1 : 0];
   const std::int64_t count = (g.m + kGroupedRows - 1) / kGroupedRows;
   for (std::int64_t i = 0; i < count; ++i) {
