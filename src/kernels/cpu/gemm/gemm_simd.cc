@@ -183,6 +183,25 @@ HWY_INLINE void fetch_lines(const char* from, std::int64_t bytes) {
 // How the operands lie: A tiles packed, or as rows in place; with packed ones, B as a panel or as a list of rows.
 enum class Lie : std::uint8_t { packed, rows, listed };
 
+#define SDX_ROW(I) (kLie == Lie::listed ? b + rows[I] : b + (I)*ldb)
+#define SDX_NEXT_ROWS(N)               \
+  if constexpr (kLie == Lie::listed) { \
+    rows += N;                         \
+  } else {                             \
+    b += (N)*ldb;                      \
+  }
+#define SDX_STEP_OF_K(B)                                                            \
+  {                                                                                 \
+    const VF b0 = hn::LoadU(d, B);                                                  \
+    [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, (B) + lanes) : hn::Zero(d); \
+    SDX_REPEAT_14(SDX_STEP)                                                         \
+  }                                                                                 \
+  a.advance(1);
+// GCC would move loads of the next steps ahead, and spill sums for them.
+#define SDX_STEP_APART(I)    \
+  SDX_STEP_OF_K(b + rows[I]) \
+  __asm__("" ::: "memory");
+
 // Accumulators are named, because GCC 12 spills arrays of vectors. The products go to rows of `out`, 2 lanes wide, or through the
 // epilogue to C (then `out` is C and has as many columns as the tile has vectors).
 template <int M, bool kWide, Lie kLie>
@@ -193,13 +212,6 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
   const float* HWY_RESTRICT b = t.b;
   const std::int64_t ldb = t.ldb;
   const std::int64_t* rows = t.b_rows;
-#define SDX_ROW(I) (kLie == Lie::listed ? b + rows[I] : b + (I)*ldb)
-#define SDX_NEXT_ROWS(N)               \
-  if constexpr (kLie == Lie::listed) { \
-    rows += N;                         \
-  } else {                             \
-    b += (N)*ldb;                      \
-  }
   SDX_REPEAT_14(SDX_DECLARE)
   std::int64_t k = t.k;
   if constexpr (M <= 3 || !kWide) {
@@ -226,25 +238,16 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
   } else {
     const char* ahead = t.ahead;
     const std::int64_t step = t.ahead_step;
-#define SDX_STEP_OF_K(B)                                                            \
-  {                                                                                 \
-    const VF b0 = hn::LoadU(d, B);                                                  \
-    [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, (B) + lanes) : hn::Zero(d); \
-    SDX_REPEAT_14(SDX_STEP)                                                         \
-  }                                                                                 \
-  a.advance(1);
     // Panels: eight steps with fixed distances. Counters, pointers and moves between registers are 30 % of the instructions of
     // two steps, 8 % of those of eight; where another thread shares the core, it is instructions that count.
     if constexpr (kLie == Lie::listed) {
-      // GCC would move loads of the next steps ahead, and spill sums for them.
-#define SDX_STEP_APART(I)    \
-  SDX_STEP_OF_K(b + rows[I]) \
-  __asm__("" ::: "memory");
       for (; k >= 4; k -= 4, rows += 4) {
         for (int line = 0; line < (M + 3) / 4; ++line) a.fetch_line(line);
-        SDX_REPEAT_4(SDX_STEP_APART)
+        SDX_STEP_APART(0)
+        SDX_STEP_APART(1)
+        SDX_STEP_APART(2)
+        SDX_STEP_APART(3)
       }
-#undef SDX_STEP_APART
     } else if (ldb == 2 * lanes) {
       for (; k >= 8; k -= 8) {
         a.fetch8(k);
@@ -270,7 +273,6 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
       SDX_STEP_OF_K(SDX_ROW(1))
       SDX_NEXT_ROWS(2)
     }
-#undef SDX_STEP_OF_K
   }
   for (; k > 0; --k) {
     const float* const row = SDX_ROW(0);
@@ -280,11 +282,13 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
     a.advance(1);
     SDX_NEXT_ROWS(1)
   }
-#undef SDX_NEXT_ROWS
-#undef SDX_ROW
   const Finish f = finish_of(t, to_c, kWide);
   SDX_REPEAT_14(SDX_STORE)
 }
+#undef SDX_STEP_APART
+#undef SDX_STEP_OF_K
+#undef SDX_NEXT_ROWS
+#undef SDX_ROW
 #undef SDX_STORE
 #undef SDX_JOIN
 #undef SDX_STEP2
