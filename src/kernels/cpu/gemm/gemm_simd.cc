@@ -224,6 +224,11 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
         __builtin_prefetch(b + 64 * ldb);
         __builtin_prefetch(b + 65 * ldb);
       }
+      // A packed left operand of many rows streams by, too, twice as fast as under two vectors of columns.
+      if constexpr (kLie == Lie::packed && M > 7) {
+        a.fetch_line(0);
+        a.fetch_line(1);
+      }
       const float *const row0 = SDX_ROW(0), *const row1 = SDX_ROW(1);
       const VF b0 = hn::LoadU(d, row0);
       [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, row0 + lanes) : hn::Zero(d);

@@ -400,7 +400,12 @@ void add_to(const float* x, float* y, std::int64_t n) {
   const std::int64_t lanes = lanes_f32();
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
+#if SDX_512_BITS
+  // Masks cost little with 512 bits, and rows of small images are shorter than a vector.
+  if (i < n) store_tail(hn::Add(load_tail(d, x + i, n - i), load_tail(d, y + i, n - i)), d, y + i, n - i);
+#else
   for (; i < n; ++i) y[i] += x[i];
+#endif
 }
 
 void weave(const float* const* phases, std::int64_t stride, float bias, float* y, std::int64_t n) {
