@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/channels_last/depthwise_last_simd.h"
+#include "kernels/cpu/conv/conv_windows.h"
+#include "kernels/cpu/elementwise/bounds.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 
@@ -16,20 +17,6 @@ constexpr std::int64_t kMostPixels = 4;  // that the kernel computes at a time
 // After this many floats of results, activations that are no bounds are applied, in the first-level cache.
 constexpr std::int64_t kNear = 2048;
 
-struct Range {
-  std::int64_t begin = 0, end = 0;
-};
-
-// The taps of output o along an axis that lie inside the input.
-Range taps_inside(const ConvShape& s, int axis, std::int64_t o) {
-  const std::int64_t start = o * s.stride[axis] - s.pad[axis], d = s.dilation[axis];
-  Range t;
-  t.begin = start < 0 ? std::min(s.kernel[axis], up_div(-start, d)) : 0;
-  t.end = s.in[axis] > start ? std::min(s.kernel[axis], up_div(s.in[axis] - start, d)) : 0;
-  t.end = std::max(t.begin, t.end);
-  return t;
-}
-
 struct Job {
   const ConvShape* s;
   const float* x;
@@ -37,16 +24,15 @@ struct Job {
   const float* bias;
   const float* residual;
   UnarySpec act;
-  bool after = false;  // the activation is no bound
-  float lo = -std::numeric_limits<float>::infinity(), hi = std::numeric_limits<float>::infinity();
+  Bounds bounds;
   float* y;
 };
 
 // How many outputs from ox on have the taps `t`, at most 4.
-std::int64_t alike(const ConvShape& s, std::int64_t ox, const Range& t) {
+std::int64_t alike(const ConvShape& s, std::int64_t ox, const Span& t) {
   std::int64_t count = 1;
   for (; count < kMostPixels && ox + count < s.out[2]; ++count) {
-    const Range next = taps_inside(s, 2, ox + count);
+    const Span next = taps_inside(s, 2, ox + count);
     if (next.begin != t.begin || next.end != t.end) break;
   }
   return count;
@@ -55,7 +41,7 @@ std::int64_t alike(const ConvShape& s, std::int64_t ox, const Range& t) {
 void run_row(const Job& j, std::int64_t index) {
   const ConvShape& s = *j.s;
   const std::int64_t c = s.in_channels, image = index / s.out[1], oy = index % s.out[1];
-  const Range ky = taps_inside(s, 1, oy);
+  const Span ky = taps_inside(s, 1, oy);
   const float* const plane = j.x + image * s.in[1] * s.in[2] * c;
   const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky.begin * s.dilation[1];
   const std::int64_t row = index * s.out[2] * c;
@@ -64,13 +50,13 @@ void run_row(const Job& j, std::int64_t index) {
   p.w_row = s.kernel[2] * c;
   p.channels = c;
   p.bias = j.bias;
-  p.lo = j.lo, p.hi = j.hi;
+  p.lo = j.bounds.lo, p.hi = j.bounds.hi;
   std::int64_t done = 0;  // pixels whose activations are applied
   for (std::int64_t ox = 0; ox < s.out[2]; ox += p.count) {
-    const Range kx = taps_inside(s, 2, ox);
+    const Span kx = taps_inside(s, 2, ox);
     p.count = alike(s, ox, kx);
-    p.columns = kx.end - kx.begin;
-    p.rows = p.columns > 0 ? ky.end - ky.begin : 0;
+    p.columns = kx.size();
+    p.rows = p.columns > 0 ? ky.size() : 0;
     const std::int64_t ix = ox * s.stride[2] - s.pad[2] + kx.begin * s.dilation[2];
     p.x = p.rows > 0 ? plane + (iy * s.in[2] + ix) * c : plane;
     p.w = j.packed + (p.rows > 0 ? ky.begin * s.kernel[2] + kx.begin : 0) * c;
@@ -78,7 +64,7 @@ void run_row(const Job& j, std::int64_t index) {
     p.residual = j.residual != nullptr ? j.residual + row + ox * c : nullptr;
     depthwise_last_kernels().pixels(p);
     const std::int64_t fresh = (ox + p.count - done) * c;
-    if (j.after && (fresh >= kNear || ox + p.count == s.out[2])) {
+    if (j.bounds.after && (fresh >= kNear || ox + p.count == s.out[2])) {
       float* const from = j.y + row + done * c;
       elementwise_kernels().unary(j.act, from, from, fresh);
       done = ox + p.count;
@@ -108,14 +94,7 @@ void depthwise_last_pack_f32(const ConvShape& s, const void* weights, float* pac
 
 void depthwise_last_f32(const ConvShape& s, const float* x, const float* packed, const float* bias, const float* residual,
                         const UnarySpec& act, float* y) {
-  Job j{.s = &s, .x = x, .packed = packed, .bias = bias, .residual = residual, .act = act, .y = y};
-  if (act.op == Unary::relu) {
-    j.lo = 0.0F;
-  } else if (act.op == Unary::clip) {
-    j.lo = act.a, j.hi = act.b;
-  } else {
-    j.after = act.op != Unary::none;
-  }
+  const Job j{&s, x, packed, bias, residual, act, Bounds(act), y};
   const std::int64_t work = s.out[2] * s.in_channels * s.kernel[1] * s.kernel[2];
   const std::int64_t grain = std::max<std::int64_t>(1, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, work));
   parallel_for(s.batch * s.out[1], grain, [&](std::int64_t begin, std::int64_t end) {

@@ -10,8 +10,8 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
-#include "kernels/cpu/conv/blocked/blocked_windows.h"
 #include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/conv/conv_windows.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 

@@ -6,7 +6,7 @@
 #include "kernels/cpu/conv/blocked/blocked_layout.h"
 #include "kernels/cpu/conv/blocked/blocked_pool_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
-#include "kernels/cpu/conv/blocked/blocked_windows.h"
+#include "kernels/cpu/conv/conv_windows.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 

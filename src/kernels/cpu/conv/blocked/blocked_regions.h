@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/cpu/conv/blocked/blocked_windows.h"
 #include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/conv/conv_windows.h"
 
 namespace sdx::cpu {
 

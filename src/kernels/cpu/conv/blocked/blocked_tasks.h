@@ -3,34 +3,15 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
 #include "kernels/cpu/conv/conv_shape.h"
-#include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/elementwise/bounds.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 
 namespace sdx::cpu {
-
-// An activation as bounds of the result; `after`: it is no bound and must be applied to the stored results.
-struct Bounds {
-  float lo = -std::numeric_limits<float>::infinity();
-  float hi = std::numeric_limits<float>::infinity();
-  bool after = false;
-
-  explicit Bounds(const UnarySpec& act) {
-    if (act.op == Unary::relu) {
-      lo = 0.0F;
-    } else if (act.op == Unary::clip) {
-      lo = act.a;
-      hi = act.b;
-    } else {
-      after = act.op != Unary::none;
-    }
-  }
-};
 
 // Whether groups begin and end with blocks of channels.
 inline bool whole_groups(const ConvShape& s) {

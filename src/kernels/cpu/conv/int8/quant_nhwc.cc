@@ -357,10 +357,7 @@ const std::int32_t* byte_bias(const ConvShape& s, std::int64_t nr, const void* p
   if (zero == 0) return e.bias;
   const std::int32_t* sums = column_sums_of(s, nr, packed);
   auto* bias = reinterpret_cast<std::int32_t*>(thread_scratch(2, to_size(s.out_channels)));
-  for (std::int64_t c = 0; c < s.out_channels; ++c) {
-    const auto own = static_cast<std::uint32_t>(e.bias != nullptr ? e.bias[c] : 0);
-    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(sums[c]) * static_cast<std::uint32_t>(zero));
-  }
+  bias_without_zero(e, sums, zero, s.out_channels, bias);
   return bias;
 }
 

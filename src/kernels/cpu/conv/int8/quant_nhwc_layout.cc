@@ -44,6 +44,14 @@ DepthwiseParts depthwise_parts(const ConvShape& s, std::int64_t nr, void* packed
   return p;
 }
 
+void bias_without_zero(const QEpilogue& e, const std::int32_t* sums, std::int32_t zero, std::int64_t channels,
+                       std::int32_t* bias) {
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const auto own = static_cast<std::uint32_t>(e.bias != nullptr ? e.bias[c] : 0);
+    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(sums[c]) * static_cast<std::uint32_t>(zero));
+  }
+}
+
 Trailer trailer_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
   Trailer trailer;
   std::memcpy(&trailer, static_cast<const char*>(packed) + panel_bytes(s, nr, wide), sizeof(trailer));

@@ -12,6 +12,7 @@
 #include "kernels/cpu/conv/int8/quant_bounded.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "kernels/cpu/conv/int8/quant_octets_simd.h"
+#include "kernels/cpu/quant/quant.h"
 
 namespace sdx::cpu::nhwc {
 
@@ -68,6 +69,10 @@ struct DepthwiseParts {
   std::int16_t* by_tap;
 };
 DepthwiseParts depthwise_parts(const ConvShape& s, std::int64_t nr, void* packed);
+
+// The epilogue's biases, of `channels` columns, less the share that a zero point has in their sums.
+void bias_without_zero(const QEpilogue& e, const std::int32_t* sums, std::int32_t zero, std::int64_t channels,
+                       std::int32_t* bias);
 
 Trailer trailer_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide);
 const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide);

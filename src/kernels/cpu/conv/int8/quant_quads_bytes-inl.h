@@ -36,6 +36,25 @@ static inline __m512i bytes_of(const QQuadFinish& f, __m512i w0, __m512i w1) {
 
 static inline void store(std::uint8_t* y, __mmask32 columns, __m256i v) { _mm256_mask_storeu_epi8(y, columns, v); }
 
+// Rows I and J of a tile as bytes, or I alone where the tile ends with it. Needs M, kClamp, the sums c##I and e##I of rows and
+// `f`, `y`, `g.ldc` and `columns`.
+#define SDX_STORE_ROWS(I, J)                                                                   \
+  if constexpr (M > J) {                                                                       \
+    const __m512i v = bytes_of(f, words<kClamp>(f, c##I, e##I), words<kClamp>(f, c##J, e##J)); \
+    store(y + I * g.ldc, columns, _mm512_castsi512_si256(v));                                  \
+    store(y + J * g.ldc, columns, _mm512_extracti64x4_epi64(v, 1));                            \
+  } else if constexpr (M > I) {                                                                \
+    const __m512i w = words<kClamp>(f, c##I, e##I);                                            \
+    store(y + I * g.ldc, columns, _mm512_castsi512_si256(bytes_of(f, w, w)));                  \
+  }
+#define SDX_STORE_12_ROWS \
+  SDX_STORE_ROWS(0, 1)    \
+  SDX_STORE_ROWS(2, 3)    \
+  SDX_STORE_ROWS(4, 5)    \
+  SDX_STORE_ROWS(6, 7)    \
+  SDX_STORE_ROWS(8, 9)    \
+  SDX_STORE_ROWS(10, 11)
+
 }  // namespace sdx::cpu
 
 #endif

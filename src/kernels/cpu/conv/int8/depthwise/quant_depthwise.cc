@@ -83,10 +83,7 @@ void qdepthwise_conv(const ConvShape& s, const void* x, bool x_signed, std::int3
   float* scratch = thread_scratch(2, to_size(round_up(channels, 16) * 2 + 16));
   auto* bias = reinterpret_cast<std::int32_t*>(scratch);
   auto* zeros = reinterpret_cast<std::uint8_t*>(bias + round_up(channels, 16));
-  for (std::int64_t c = 0; c < channels; ++c) {
-    const auto own = static_cast<std::uint32_t>(epilogue.bias != nullptr ? epilogue.bias[c] : 0);
-    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(parts.sums[c]) * static_cast<std::uint32_t>(shift));
-  }
+  nhwc::bias_without_zero(epilogue, parts.sums, shift, channels, bias);
   std::memset(zeros, x_zero & 0xFF, to_size(channels));
   QEpilogue e = epilogue;
   e.bias = bias;

@@ -180,11 +180,7 @@ void qgrouped_conv(const ConvShape& s, const QGroupedImage& image, const void* p
   auto* const bias = reinterpret_cast<std::int32_t*>(thread_scratch(2, to_size(l.columns() + order_size + pixel / 4)));
   std::int32_t* const order = bias + l.columns();
   auto* const zeros = reinterpret_cast<std::uint8_t*>(order + order_size);
-  const auto shift = static_cast<std::uint32_t>(image.zero + (image.is_signed ? 128 : 0));
-  for (std::int64_t m = 0; m < s.out_channels; ++m) {
-    const auto own = static_cast<std::uint32_t>(epilogue.bias != nullptr ? epilogue.bias[m] : 0);
-    bias[m] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(sums[m]) * shift);
-  }
+  nhwc::bias_without_zero(epilogue, sums, image.zero + (image.is_signed ? 128 : 0), s.out_channels, bias);
   order_of(l, order);
   std::memset(zeros, image.zero & 0xFF, to_size(pixel));
   Job j{&s, l, reinterpret_cast<const std::int8_t*>(sums + l.columns()), order, zeros, image, epilogue, y};

@@ -73,22 +73,7 @@ void tile(const QGroupedPanel& g, std::int64_t row) {
   const QQuadFinish& f = *g.finish;
   std::uint8_t* const y = g.y + row * g.ldc;
   const auto columns = static_cast<__mmask32>((std::uint64_t{1} << g.columns) - 1);
-#define SDX_STORE(I, J)                                                                        \
-  if constexpr (M > J) {                                                                       \
-    const __m512i v = bytes_of(f, words<kClamp>(f, c##I, e##I), words<kClamp>(f, c##J, e##J)); \
-    store(y + I * g.ldc, columns, _mm512_castsi512_si256(v));                                  \
-    store(y + J * g.ldc, columns, _mm512_extracti64x4_epi64(v, 1));                            \
-  } else if constexpr (M > I) {                                                                \
-    const __m512i w = words<kClamp>(f, c##I, e##I);                                            \
-    store(y + I * g.ldc, columns, _mm512_castsi512_si256(bytes_of(f, w, w)));                  \
-  }
-  SDX_STORE(0, 1)
-  SDX_STORE(2, 3)
-  SDX_STORE(4, 5)
-  SDX_STORE(6, 7)
-  SDX_STORE(8, 9)
-  SDX_STORE(10, 11)
-#undef SDX_STORE
+  SDX_STORE_12_ROWS
 #undef SDX_KEEP
 #undef SDX_STEP
 #undef SDX_DECLARE

@@ -1,5 +1,5 @@
 #pragma once
-// Which outputs and taps of a window operation lie inside the input; internal to this folder.
+// Which outputs and taps of a window operation lie inside the input; internal to the convolutions.
 
 #include <algorithm>
 #include <cstdint>
