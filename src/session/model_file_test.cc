@@ -36,15 +36,20 @@ std::string io_error(F&& call) {
 class ModelFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    // Only aligned ones are: the name makes the file's head longer, until they are.
+    write(file_, aligned_model([](const std::string& w) {
+            return "input x: float32[1]\nconstant " + w + ": float32[2000000] 3\ny = Add(x, " + w + ")\noutput y\n";
+          }));
+  }
+  // The model's bytes, in which the first weights (3) are aligned: a name makes the file's head longer, until they are.
+  template <class Text>
+  static std::string aligned_model(Text&& text) {
     const std::string first_weights("\0\0\x40\x40\0\0\x40\x40", 8);
     std::string bytes, name = "w";
     do {
-      bytes = testing::model_bytes("input x: float32[1]\nconstant " + name + ": float32[2000000] 3\ny = Add(x, " + name +
-                                   ")\noutput y\n");
+      bytes = testing::model_bytes(text(name));
       name += 'w';
     } while (bytes.find(first_weights) % 4 != 0);
-    write(file_, bytes);
+    return bytes;
   }
   void TearDown() override { std::filesystem::remove(file_); }
   static void write(const std::filesystem::path& path, const std::string& bytes) {
@@ -64,6 +69,18 @@ TEST_F(ModelFileTest, CutShortWhileASessionIsOpenIsAnErrorOfItsRuns) {
   const std::string text = io_error([&] { last(s, one_); });
   EXPECT_NE(text.find("was written to while in use"), std::string::npos) << text;
   io_error([&] { last(s, filled(2000000)); });  // compiles once more
+}
+
+// Runs do not read them there: one byte that is read may map 2 MB of the file.
+TEST_F(ModelFileTest, SmallConstantsOfALargeOneAreCopied) {
+  write(file_, aligned_model([](const std::string& w) {
+          return "input x: float32[1]\nconstant " + w + ": float32[16000] 3\nconstant unread: float32[2000000] 1\ny = Add(x, " +
+                 w + ")\noutput y\n";
+        }));
+  const Session s = Session::open(file_);
+  EXPECT_EQ(last(s, one_), 4);
+  std::filesystem::resize_file(file_, 100);
+  EXPECT_EQ(last(s, one_), 4);
 }
 
 TEST_F(ModelFileTest, ReplacedByRenameItIsLeftAlone) {
