@@ -1,9 +1,7 @@
 // Gather for elements of whole bytes: rows are copied as they lie in memory, also from a model file whose tables are not aligned;
 // the reference would hold a copy of them (an embedding of 50,257 words takes 154 MB).
 
-#include <cstring>
-
-#include "base/thread_pool.h"
+#include "kernels/cpu/movement/gather.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/signatures.h"
 #include "providers/cpu/kernel_table.h"
@@ -21,39 +19,23 @@ class GatherKernel : public Kernel {
   void run(const KernelContext& c) const override {
     const Tensor &data = c.input(0), &indices = c.input(1);
     const Shape& s = data.shape();
-    const std::int64_t extent = s[axis_], picks = indices.size();
-    const std::int64_t outer = ops::product(s, 0, axis_);
-    const std::int64_t run = ops::product(s, axis_ + 1, s.size()) * element_bytes_;
-    const auto* from = static_cast<const std::byte*>(data.data());
-    auto* to = static_cast<std::byte*>(c.output(0).mutable_data());
+    GatherArgs g;
+    g.outer = ops::product(s, 0, axis_);
+    g.extent = s[axis_];
+    g.picks = indices.size();
+    g.run = ops::product(s, axis_ + 1, s.size()) * element_bytes_;
+    g.data = data.data();
+    g.indices = indices.data();
+    g.wide = wide_;
     // All are checked, also where nothing is copied.
-    for (std::int64_t i = 0; i < picks; ++i) index_at(indices, i, extent);
-    if (run == 0 || outer == 0) return;
-    parallel_for(outer * picks, std::max<std::int64_t>(1, 65536 / run), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t row = i / picks * extent + index_at(indices, i % picks, extent);
-        std::memcpy(to + i * run, from + row * run, static_cast<std::size_t>(run));
-      }
-    });
+    if (const auto at = index_out_of_range(g)) {
+      fail(ErrorCode::runtime_failure, "index {} is out of range for extent {}; permitted: {} to {}", *at, g.extent, -g.extent,
+           g.extent - 1);
+    }
+    gather(g, c.output(0).mutable_data());
   }
 
  private:
-  std::int64_t index_at(const Tensor& indices, std::int64_t i, std::int64_t extent) const {
-    std::int64_t at = 0;
-    if (wide_) {
-      std::memcpy(&at, static_cast<const std::byte*>(indices.data()) + 8 * i, 8);
-    } else {
-      std::int32_t narrow = 0;
-      std::memcpy(&narrow, static_cast<const std::byte*>(indices.data()) + 4 * i, 4);
-      at = narrow;
-    }
-    if (at < -extent || at >= extent) {
-      fail(ErrorCode::runtime_failure, "index {} is out of range for extent {}; permitted: {} to {}", at, extent, -extent,
-           extent - 1);
-    }
-    return at < 0 ? at + extent : at;
-  }
-
   std::size_t axis_;
   std::int64_t element_bytes_;
   bool wide_;
