@@ -70,6 +70,13 @@ inline void cpu_relax() {
 #endif
 }
 
+// Up to four chunks a thread, so that an unlucky thread does not hold up the rest; as many for each, if there are so many: two
+// threads would do three chunks in the time of four.
+std::int64_t chunks_of(std::int64_t count, std::int64_t grain, std::int64_t threads) {
+  const std::int64_t chunks = std::min((count - 1) / grain + 1, threads * 4);
+  return chunks <= threads ? chunks : std::min(count, (chunks + threads - 1) / threads * threads);
+}
+
 thread_local ThreadPool* t_pool = nullptr;
 thread_local const ThreadMaker* t_maker = nullptr;
 thread_local bool t_inside = false;  // this thread is running a chunk: nested regions run inline
@@ -113,7 +120,6 @@ struct ThreadPool::Impl {
   const RangeFn* fn = nullptr;
   AllocationContext memory;  // of the caller: what workers allocate is charged to its session
   std::int64_t count = 0;
-  std::int64_t chunk = 1;
   std::int64_t chunks = 0;
 
   // Region number (low 32 bits) << 32 | chunks of the share that are taken. Of an older region: none is taken yet.
@@ -155,10 +161,13 @@ struct ThreadPool::Impl {
     return chunks * static_cast<std::int64_t>(share) / static_cast<std::int64_t>(shares.size());
   }
 
+  // Chunks differ by at most 1, and so do shares of equally many chunks. Chunks of one size, the last one shorter, gave one of
+  // two threads 6 of 10 tasks, and 28 of 49.
+  std::int64_t chunk_begin(std::int64_t i) const { return count / chunks * i + count % chunks * i / chunks; }
+
   void run_chunk(std::int64_t i) {
-    const std::int64_t begin = i * chunk;
     try {
-      (*fn)(begin, std::min(count, begin + chunk));
+      (*fn)(chunk_begin(i), chunk_begin(i + 1));
     } catch (...) {
       const std::lock_guard lock(error_mutex);
       if (!error) error = std::current_exception();
@@ -273,13 +282,10 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn
     return;
   }
   const std::lock_guard region(p.region_mutex, std::adopt_lock);
-  // Up to four chunks a thread, so that an unlucky thread does not hold up the rest; as many for each.
-  const std::int64_t chunks = std::min((count + grain - 1) / grain, n * 4);
   p.fn = &fn;
   p.memory = allocation_context();
   p.count = count;
-  p.chunk = (count + chunks - 1) / chunks;
-  p.chunks = (count + p.chunk - 1) / p.chunk;
+  p.chunks = chunks_of(count, grain, n);
   p.error = nullptr;
   p.run_chunks(0, p.open_region());
   p.close_region();

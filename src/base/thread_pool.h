@@ -37,11 +37,11 @@ class SDX_TOOLS_API ThreadPool {
 
   int threads() const noexcept;
 
-  // Calls fn over disjoint ranges that cover [0, count), each at least `grain` long (but the last), on the caller and on
-  // the workers; returns when all are done. The split depends on count, grain and threads() alone, so results that
-  // depend on it are repeatable; the same part of [0, count) tends to run on the same thread from call to call. The first
-  // exception thrown by fn is rethrown here. Nested and concurrent calls are allowed: a call that finds the workers busy runs on
-  // its caller.
+  // Calls fn over disjoint ranges that cover [0, count), on the caller and on the workers; returns when all are done. If there
+  // are several, their lengths differ by at most 1, and each is at least half of `grain` long. The split depends on count, grain
+  // and threads() alone, so results that depend on it are repeatable; the same part of [0, count) tends to run on the same thread
+  // from call to call. The first exception thrown by fn is rethrown here. Nested and concurrent calls are allowed: a call that
+  // finds the workers busy runs on its caller.
   void parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn);
 
   // One pool for the process, with one thread per usable core (SDX_THREADS overrides), made at first use.

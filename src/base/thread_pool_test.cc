@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -16,22 +17,44 @@
 namespace sdx {
 namespace {
 
-TEST(ThreadPool, EveryIndexOnceAndGrainKept) {
+TEST(ThreadPool, EveryIndexOnceAndNoShortRanges) {
   for (const int threads : {1, 2, 4}) {
     ThreadPool pool(threads);
     EXPECT_EQ(pool.threads(), threads);
     for (const std::int64_t count : {0, 1, 7, 1000}) {
-      for (const std::int64_t grain : {0, 1, 3, 5000}) {
+      for (const std::int64_t grain : {0, 1, 3, 4, 5000}) {
         std::vector<std::atomic<int>> seen(static_cast<std::size_t>(count));
         std::atomic<int> short_ranges{0};
         pool.parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
-          if (end - begin < grain && end != count) ++short_ranges;
+          if (end - begin < std::min(grain, count) / 2) ++short_ranges;
           for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
         });
         for (const auto& s : seen) ASSERT_EQ(s, 1);
         EXPECT_EQ(short_ranges, 0) << count << " by " << grain;
       }
     }
+  }
+}
+
+TEST(ThreadPool, ThreadsGetEqualShares) {
+  struct Case {
+    int threads;
+    std::int64_t count, grain;
+    std::size_t ranges;
+  };
+  const Case cases[] = {{2, 10, 1, 8}, {2, 49, 1, 8}, {2, 100, 40, 4}, {2, 5, 2, 4},
+                        {2, 3, 1, 3},  {4, 5, 1, 5},  {4, 3, 1, 3},    {4, 1000, 200, 8}};
+  for (const Case& c : cases) {
+    ThreadPool pool(c.threads);
+    std::mutex mutex;
+    std::vector<std::int64_t> sizes;
+    pool.parallel_for(c.count, c.grain, [&](std::int64_t begin, std::int64_t end) {
+      const std::lock_guard lock(mutex);
+      sizes.push_back(end - begin);
+    });
+    EXPECT_EQ(sizes.size(), c.ranges) << c.count << " by " << c.grain;
+    const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
+    EXPECT_LE(*most - *least, 1) << c.count << " by " << c.grain;
   }
 }
 
