@@ -124,6 +124,13 @@ AttentionArgs heads_as_queries(const AttentionArgs& a) {
   return g;
 }
 
+// So few queries after the last half of a panel are computed row by row, because they would fill at most an eighth of another
+// half: of 49 queries in a window, or of the 50 or 257 of a vision transformer.
+std::int64_t queries_apart(const AttentionArgs& a) {
+  const std::int64_t half = gemm_kernels().nr / 2, rest = a.queries % half;
+  return a.source.run == nullptr && 8 * rest <= half ? rest : 0;
+}
+
 }  // namespace
 
 void attention_f32(const AttentionArgs& a) {
@@ -148,15 +155,19 @@ void attention_f32(const AttentionArgs& a) {
   std::int64_t most = panel_queries(group, a.head_size, a.v_head_size);
   if (threads > 1 && groups < 4 * threads) most = std::max<std::int64_t>(2 * nr, most * groups / (4 * threads));
   most = (most + nr - 1) / nr * nr;
-  const Cuts blocks((a.queries + nr - 1) / nr, most / nr);  // in panels
+  const std::int64_t apart = queries_apart(a), together = a.queries - apart;
+  const Cuts blocks(up_div(together, nr), most / nr);  // in panels
   parallel_for(groups * blocks.parts, std::max<std::int64_t>(1, 100000 * blocks.parts / work),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t t = begin; t < end; ++t) {
                    const std::int64_t i = t % blocks.parts, b = t / blocks.parts / a.kv_heads;
                    const std::int64_t q0 = blocks.begin(i) * nr;
-                   const std::int64_t rows = std::min(a.queries - q0, blocks.size(i) * nr);
+                   const std::int64_t rows = std::min(together - q0, blocks.size(i) * nr);
                    const std::int64_t kv = t / blocks.parts % a.kv_heads;
                    attend_panels(a, b, kv, q0, rows, keys_with_weight(a, b, kv, q0, rows, valid_keys(a, b)));
+                   for (std::int64_t h = kv * group; apart > 0 && i + 1 == blocks.parts && h < (kv + 1) * group; ++h) {
+                     query_block(k, a, b, h, together, apart);
+                   }
                  }
                });
 }

@@ -39,8 +39,15 @@ struct Block {
   std::int64_t j0 = 0;  // first key
   std::int64_t nk = 0;
   const float* keys = nullptr;    // tiles [size][keys]; null: not packed yet
-  const float* values = nullptr;  // tiles [keys][v]
+  const float* values = nullptr;  // tiles [keys][value_step]
+  // In place of packed tiles: rows in place, so far apart.
+  std::int64_t key_row = 0;
+  std::int64_t value_row = 0;
+  bool only = false;  // no other block adds to the sums, which are not set before
 };
+
+// From one key to the next in a tile of values: whole vectors, which are written faster than rows of 13 that cross cache lines.
+std::int64_t value_step(const GemmKernels& gemm) { return round_up(gemm.mr, gemm.nr / 2); }
 
 // Running state of one panel of queries.
 struct Panel {
@@ -82,7 +89,12 @@ struct Packing {
 
 void pack_block(Block& b, const Packing& packing) {
   const auto [batch, kv, keys, spare] = packing;
-  float* const values = keys + b.nk * b.a.head_size;
+  if (b.key_row != 0) {
+    b.keys = run_of(b.a, false, batch, kv, b.j0, b.nk, spare).data;
+    b.values = run_of(b.a, true, batch, kv, b.j0, b.nk, spare).data;
+    return;
+  }
+  float* const values = keys + round_up(b.nk * b.a.head_size, 16);
   b.keys = keys;
   b.values = values;
   const std::int64_t size = b.a.head_size;
@@ -112,9 +124,10 @@ void score(const Block& b, const Panel& p, std::int64_t nk, float* scores) {
   t.ldb = t.ldc = b.gemm.nr;
   t.n = p.width;
   t.k = b.a.head_size;
+  t.lda = b.key_row;
   const Cuts tiles(b.nk, b.gemm.mr);
   for (std::int64_t i = 0; i < tiles.parts && tiles.begin(i) < nk; ++i) {
-    t.a = b.keys + tiles.begin(i) * b.a.head_size;
+    t.a = b.keys + tiles.begin(i) * (b.key_row != 0 ? b.key_row : b.a.head_size);
     t.c = scores + tiles.begin(i) * b.gemm.nr;
     t.m = tiles.size(i);
     b.gemm.tile(t);
@@ -128,19 +141,20 @@ void add_values(const Block& b, const Panel& p, std::int64_t nk, const float* sc
   t.ldb = t.ldc = b.gemm.nr;
   t.n = p.width;
   t.k = nk;
-  t.accumulate = true;
+  t.accumulate = !b.only;
+  t.a_step = b.value_row != 0 ? b.value_row : value_step(b.gemm);
   const Cuts columns(b.a.v_head_size, b.gemm.mr);
   for (std::int64_t i = 0; i < columns.parts; ++i) {
-    t.a = b.values + columns.begin(i) * b.nk;
+    t.a = b.values + (b.value_row != 0 ? columns.begin(i) : i * b.nk * t.a_step);
     t.c = p.sums + columns.begin(i) * b.gemm.nr;
     t.m = columns.size(i);
     b.gemm.tile(t);
   }
 }
 
-// Masks the scores of `count` queries from q0 on; `spare` holds as many floats as the scores.
+// Masks the scores of `count` queries from q0 on.
 void mask_scores(const Block& b, std::int64_t batch, std::int64_t head, std::int64_t q0, std::int64_t count, std::int64_t nk,
-                 float* scores, float* spare) {
+                 float* scores) {
   const AttentionArgs& a = b.a;
   const std::int64_t nr = b.gemm.nr;
   if (a.softcap > 0.0F) {
@@ -153,9 +167,7 @@ void mask_scores(const Block& b, std::int64_t batch, std::int64_t head, std::int
     if (a.mask_row == 0) {
       b.rows.add_rows(scores, mask, nk, nr);
     } else {
-      // Transposed, like a panel of the right operand; columns beyond `count` are zero.
-      b.gemm.pack_b_panels(reinterpret_cast<const char*>(mask), 1, a.mask_row, nk, count, 1.0F, spare);
-      elementwise_kernels().binary(Binary::add, scores, spare, scores, nk * nr);
+      b.rows.add_columns(scores, nr, mask, a.mask_row, nk, count);
     }
   }
   if (!a.causal && a.window <= 0) return;
@@ -195,7 +207,7 @@ struct Job {
   std::int64_t batch, kv, q0, rows, group;
   std::int64_t most = 0;  // keys of a block
   float* states = nullptr;
-  float* scores = nullptr;  // [3][most, rounded up to 32][nr]: of two panels, and spare room
+  float* scores = nullptr;  // [2][most, rounded up to 32][nr]: of two panels
   Packing packing = {};
 
   std::int64_t panels() const { return up_div(rows, block.gemm.nr); }
@@ -230,7 +242,7 @@ std::vector<Item> items_of(const Job& j) {
 void soften(const Job& j, const Item& item, float* scores) {
   const Block& b = j.block;
   const Panel& p = item.panel;
-  mask_scores(b, j.batch, item.head, item.first, item.count, item.nk, scores, j.scores_of(2));
+  mask_scores(b, j.batch, item.head, item.first, item.count, item.nk, scores);
   b.rows.panel_softmax(scores, item.nk, b.gemm.nr, p.width, p.max, p.total, p.sums, b.a.v_head_size);
 }
 
@@ -367,6 +379,14 @@ class SplitBlock {
   SplitRows left_keys_, left_values_;
 };
 
+// Few keys stay in the first-level cache for a few panels of queries as they are. Packing them took a tenth of the time (77 keys
+// of 64 elements, 49 of 32).
+bool lies_in_place(const AttentionArgs& a, std::int64_t panels, std::int64_t keys) {
+  constexpr std::int64_t kMostPanels = 3, kMostFloats = 5000, kMostSpan = 16 * 1024;
+  return a.source.run == nullptr && panels <= kMostPanels && keys * std::max(a.head_size, a.v_head_size) <= kMostFloats &&
+         keys * std::max(a.k_row, a.v_row) <= kMostSpan;
+}
+
 // Windows of 49 keys fill too little of the tiles.
 bool splits(const AttentionArgs& a, std::int64_t rows, std::int64_t keys) {
   constexpr std::int64_t kLeastRows = 64, kLeastKeys = 96, kLeastSize = 32;
@@ -422,12 +442,16 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
   const Cuts cuts(std::max<std::int64_t>(1, end - begin), kKeyBlock);
   j.most = cuts.size(0);
   const std::int64_t state = (a.head_size + a.v_head_size + 2) * nr;
-  const std::int64_t packed = round_up(j.most * (a.head_size + a.v_head_size), 16);  // what follows stays aligned
+  const std::int64_t value_floats = up_div(a.v_head_size, block.gemm.mr) * value_step(block.gemm);
+  const std::int64_t packed = round_up(j.most * a.head_size, 16) + round_up(j.most * value_floats, 16);
   const std::int64_t spare_floats = a.source.run != nullptr ? kSpareRows * std::max(a.head_size, a.v_head_size) : 0;
-  const std::int64_t scores = 3 * round_up(j.most, kSplitRows) * nr;
+  const std::int64_t scores = 2 * round_up(j.most, kSplitRows) * nr;
   float* const to = thread_scratch(2, to_size(packed + scores + spare_floats));
   j.packing = {b, kv, to, to + packed + scores};
   j.scores = to + packed;
+  const bool split = splits(a, rows, end - begin);
+  block.only = !split && cuts.parts == 1 && end > begin && !a.causal && a.window <= 0 && a.sink == nullptr;
+  if (!split && lies_in_place(a, j.group * j.panels(), end - begin)) block.key_row = a.k_row, block.value_row = a.v_row;
   j.states = thread_scratch(3, to_size(j.group * j.panels() * state));
   for (std::int64_t g = 0; g < j.group; ++g) {
     const float* q = a.q + b * a.q_batch + (kv * j.group + g) * a.q_head + q0 * a.q_row;
@@ -435,7 +459,7 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
       const Panel p = j.panel(g, i);
       block.gemm.pack_b_panels(reinterpret_cast<const char*>(q + i * nr * a.q_row), 1, a.q_row, a.head_size,
                                std::min(nr, rows - i * nr), a.scale, const_cast<float*>(p.q));
-      std::fill_n(p.sums, a.v_head_size * nr, 0.0F);
+      if (!block.only) std::fill_n(p.sums, a.v_head_size * nr, 0.0F);
       std::fill_n(p.max, nr, a.sink != nullptr ? a.sink[(kv * j.group + g) * a.sink_head] : kNever);
       std::fill_n(p.total, nr, a.sink != nullptr ? 1.0F : 0.0F);
     }
@@ -447,7 +471,7 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
       attend();
     }
   };
-  if (splits(a, rows, end - begin)) {
+  if (split) {
     const TileScope tiles(TileConfig::whole());
     SplitBlock split(*split_kernels(), j);
     for_each_block([&] { split.attend(); });

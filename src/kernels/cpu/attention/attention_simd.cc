@@ -13,6 +13,7 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include "kernels/cpu/simd/columns-inl.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -130,10 +131,74 @@ void add_rows(float* x, const float* row, std::int64_t n, std::int64_t width) {
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// Rows [i, n) of x as far as they fill vectors of kRows; returns the first row left.
+template <int kRows>
+HWY_INLINE std::int64_t store_some_columns(const float* x, std::int64_t width, const float* factors, float* y, std::int64_t ldy,
+                                           std::int64_t i, std::int64_t n, std::int64_t count) {
+  const hn::FixedTag<float, kRows> d;
+  for (; i + kRows <= n; i += kRows) {
+    for (std::int64_t j = 0; j < count; j += 4) {
+      ColumnOf<kRows> c0, c1, c2, c3;
+      four_columns<kRows>([&](int r) HWY_ATTR { return x + (i + r) * width + j; }, c0, c1, c2, c3);
+      float* const to = y + j * ldy + i;
+      hn::StoreU(hn::Mul(c0, hn::Set(d, factors[j])), d, to);
+      if (j + 1 < count) hn::StoreU(hn::Mul(c1, hn::Set(d, factors[j + 1])), d, to + ldy);
+      if (j + 2 < count) hn::StoreU(hn::Mul(c2, hn::Set(d, factors[j + 2])), d, to + 2 * ldy);
+      if (j + 3 < count) hn::StoreU(hn::Mul(c3, hn::Set(d, factors[j + 3])), d, to + 3 * ldy);
+    }
+  }
+  return i;
+}
+
+// The columns of `rows` rows of a mask are added to a vector of queries; what the lanes after these get does not matter.
+HWY_INLINE std::int64_t add_some_columns(float* x, std::int64_t width, const float* mask, std::int64_t ld, std::int64_t n,
+                                         std::int64_t rows) {
+  const DF d;
+  constexpr int kRows = HWY_MAX_BYTES / 4;
+  const float* from[kRows];
+  for (std::int64_t r = 0; r < kRows; ++r) from[r] = mask + std::min(r, rows - 1) * ld;
+  std::int64_t k = 0;
+  for (; k + 4 <= n; k += 4) {
+    VF c0, c1, c2, c3;
+    four_columns<kRows>([&](int r) HWY_ATTR { return from[r] + k; }, c0, c1, c2, c3);
+    float* const to = x + k * width;
+    hn::StoreU(hn::Add(hn::LoadU(d, to), c0), d, to);
+    hn::StoreU(hn::Add(hn::LoadU(d, to + width), c1), d, to + width);
+    hn::StoreU(hn::Add(hn::LoadU(d, to + 2 * width), c2), d, to + 2 * width);
+    hn::StoreU(hn::Add(hn::LoadU(d, to + 3 * width), c3), d, to + 3 * width);
+  }
+  return k;
+}
+#endif
+
 void store_columns(const float* x, std::int64_t width, const float* factors, float* y, std::int64_t ldy, std::int64_t n,
                    std::int64_t count) {
-  for (std::int64_t j = 0; j < count; ++j) {
-    for (std::int64_t i = 0; i < n; ++i) y[j * ldy + i] = x[i * width + j] * factors[j];
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+#if HWY_MAX_BYTES >= 64
+  i = store_some_columns<16>(x, width, factors, y, ldy, i, n, count);
+#endif
+#if HWY_MAX_BYTES >= 32
+  i = store_some_columns<8>(x, width, factors, y, ldy, i, n, count);
+#endif
+  i = store_some_columns<4>(x, width, factors, y, ldy, i, n, count);
+#endif
+  for (; i < n; ++i) {
+    for (std::int64_t j = 0; j < count; ++j) y[j * ldy + i] = x[i * width + j] * factors[j];
+  }
+}
+
+void add_columns(float* x, std::int64_t width, const float* mask, std::int64_t ld, std::int64_t n, std::int64_t count) {
+  for (std::int64_t c = 0; c < count; c += lanes_f32()) {
+    const std::int64_t rows = std::min(lanes_f32(), count - c);
+    std::int64_t k = 0;
+#if HWY_TARGET != HWY_SCALAR
+    k = add_some_columns(x + c, width, mask + c * ld, ld, n, rows);
+#endif
+    for (; k < n; ++k) {
+      for (std::int64_t r = 0; r < rows; ++r) x[k * width + c + r] += mask[(c + r) * ld + k];
+    }
   }
 }
 
@@ -141,26 +206,18 @@ void store_columns(const float* x, std::int64_t width, const float* factors, flo
 void column_tiles(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t first, std::int64_t count, std::int64_t size,
                   std::int64_t most, float* out) {
   const DF d;
-  const std::int64_t lanes = lanes_f32();
+  const std::int64_t lanes = lanes_f32(), step = (most + lanes - 1) / lanes * lanes;
   const Cuts tiles(size, most);
   for (std::int64_t i = first; i < first + count; ++i) {
     const float* row = x + (i - first) * ldx;
     if (i + 8 < first + count) {
       for (std::int64_t c = 0; c < size; c += 16) __builtin_prefetch(row + 8 * ldx + c);
     }
-    for (std::int64_t t = 0; t < tiles.parts; ++t) {
+    float* to = out + i * step;
+    for (std::int64_t t = 0; t < tiles.parts; ++t, to += n * step) {
       const std::int64_t begin = tiles.begin(t), width = tiles.size(t);
-      float* to = out + begin * n + i * width;
-      // Whole vectors may run into the tile's next row, which is written later; near the tile's end, exact copies.
-      const std::int64_t room = (n - i) * width;
       for (std::int64_t c = 0; c < width; c += lanes) {
-        const float* from = row + begin + c;
-        const VF v = load_floats(from, size - begin - c);
-        if (c + lanes <= room) {
-          hn::StoreU(v, d, to + c);
-        } else {
-          std::copy_n(from, std::min(lanes, width - c), to + c);
-        }
+        hn::Store(load_floats(row + begin + c, size - begin - c), d, to + c);
       }
     }
   }
@@ -185,7 +242,8 @@ void rotate(const float* x, const float* cos, const float* sin, float* y, std::i
 }  // namespace
 
 const AttentionKernels& attention_table() {
-  static constexpr AttentionKernels kTable{online_softmax, scale, panel_softmax, add_rows, store_columns, column_tiles, rotate};
+  static constexpr AttentionKernels kTable{online_softmax, scale,         panel_softmax, add_rows,
+                                           add_columns,    store_columns, column_tiles,  rotate};
   return kTable;
 }
 

@@ -16,11 +16,14 @@ struct AttentionKernels {
                         float* sums, std::int64_t m);
   // x[i, :] += row[i]
   void (*add_rows)(float* x, const float* row, std::int64_t n, std::int64_t width);
+  // x[i, j] += mask[j, i] for i < n, j < count; rows of x have `width` elements, of which those up to the end of a vector after
+  // `count` may change, and rows of the mask are ld apart.
+  void (*add_columns)(float* x, std::int64_t width, const float* mask, std::int64_t ld, std::int64_t n, std::int64_t count);
   // y[j, i] = x[i, j] factors[j] for i < n, j < count; x has rows of `width`, y of `ldy` elements.
   void (*store_columns)(const float* x, std::int64_t width, const float* factors, float* y, std::int64_t ldy, std::int64_t n,
                         std::int64_t count);
-  // x[n, size] with rows ldx apart -> tiles of `most` columns at most, cut evenly, each [n][width of the tile]. `x` holds only
-  // rows [first, first + count); calls pass rows in order.
+  // x[n, size] with rows ldx apart -> tiles of `most` columns at most, cut evenly, each [n][`most`, rounded up to whole vectors].
+  // `x` holds only rows [first, first + count). `out` is aligned to vectors.
   void (*column_tiles)(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t first, std::int64_t count,
                        std::int64_t size, std::int64_t most, float* out);
   // rotate_f32 of the pairs (i, i + half).

@@ -90,6 +90,9 @@ TEST(KernelsAttention, MatchesTheDefinition) {
           Case{2, 1, 1, 50, 50, 17, 9, true, true, 13, 0, true}, Case{1, 1, 1, 100, 40, 8, 8, true, false, 0, 0, false},
           Case{1, 4, 2, 33, 900, 20, 12, false, true, 0, 2.0F, false}, Case{2, 2, 1, 450, 70, 5, 3, true, true, 30, 0, true},
           Case{2, 1, 1, 9, 17, 1, 1, false, true, 0, 0, true}, Case{2, 2, 1, 40, 450, 16, 24, true, false, 0, 1.5F, false},
+          // Keys and values in place; queries after the last half of a panel.
+          Case{2, 3, 3, 49, 49, 32, 32, false, true, 0, 0, false}, Case{1, 2, 2, 50, 51, 40, 27, false, true, 0, 2.0F, true},
+          Case{1, 1, 1, 81, 77, 64, 64, false, false, 0, 0, true}, Case{1, 4, 2, 257, 130, 16, 30, true, true, 0, 0, false},
           // Enough for tiles of bfloat16.
           Case{2, 4, 2, 100, 130, 64, 64, false, false, 0, 0, false}, Case{1, 2, 1, 83, 977, 33, 51, false, true, 0, 0, false},
           Case{1, 2, 2, 150, 150, 40, 80, true, false, 0, 0, true},

@@ -12,6 +12,7 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include "kernels/cpu/simd/columns-inl.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -398,54 +399,52 @@ void tile(const GemmTile& t) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Copies four runs of `n` contiguous floats, `stride` elements apart, to out[i * step + 0..3], by 4x4 transposes in 128-bit
-// registers.
-HWY_INLINE void transpose_four(const char* s0, std::int64_t stride, std::int64_t n, float scale, float* HWY_RESTRICT out,
+// Copies kRows runs of `n` contiguous floats, `stride` elements apart, to out[i * step + 0 .. kRows - 1].
+template <int kRows>
+HWY_INLINE void transpose_runs(const char* src, std::int64_t stride, std::int64_t n, float scale, float* HWY_RESTRICT out,
                                std::int64_t step) {
-  const hn::FixedTag<float, 4> d4;
-  const hn::RepartitionToWide<decltype(d4)> d2;
-  const char* s1 = s0 + stride * 4;
-  const char* s2 = s1 + stride * 4;
-  const char* s3 = s2 + stride * 4;
-  const auto factor = hn::Set(d4, scale);
+  const hn::FixedTag<float, kRows> d;
+  const auto factor = hn::Set(d, scale);
+  const auto four = [&](std::int64_t i) HWY_ATTR {
+    ColumnOf<kRows> c0, c1, c2, c3;
+    four_columns<kRows>([&](int r) HWY_ATTR { return at(src, r * stride + i); }, c0, c1, c2, c3);
+    hn::StoreU(hn::Mul(factor, c0), d, out + i * step);
+    hn::StoreU(hn::Mul(factor, c1), d, out + (i + 1) * step);
+    hn::StoreU(hn::Mul(factor, c2), d, out + (i + 2) * step);
+    hn::StoreU(hn::Mul(factor, c3), d, out + (i + 3) * step);
+  };
   std::int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    const auto r0 = hn::Mul(factor, hn::LoadU(d4, at(s0, i)));
-    const auto r1 = hn::Mul(factor, hn::LoadU(d4, at(s1, i)));
-    const auto r2 = hn::Mul(factor, hn::LoadU(d4, at(s2, i)));
-    const auto r3 = hn::Mul(factor, hn::LoadU(d4, at(s3, i)));
-    const auto t0 = hn::BitCast(d2, hn::InterleaveLower(d4, r0, r1));
-    const auto t1 = hn::BitCast(d2, hn::InterleaveLower(d4, r2, r3));
-    const auto t2 = hn::BitCast(d2, hn::InterleaveUpper(d4, r0, r1));
-    const auto t3 = hn::BitCast(d2, hn::InterleaveUpper(d4, r2, r3));
-    hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, t0, t1)), d4, out + i * step);
-    hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, t0, t1)), d4, out + (i + 1) * step);
-    hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, t2, t3)), d4, out + (i + 2) * step);
-    hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, t2, t3)), d4, out + (i + 3) * step);
-  }
+  for (; i + 4 <= n; i += 4) four(i);
+  if (i == n) return;
+  if (n >= 4) return four(n - 4);
   for (; i < n; ++i) {
-    out[i * step] = scale * read_f32(s0 + i * 4);
-    out[i * step + 1] = scale * read_f32(s1 + i * 4);
-    out[i * step + 2] = scale * read_f32(s2 + i * 4);
-    out[i * step + 3] = scale * read_f32(s3 + i * 4);
+    for (int r = 0; r < kRows; ++r) out[i * step + r] = scale * read_f32(src + (r * stride + i) * 4);
   }
 }
 
+// The last group overlaps the one before. Packing the last two rows of a tile of 6 one by one took three times as long.
+template <int kRows>
+HWY_INLINE void pack_groups(const char* src, std::int64_t stride, std::int64_t n, std::int64_t depth, float scale,
+                            float* HWY_RESTRICT out, std::int64_t width) {
+  std::int64_t j = 0;
+  for (; j + kRows <= n; j += kRows) transpose_runs<kRows>(src + j * stride * 4, stride, depth, scale, out + j, width);
+  if (j < n) transpose_runs<kRows>(src + (n - kRows) * stride * 4, stride, depth, scale, out + n - kRows, width);
+}
 #endif
 
 // out[k * width + j] = scale * src[j * sj + k * sk] for j < n, k < depth.
 HWY_INLINE void pack_columns(const char* src, std::int64_t sj, std::int64_t sk, std::int64_t n, std::int64_t depth, float scale,
                              float* HWY_RESTRICT out, std::int64_t width) {
-  std::int64_t j = 0;
 #if HWY_TARGET != HWY_SCALAR
-  if (sk == 1 && n >= 4) {
-    for (; j + 4 <= n; j += 4) transpose_four(src + j * sj * 4, sj, depth, scale, out + j, width);
-    // The last group overlaps the one before. Packing the last two rows of a tile of 6 one by one took three times as long.
-    if (j < n) transpose_four(src + (n - 4) * sj * 4, sj, depth, scale, out + n - 4, width);
-    return;
-  }
+#if HWY_MAX_BYTES >= 64
+  if (sk == 1 && n >= 16) return pack_groups<16>(src, sj, n, depth, scale, out, width);
 #endif
-  for (; j < n; ++j) {
+#if HWY_MAX_BYTES >= 32
+  if (sk == 1 && n >= 8) return pack_groups<8>(src, sj, n, depth, scale, out, width);
+#endif
+  if (sk == 1 && n >= 4) return pack_groups<4>(src, sj, n, depth, scale, out, width);
+#endif
+  for (std::int64_t j = 0; j < n; ++j) {
     const char* s = src + j * sj * 4;
     for (std::int64_t k = 0; k < depth; ++k) out[k * width + j] = scale * read_f32(s + k * sk * 4);
   }
