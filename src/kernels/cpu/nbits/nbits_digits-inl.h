@@ -1,7 +1,7 @@
 // The products of nbits_digits.h over a set of vector operations O; included once per instruction set, inside its region of
-// compiler options. O has: Int, Float; kLanes; load, broadcast (4 bytes); low_nibbles, high_nibbles, even_bytes, odd_bytes;
-// and for codes of 4 bits start4, dot4, end4 (a part's exact sum of digits), for codes of 8 bits start8, dot8; zeros (bytes to
-// int32); to_float, set, mul_add, mul, load_float, store.
+// compiler options. O has: Int, Float; kLanes; kFewSums; load, broadcast (4 bytes); low_nibbles, high_nibbles, even_bytes,
+// odd_bytes; and for codes of 4 bits start4, dot4, end4 (a part's exact sum of digits), for codes of 8 bits start8, dot8; zeros
+// (bytes to int32); to_float, set, mul_add, mul, load_float, store.
 
 template <class O, int D, int M, int V>
 struct NBitsPart {
@@ -87,6 +87,8 @@ void nbits_columns(const NBitsLayout& l, const NBitsRowFormat& f, const std::uin
   using Float = typename O::Float;
   constexpr std::int64_t nr = 2 * O::kLanes;
   const std::int64_t skip = nr + l.zero_units();
+  // No sums of blocks beside those of parts and rows.
+  constexpr bool kDirect = O::kFewSums && M * V >= 8 && kZeros != NBitsZeros::floats;
   Float total[M][V];
   for (int i = 0; i < M; ++i) {
     for (int v = 0; v < V; ++v) total[i][v] = O::set(0.0F);
@@ -104,6 +106,7 @@ void nbits_columns(const NBitsLayout& l, const NBitsRowFormat& f, const std::uin
       }
     }
     const Int* zeros = kZeros == NBitsZeros::integers ? zero : nullptr;
+    const auto* scales = reinterpret_cast<const float*>(block) + first;
     Float sum[M][V];
     for (int i = 0; i < M; ++i) {
       for (int v = 0; v < V; ++v) sum[i][v] = O::set(0.0F);
@@ -120,6 +123,11 @@ void nbits_columns(const NBitsLayout& l, const NBitsRowFormat& f, const std::uin
         for (int v = 0; v < V; ++v) {
           Int digits[D];
           for (int d = 0; d < D; ++d) digits[d] = p.sum[i][d][v];
+          if constexpr (kDirect) {
+            const Float part = O::mul(nbits_value<O, kBits, D>(digits, 1), O::set(scale));
+            total[i][v] = O::mul_add(part, O::load_float(scales + v * O::kLanes), total[i][v]);
+            continue;
+          }
           sum[i][v] = O::mul_add(nbits_value<O, kBits, D>(digits, 1), O::set(scale), sum[i][v]);
         }
       }
@@ -133,7 +141,7 @@ void nbits_columns(const NBitsLayout& l, const NBitsRowFormat& f, const std::uin
       }
       record += f.record_bytes;
     }
-    const auto* scales = reinterpret_cast<const float*>(block) + first;
+    if constexpr (kDirect) continue;
 #pragma GCC unroll 4
     for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 2

@@ -170,6 +170,7 @@ struct Ops {
   using Float = RawFloats;
   static constexpr int kLanes = HWY_TARGET == HWY_AVX2 ? 8 : 16;
   static constexpr int kMostSums = HWY_TARGET == HWY_AVX2 ? 12 : 24;
+  static constexpr bool kFewSums = false;
   static HWY_INLINE Int load(const void* p) { return SDX_INTS(loadu)(reinterpret_cast<const Int*>(p)); }
   static HWY_INLINE Int broadcast(const void* p) {
     int v;
@@ -214,6 +215,7 @@ struct Ops {
   static HWY_INLINE Int dot8(Int sum, Int codes, Int digits) { return SDX_OP(add_epi32)(sum, SDX_OP(madd_epi16)(codes, digits)); }
   static HWY_INLINE Float to_float(Int v) { return SDX_OP(cvtepi32_ps)(v); }
   static HWY_INLINE Float set(float v) { return SDX_OP(set1_ps)(v); }
+  static HWY_INLINE Float mul(Float a, Float b) { return SDX_OP(mul_ps)(a, b); }
   static HWY_INLINE Float mul_add(Float a, Float b, Float c) { return SDX_OP(fmadd_ps)(a, b, c); }
   static HWY_INLINE Float load_float(const float* p) { return SDX_OP(loadu_ps)(p); }
   static HWY_INLINE void store(Float v, float* p) { SDX_OP(storeu_ps)(p, v); }
