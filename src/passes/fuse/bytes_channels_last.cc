@@ -113,6 +113,18 @@ bool turn_conv(Graph& g, NodeId id, int version) {
   return true;
 }
 
+// Not only where its operand is there: no kernel pools bytes with the channels first.
+bool turn_average_pool(Graph& g, NodeId id, int version) {
+  Node n = g.node(id);
+  if (ops::parse<ops::QLinearPoolAttrs>(n).channels_last || !is_byte_image(g, n.inputs[0]) || rank_of(g, n.outputs[0]) != 4) {
+    return false;
+  }
+  n.attributes.set("channels_last", std::int64_t{1});
+  n.inputs[0] = operand(g, n.inputs[0], version);
+  turn(g, id, std::move(n), version);
+  return true;
+}
+
 // Operators that follow: each of the listed inputs must already be there with its channels last.
 bool follow(Graph& g, NodeId id, const std::vector<std::size_t>& images, int version, void (*change)(Node&)) {
   Node n = g.node(id);
@@ -170,7 +182,8 @@ bool turn_node(Graph& g, NodeId id, int version) {
   if (op == "QLinearAdd") return same_shape(g, n.inputs[0], n.inputs[3]) && follow(g, id, {0, 3}, version, keep);
   if (op == "QLinearSigmoid" || op == "QLinearLeakyRelu") return follow(g, id, {0}, version, keep);
   if (op == "QLinearConcat") return turn_concat(g, id, version);
-  if (op == "QLinearGlobalAveragePool" || op == "QLinearAveragePool") {
+  if (op == "QLinearAveragePool") return turn_average_pool(g, id, version);
+  if (op == "QLinearGlobalAveragePool") {
     return !ops::parse<ops::QLinearPoolAttrs>(n).channels_last && follow(g, id, {0}, version, set_channels_last);
   }
   return false;

@@ -20,10 +20,10 @@ bool widen_half(Graph& graph);
 
 // DequantizeLinear before Conv and QuantizeLinear after it: QLinearConv. Constant 8-bit weights and scales, one scale for the
 // input and one for the result, a bias in the steps of the sums. Likewise com.microsoft QLinearAdd (equal shapes), QGemm,
-// QLinearMatMul and MatMulIntegerToFloat (constant weights), QLinearGlobalAveragePool, QLinearSigmoid, QLinearLeakyRelu (also for
-// Relu and for quantising anew), QLinearConcat; Gather works on tables of bytes; MaxPool,
-// Split, Reshape, Flatten, Transpose, Squeeze and Unsqueeze work on bytes where both sides are quantised alike. Relu or Clip
-// before QuantizeLinear goes where it changes nothing.
+// QLinearMatMul and MatMulIntegerToFloat (constant weights), QLinearAveragePool (images), QLinearGlobalAveragePool,
+// QLinearSigmoid, QLinearLeakyRelu (also for Relu and for quantising anew), QLinearConcat; Gather works on tables of bytes;
+// MaxPool, Split, Reshape, Flatten, Transpose, Squeeze and Unsqueeze work on bytes where both sides are quantised alike. Relu or
+// Clip before QuantizeLinear goes where it changes nothing.
 bool qdq_to_integer(Graph& graph);
 
 // Nodes between a tensor of bytes and a QuantizeLinear that compute each byte from the byte in the same place become sdx

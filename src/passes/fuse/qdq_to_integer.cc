@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/conv/signatures.h"
 #include "ops/math/signatures.h"
 #include "ops/matrix/signatures.h"
 #include "ops/quant/signatures.h"
@@ -176,7 +177,7 @@ bool fuse_mul(Graph& g, NodeId id, const Uses& uses) {
   return true;
 }
 
-// One operand, one result: GlobalAveragePool, Sigmoid, LeakyRelu, and Relu as LeakyRelu with alpha 0.
+// One operand, one result: AveragePool, GlobalAveragePool, Sigmoid, LeakyRelu, and Relu as LeakyRelu with alpha 0.
 bool fuse_unary(Graph& g, NodeId id, const char* op, const Uses& uses) {
   const Node n = g.node(id);
   const NodeId d = byte_dequantizer(g, n, 0);
@@ -185,11 +186,27 @@ bool fuse_unary(Graph& g, NodeId id, const char* op, const Uses& uses) {
   Node fused = microsoft(n, op);
   if (n.op_type == "LeakyRelu") fused.attributes.set("alpha", ops::parse<ops::ActivationAttrs>(n).alpha);
   if (n.op_type == "Relu") fused.attributes.set("alpha", 0.0F);
+  if (n.op_type == "AveragePool") {
+    fused.attributes = n.attributes;
+    fused.attributes.erase("dilations");
+  }
   push_operand(g, d, fused.inputs);
   fused.inputs.push_back(g.node(q.node).inputs[1]);
   fused.inputs.push_back(g.node(q.node).inputs[2]);
   replace(g, id, q, std::move(fused));
   return true;
+}
+
+// Average pools of images; bytes-channels-last turns these. Windows that reach beyond the padding (ceil_mode) count fewer taps
+// than QLinearAveragePool does.
+bool fuse_average_pool(Graph& g, NodeId id, const Uses& uses) {
+  const Node& n = g.node(id);
+  const auto attrs = ops::parse<ops::PoolAttrs>(n);
+  const Type& type = g.value(n.inputs[0]).type;
+  const bool dilated = std::ranges::any_of(attrs.window.dilations, [](std::int64_t d) { return d != 1; });
+  if (!type.shape || type.shape->size() != 4 || dilated) return false;
+  if (attrs.count_include_pad && attrs.window.ceil_mode) return false;
+  return fuse_unary(g, id, "QLinearAveragePool", uses);
 }
 
 // Bytes quantised anew, as between operators that were quantised apart: LeakyRelu with alpha 1, a table like the others.
@@ -405,6 +422,7 @@ bool fuse_other(Graph& g, NodeId id, const Uses& uses) {
   if (op == "MatMul") return fuse_matmul(g, id, uses);
   if (op == "Gather") return gather_bytes(g, id);
   if (op == "GlobalAveragePool") return fuse_unary(g, id, "QLinearGlobalAveragePool", uses);
+  if (op == "AveragePool") return fuse_average_pool(g, id, uses);
   if (op == "Sigmoid") return fuse_unary(g, id, "QLinearSigmoid", uses);
   if (op == "LeakyRelu" || op == "Relu") return fuse_unary(g, id, "QLinearLeakyRelu", uses);
   if (op == "QuantizeLinear") return fuse_requantize(g, id);

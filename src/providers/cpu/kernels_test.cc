@@ -249,10 +249,19 @@ TEST(CpuQuantised, BytesWithChannelsLast) {
     pool.set("kernel_shape", std::vector<std::int64_t>{3, 2});
     pool.set("strides", std::vector<std::int64_t>{2, 1});
     pool.set("pads", std::vector<std::int64_t>{1, 1, 1, 0});
-    expect_equal({"NhwcMaxPool", 1, "com.microsoft", pool, {x}, {false}});
+    const auto expect_pools = [&] {
+      expect_equal({"NhwcMaxPool", 1, "com.microsoft", pool, {x}, {false}});
+      Attributes average = pool;
+      average.set("channels_last", std::int64_t{1});
+      for (const std::int64_t count_padding : {0, 1}) {
+        average.set("count_include_pad", count_padding);
+        expect_equal({"QLinearAveragePool", 1, "com.microsoft", average, {x, scalar(0.02F), zero, scalar(0.03F), other}, unary});
+      }
+    };
+    expect_pools();
     pool.set("kernel_shape", std::vector<std::int64_t>{10, 3});  // beyond the padded image's end
     pool.set("ceil_mode", std::int64_t{1});
-    expect_equal({"NhwcMaxPool", 1, "com.microsoft", pool, {x}, {false}});
+    expect_pools();
   }
 }
 

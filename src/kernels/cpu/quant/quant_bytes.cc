@@ -121,10 +121,10 @@ Inner inner_outputs(const ConvShape& s, int axis) {
   return {first, last < 0 ? first : std::clamp<std::int64_t>(last / s.stride[axis] + 1, first, s.out[axis])};
 }
 
-// Computes outputs [begin, end), counted over all images.
-void max_pool_outputs(const ConvShape& s, const std::uint8_t* x, bool is_signed, std::uint8_t* y, std::int64_t begin,
-                      std::int64_t end) {
-  const QuantBytesKernels& k = quant_bytes_kernels();
+// Calls fn(image, position, output, width) for outputs [begin, end), counted over all images: `width` neighbours in a row whose
+// windows have the same taps.
+template <class F>
+void over_rows(const ConvShape& s, const std::uint8_t* x, std::uint8_t* y, std::int64_t begin, std::int64_t end, F&& fn) {
   const std::int64_t channels = s.in_channels, plane = volume(s.out);
   const Inner inner[3] = {inner_outputs(s, 0), inner_outputs(s, 1), inner_outputs(s, 2)};
   const auto inside = [&](int axis, std::int64_t at) { return at >= inner[axis].first && at < inner[axis].stop; };
@@ -133,8 +133,17 @@ void max_pool_outputs(const ConvShape& s, const std::uint8_t* x, bool is_signed,
     const std::int64_t column = i % s.out[2], line = i / s.out[2];
     const bool whole = inside(2, column) && inside(1, line % s.out[1]) && inside(0, line / s.out[1] % s.out[0]);
     const std::int64_t width = whole && volume(s.kernel) <= kTaps ? std::min(inner[2].stop - column, end - i) : 1;
-    auto* out = y + i * channels;
-    over_taps(s, image, i % plane, [&](const std::uint8_t** taps, std::int64_t count, bool first) {
+    fn(image, i % plane, y + i * channels, width);
+    i += width;
+  }
+}
+
+void max_pool_outputs(const ConvShape& s, const std::uint8_t* x, bool is_signed, std::uint8_t* y, std::int64_t begin,
+                      std::int64_t end) {
+  const QuantBytesKernels& k = quant_bytes_kernels();
+  const std::int64_t channels = s.in_channels;
+  over_rows(s, x, y, begin, end, [&](const std::uint8_t* image, std::int64_t position, std::uint8_t* out, std::int64_t width) {
+    over_taps(s, image, position, [&](const std::uint8_t** taps, std::int64_t count, bool first) {
       if (count == 0) {
         std::memset(out, is_signed ? 0x80 : 0, static_cast<std::size_t>(channels));
         return;
@@ -142,16 +151,45 @@ void max_pool_outputs(const ConvShape& s, const std::uint8_t* x, bool is_signed,
       if (!first) taps[count++] = out;
       k.largest(taps, count, is_signed, s.stride[2] * channels, width, channels, out);
     });
-    i += width;
-  }
+  });
+}
+
+void average_pool_outputs(const QAverage& q, const ConvShape& s, const std::uint8_t* x, std::uint8_t* y, std::int64_t begin,
+                          std::int64_t end) {
+  const QuantBytesKernels& k = quant_bytes_kernels();
+  const std::int64_t channels = s.in_channels;
+  std::vector<const std::uint8_t*> all;
+  over_rows(s, x, y, begin, end, [&](const std::uint8_t* image, std::int64_t position, std::uint8_t* out, std::int64_t width) {
+    all.clear();
+    over_taps(s, image, position,
+              [&](const std::uint8_t** taps, std::int64_t count, bool) { all.insert(all.end(), taps, taps + count); });
+    if (all.empty()) {
+      std::memset(out, q.y_zero & 0xFF, static_cast<std::size_t>(channels));
+      return;
+    }
+    const auto count = static_cast<std::int64_t>(all.size());
+    k.average(q, all.data(), count, q.all_taps ? volume(s.kernel) : count, s.stride[2] * channels, width, channels, out);
+  });
+}
+
+// Computes all outputs by outputs(begin, end), in parallel.
+template <class F>
+void pool_outputs(const ConvShape& s, F&& outputs) {
+  const std::int64_t work = std::max<std::int64_t>(1, s.in_channels * volume(s.kernel));
+  parallel_for(s.batch * volume(s.out), std::max<std::int64_t>(1, 262144 / work), outputs);
 }
 
 }  // namespace
 
 void max_pool_bytes(const ConvShape& s, const void* x, bool is_signed, void* y) {
-  const std::int64_t work = std::max<std::int64_t>(1, s.in_channels * volume(s.kernel));
-  parallel_for(s.batch * volume(s.out), std::max<std::int64_t>(1, 262144 / work), [&](std::int64_t begin, std::int64_t end) {
+  pool_outputs(s, [&](std::int64_t begin, std::int64_t end) {
     max_pool_outputs(s, static_cast<const std::uint8_t*>(x), is_signed, static_cast<std::uint8_t*>(y), begin, end);
+  });
+}
+
+void average_pool_bytes(const QAverage& average, const ConvShape& s, const void* x, void* y) {
+  pool_outputs(s, [&](std::int64_t begin, std::int64_t end) {
+    average_pool_outputs(average, s, static_cast<const std::uint8_t*>(x), static_cast<std::uint8_t*>(y), begin, end);
   });
 }
 

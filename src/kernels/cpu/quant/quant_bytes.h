@@ -39,6 +39,17 @@ void map_byte_rows(const std::uint8_t* table, const void* x, void* y, std::int64
 // the lowest value.
 void max_pool_bytes(const ConvShape& shape, const void* x, bool is_signed, void* y);
 
+// y = saturate(round_half_even(mean / y_scale) + y_zero). mean: (x - x_zero) * x_scale of the taps inside the image, added one
+// after the other in float32 and divided by their number, or by that of all taps.
+struct QAverage {
+  bool is_signed = false;
+  bool all_taps = false;
+  std::int32_t x_zero = 0, y_zero = 0;
+  float x_scale = 1.0F, y_scale = 1.0F;
+};
+// Images as for max_pool_bytes(). A window that contains only padding gives y_zero.
+void average_pool_bytes(const QAverage& average, const ConvShape& shape, const void* x, void* y);
+
 // Computes sums[batch][channels] over the pixels of each image.
 void sum_pixels(const void* x, bool is_signed, std::int64_t batch, std::int64_t pixels, std::int64_t channels,
                 std::int32_t* sums);

@@ -14,6 +14,9 @@ struct QuantBytesKernels {
   // y[i * n + c] = the largest of the taps' bytes i * step + c, for i below width; count >= 1.
   void (*largest)(const std::uint8_t* const* taps, std::int64_t count, bool is_signed, std::int64_t step, std::int64_t width,
                   std::int64_t n, std::uint8_t* y);
+  // y[i * n + c] = the average of the taps' bytes i * step + c, for i below width; divisor > 0.
+  void (*average)(const QAverage& average, const std::uint8_t* const* taps, std::int64_t count, std::int64_t divisor,
+                  std::int64_t step, std::int64_t width, std::int64_t n, std::uint8_t* y);
   // sums[c] += x[p * step + c] over all pixels.
   void (*sum)(const std::uint8_t* x, bool is_signed, std::int64_t pixels, std::int64_t step, std::int64_t n, std::int32_t* sums);
 };

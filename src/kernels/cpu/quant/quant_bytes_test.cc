@@ -116,6 +116,65 @@ TEST(KernelsQuantBytes, MaxPoolsAndSums) {
   });
 }
 
+// Sums of floats in the order of the taps decide where a mean lies in the middle between two bytes.
+TEST(KernelsQuantBytes, AveragesAsFloatsDo) {
+  struct Pool {
+    std::int64_t channels, h, w, kernel, stride, dilation, pad;
+    float x_scale, y_scale;
+  };
+  for_each_isa([] {
+    for (const Pool& v : {Pool{1, 1, 1, 1, 1, 1, 0, 0.02F, 0.02F}, Pool{96, 7, 9, 3, 1, 1, 1, 0.02F, 0.02F},
+                          Pool{67, 8, 8, 2, 2, 1, 0, 0.1F, 0.1F}, Pool{33, 9, 9, 3, 1, 2, 2, 0.0213F, 0.0117F},
+                          Pool{40, 14, 14, 13, 1, 1, 3, 0.0213F, 0.0021F}, Pool{80, 16, 16, 8, 8, 1, 0, 0.03F, 0.002F},
+                          Pool{64, 6, 6, 2, 1, 1, 0, 1e-42F, 1e-42F}, Pool{64, 6, 6, 3, 1, 1, 1, 1e34F, 1e32F},
+                          Pool{5, 20, 20, 3, 2, 1, 1, 0.7F, 0.31F}}) {
+      for (const int kind : {0, 1, 2, 3}) {
+        ConvShape s;
+        s.batch = 2, s.in_channels = v.channels;
+        s.in[1] = v.h, s.in[2] = v.w;
+        for (int i = 1; i < 3; ++i) {
+          s.kernel[i] = v.kernel, s.stride[i] = v.stride, s.dilation[i] = v.dilation, s.pad[i] = v.pad;
+          s.out[i] = (s.in[i] + 2 * v.pad - (v.kernel - 1) * v.dilation - 1) / v.stride + 1;
+        }
+        QAverage q;
+        q.is_signed = kind % 2 == 1, q.all_taps = kind >= 2;
+        q.x_zero = q.is_signed ? -4 : 128, q.y_zero = q.is_signed ? -12 : 100;
+        q.x_scale = v.x_scale, q.y_scale = v.y_scale;
+        const std::int64_t plane = s.out[1] * s.out[2], size = 2 * v.h * v.w * v.channels;
+        Guarded<std::uint8_t> x(size, 1, random_ints<std::uint8_t>(size, 1)), y(2 * plane * v.channels, 3);
+        average_pool_bytes(q, s, x.data(), y.data());
+        const float low = q.is_signed ? -128.0F : 0.0F;
+        for (std::int64_t i = 0; i < 2 * plane * v.channels; ++i) {
+          const std::int64_t c = i % v.channels, o = i / v.channels % plane, n = i / v.channels / plane;
+          float sum = 0;
+          std::int64_t count = 0;
+          for (std::int64_t t = 0; t < v.kernel * v.kernel; ++t) {
+            const std::int64_t iy = o / s.out[2] * v.stride - v.pad + t / v.kernel * v.dilation;
+            const std::int64_t ix = o % s.out[2] * v.stride - v.pad + t % v.kernel * v.dilation;
+            if (iy < 0 || iy >= v.h || ix < 0 || ix >= v.w) continue;
+            sum += static_cast<float>(value(x[((n * v.h + iy) * v.w + ix) * v.channels + c], q.is_signed) - q.x_zero) * q.x_scale;
+            ++count;
+          }
+          const float mean = sum / static_cast<float>(q.all_taps ? v.kernel * v.kernel : count) / q.y_scale;
+          const float want = std::clamp(std::nearbyint(mean) + static_cast<float>(q.y_zero), low, low + 255.0F);
+          ASSERT_EQ(static_cast<float>(value(y[i], q.is_signed)), want) << v.channels << " channels, kind " << kind << ": " << i;
+        }
+      }
+    }
+  });
+}
+
+TEST(KernelsQuantBytes, AveragesOfNothingAreZero) {
+  ConvShape s;
+  s.in_channels = 2;
+  s.pad[2] = 1, s.out[2] = 2;  // the first output lies left of the image
+  const std::int8_t x[2] = {7, 9};
+  std::int8_t y[4] = {1, 1, 1, 1};
+  average_pool_bytes({.is_signed = true, .x_zero = 3, .y_zero = -5}, s, x, y);
+  EXPECT_EQ(y[1], -5);
+  EXPECT_EQ(y[3], 1);
+}
+
 TEST(KernelsQuantBytes, WindowsOfNothingGiveTheLowest) {
   ConvShape s;
   s.in_channels = 2;

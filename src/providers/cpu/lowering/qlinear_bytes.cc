@@ -1,6 +1,6 @@
-// com.microsoft QLinearAdd of equal shapes, QLinearMul of these or by channels, NhwcMaxPool and QLinearGlobalAveragePool over
-// bytes with the channels last, QLinearSigmoid, QLinearLeakyRelu and sdx ByteTable by a table of 256 results, QLinearConcat by
-// one for each part.
+// com.microsoft QLinearAdd of equal shapes, QLinearMul of these or by channels, NhwcMaxPool, QLinearAveragePool and
+// QLinearGlobalAveragePool over bytes with the channels last, QLinearSigmoid, QLinearLeakyRelu and sdx ByteTable by a table of
+// 256 results, QLinearConcat by one for each part.
 
 #include <cmath>
 
@@ -99,21 +99,23 @@ struct PoolState : KernelState {
   ConvShape shape;
 };
 
+// Of images with the channels last.
+std::unique_ptr<KernelState> pool_state(const Attributes& attrs, Shape x) {
+  auto state = std::make_unique<PoolState>();
+  if (x.size() < 3 || x.size() > 5) fail(ErrorCode::runtime_failure, "X must have rank 3 to 5, received {}", to_string(x));
+  std::rotate(x.begin() + 1, x.end() - 1, x.end());
+  const std::vector<ops::WindowAxis> axes = ops::pool_axes(attrs, x);
+  state->shape.batch = x[0];
+  state->shape.in_channels = state->shape.out_channels = x[1];
+  set_axes(state->shape, axes);
+  return state;
+}
+
 class NhwcMaxPoolKernel : public Kernel {
  public:
   explicit NhwcMaxPoolKernel(Attributes attrs) : attrs_(std::move(attrs)) {}
   std::string_view name() const override { return "max-pool-nhwc-8"; }
-  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    auto state = std::make_unique<PoolState>();
-    Shape x = c.input_shape(0);
-    if (x.size() < 3 || x.size() > 5) fail(ErrorCode::runtime_failure, "X must have rank 3 to 5, received {}", to_string(x));
-    std::rotate(x.begin() + 1, x.end() - 1, x.end());
-    const std::vector<ops::WindowAxis> axes = ops::pool_axes(attrs_, x);
-    state->shape.batch = x[0];
-    state->shape.in_channels = state->shape.out_channels = x[1];
-    set_axes(state->shape, axes);
-    return state;
-  }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override { return pool_state(attrs_, c.input_shape(0)); }
   void run(const KernelContext& c) const override {
     if (c.output(0).size() == 0) return;
     max_pool_bytes(static_cast<const PoolState*>(c.state)->shape, c.input(0).data(), c.input(0).dtype() == DataType::int8,
@@ -127,6 +129,37 @@ class NhwcMaxPoolKernel : public Kernel {
 std::unique_ptr<Kernel> make_max_pool(LowerContext& c) {
   if (!is_byte(c.dtype(0))) return c.refuse("not 8 bits");
   return std::make_unique<NhwcMaxPoolKernel>(c.attrs());
+}
+
+class AveragePoolKernel : public Kernel {
+ public:
+  AveragePoolKernel(Attributes attrs, const QAverage& average) : attrs_(std::move(attrs)), average_(average) {}
+  std::string_view name() const override { return "average-pool-nhwc-8"; }
+  bool uses_input(std::size_t i) const override { return i == 0; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override { return pool_state(attrs_, c.input_shape(0)); }
+  void run(const KernelContext& c) const override {
+    if (c.output(0).size() == 0) return;
+    average_pool_bytes(average_, static_cast<const PoolState*>(c.state)->shape, c.input(0).data(), c.output(0).mutable_data());
+  }
+
+ private:
+  Attributes attrs_;
+  QAverage average_;
+};
+
+std::unique_ptr<Kernel> make_average_pool(LowerContext& c) {
+  const DataType type = c.dtype(0);
+  if (!is_byte(type)) return c.refuse("not 8 bits");
+  const auto attrs = ops::parse<ops::QLinearPoolAttrs>(c);
+  if (!attrs.channels_last) return c.refuse("channels first");
+  const auto from = quantised(c, 1, type), to = quantised(c, 3, type);
+  if (!from || !to) return c.refuse("scales or zero points are not single constants");
+  QAverage average;
+  average.is_signed = type == DataType::int8;
+  average.all_taps = attrs.pool.count_include_pad;
+  average.x_zero = from->zero, average.y_zero = to->zero;
+  average.x_scale = from->scale, average.y_scale = to->scale;
+  return std::make_unique<AveragePoolKernel>(c.attrs(), average);
 }
 
 class GlobalAverageKernel : public Kernel {
@@ -271,6 +304,7 @@ void register_kernels_qlinear_bytes(KernelTable& t) {
   t.add("com.microsoft", "QLinearAdd", "qlinear-add-8", 10, make_add);
   t.add("com.microsoft", "QLinearMul", "qlinear-mul-8", 10, make_mul);
   t.add("com.microsoft", "NhwcMaxPool", "max-pool-nhwc-8", 10, make_max_pool);
+  t.add("com.microsoft", "QLinearAveragePool", "average-pool-nhwc-8", 10, make_average_pool);
   t.add("com.microsoft", "QLinearGlobalAveragePool", "global-average-nhwc-8", 10, make_global_average);
   t.add("com.microsoft", "QLinearSigmoid", "table-8", 10, make_sigmoid);
   t.add("com.microsoft", "QLinearLeakyRelu", "table-8", 10, make_leaky_relu);
