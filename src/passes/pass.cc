@@ -40,6 +40,8 @@ constexpr Pass kPasses[] = {
     {"fuse-attention", fuse::fuse_attention, "computes attention without its matrix of scores"},
     {"fuse-gelu", fuse::fuse_gelu, "computes Gelu in one step"},
     {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},
+    // Behind fuse-linear, which brings the bias, before fuse-epilogues, which brings the activation.
+    {"channel-products", fuse::channel_products, "multiplies channels without moving them to the last axis"},
     {"fuse-integer-products", fuse::fuse_integer_products, "lets products of bytes give floats, scaled and with a bias"},
     {"fuse-one-hot", fuse::fuse_one_hot, "takes rows of weights instead of multiplying with one-hot vectors"},
     {"elements-to-rows", fuse::elements_to_rows, "moves rows as a whole where one index stands for each"},

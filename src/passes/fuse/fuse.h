@@ -37,6 +37,10 @@ bool fuse_block_weights(Graph& graph);
 // MatMul with constant weights, also behind a Transpose, becomes sdx Linear. float32 only.
 bool weights_in_place(Graph& graph);
 
+// Linear, without activation or residual, of a Transpose that moves axis 1 to the end, and Transpose back: Conv by single pixels.
+// Weights constant, planes of known extents and at least as large as the channels are many.
+bool channel_products(Graph& graph);
+
 // Linear takes in the bias, the residual and the activation that follow it.
 bool fuse_linear(Graph& graph);
 
