@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
 
 #include "ops/math/fused_activation.h"
 #include "ops/math/signatures.h"
@@ -97,6 +99,47 @@ bool add_operand(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   return true;
 }
 
+// The weights and bias times a factor for each column, in place of what multiplies the result: layers of transformers that are
+// scaled before they are added (CaiT, ResMLP, DINOv2).
+bool scale_weights(Graph& g, NodeId id, NodeId reader, Uses& uses) {
+  const Node& mul = g.node(reader);
+  const Node n = g.node(id);
+  const ValueId out = n.outputs[0];
+  if (!is_binary(mul, "Mul") || mul.inputs[0] == mul.inputs[1] || has(n, ops::LinearIn::kZ)) return false;
+  const Tensor* w = constant_input(g, n, 1);
+  const bool has_bias = has(n, ops::LinearIn::kB);
+  const Tensor* bias = has_bias ? constant_input(g, n, ops::LinearIn::kB) : nullptr;
+  if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 2 || !same_shape(g, out, mul.outputs[0])) return false;
+  const auto attrs = ops::parse<ops::LinearAttrs>(n);
+  const std::int64_t columns = w->shape()[attrs.trans_b ? 0 : 1], inner = columns == 0 ? 0 : w->size() / columns;
+  const Tensor* factors = constant_value(g, mul.inputs[mul.inputs[0] == out ? 1 : 0]);
+  if (factors == nullptr || factors->dtype() != DataType::float32 || factors->rank() == 0 || factors->size() != columns ||
+      factors->shape().back() != columns || attrs.bfloat16 || (has_bias && (bias == nullptr || bias->size() != columns))) {
+    return false;
+  }
+  const std::span<const float> by = factors->values<float>();
+  if (!std::ranges::all_of(by, [](float v) { return std::isfinite(v); })) return false;
+  const auto scaled = [&](const Tensor& t, auto&& column) {
+    Tensor result(DataType::float32, t.shape());
+    const std::span<const float> from = t.values<float>();
+    const std::span<float> to = result.mutable_values<float>();
+    for (std::size_t i = 0; i < from.size(); ++i)
+      to[i] = from[i] * by[static_cast<std::size_t>(column(static_cast<std::int64_t>(i)))];
+    return result;
+  };
+  const auto of_weight = [&](std::int64_t i) { return attrs.trans_b ? i / inner : i % columns; };
+  const std::string name = g.value(mul.outputs[0]).name;
+  const ValueId weights = g.add_constant(name + "_weights", scaled(*w, of_weight));
+  g.node(id).inputs[1] = weights;
+  if (has_bias) {
+    const ValueId b = g.add_constant(name + "_bias", scaled(*bias, [](std::int64_t i) { return i; }));
+    g.node(id).inputs[ops::LinearIn::kB] = b;
+  }
+  if (g.values().size() > uses.size()) uses.resize(g.values().size());
+  absorb(g, id, reader, uses);
+  return true;
+}
+
 bool add_activation(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   const Node& n = g.node(reader);
   if (n.inputs.size() != 1 || n.outputs.size() != 1 || n.outputs[0] == kNoValue) return false;
@@ -126,7 +169,7 @@ bool extend(Graph& g, NodeId id, Uses& uses) {
   if (!ops::parse<ops::FusedActivationFields>(n).activation.empty()) return false;
   const NodeId reader = only_reader(g, n.outputs[0], uses);
   if (reader == kNoNode || g.node(reader).outputs.size() != 1 || g.node(reader).outputs[0] == kNoValue) return false;
-  return add_operand(g, id, reader, uses) || add_activation(g, id, reader, uses);
+  return add_operand(g, id, reader, uses) || scale_weights(g, id, reader, uses) || add_activation(g, id, reader, uses);
 }
 
 }  // namespace
