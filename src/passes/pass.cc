@@ -28,6 +28,7 @@ constexpr Pass kPasses[] = {
     {"remove-identities", simplify::remove_identities, "drops nodes that change nothing"},
     {"sum-to-add", simplify::sum_to_add, "writes Sum as Add"},
     {"transposed-conv", simplify::transposed_conv, "writes ConvTranspose with stride 1 as Conv"},
+    {"pad-conv", simplify::pad_conv, "lets convolutions pad by themselves"},
     {"share-common", simplify::share_common, "computes equal expressions once"},
     {"fold-batch-norm", simplify::fold_batch_norm, "folds BatchNormalization into the convolution before it"},
     // Behind fold-batch-norm, before fuse-epilogues, which brings the activation.

@@ -44,6 +44,9 @@ bool split_fused(Graph& graph);
 // ConvTranspose with stride 1 and constant weights becomes a Conv with turned weights. float32.
 bool transposed_conv(Graph& graph);
 
+// Conv after a Pad with constant zeros around pictures takes the padding as its own.
+bool pad_conv(Graph& graph);
+
 // Nodes whose outputs nobody reads.
 bool remove_dead(Graph& graph);
 
