@@ -55,6 +55,29 @@ bool keeps_pixels(const Graph& g, const Node& n, const Type& in, const Type& out
   return by_sizes ? attr.keep_aspect_ratio_policy == "stretch" : all_equal(constant(g, n, 2), 1);
 }
 
+// Whether a ScatterND replaces every slice by the update at the same place, as exporters write `x[:, :, 0:] = y`.
+bool replaces_all(const Graph& g, const Node& n, const Type& out) {
+  const Tensor* const indices = constant(g, n, 1);
+  if (indices == nullptr || indices->dtype() != DataType::int64 || !indices->is_aligned() || indices->rank() < 2) return false;
+  if (!out.has_static_shape() || !same_static_type(type_in(g, n, 0), out) || !same_static_type(type_in(g, n, 2), out))
+    return false;
+  if (ops::parse<ops::ScatterAttrs>(n).reduction != "none") return false;
+  const Shape shape = to_shape(*out.shape);
+  const auto depth = static_cast<std::size_t>(indices->shape().back());
+  if (indices->rank() != depth + 1 || depth > shape.size()) return false;
+  if (!std::equal(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(depth), indices->shape().begin())) return false;
+  Shape expected(depth, 0);
+  const auto given = indices->values<std::int64_t>();
+  for (std::size_t at = 0; at < given.size(); at += depth) {
+    if (!std::equal(expected.begin(), expected.end(), given.begin() + static_cast<std::ptrdiff_t>(at))) return false;
+    for (std::size_t axis = depth; axis-- > 0;) {
+      if (++expected[axis] < shape[axis]) break;
+      expected[axis] = 0;
+    }
+  }
+  return true;
+}
+
 // The input that the node merely passes on, or -1. `out` is the type of its first output.
 int passed_input(const Graph& g, const Node& n, const Type& out) {
   const std::string& op = n.op_type;
@@ -86,6 +109,7 @@ int passed_input(const Graph& g, const Node& n, const Type& out) {
     return 0;
   }
   if (op == "Resize" && keeps_pixels(g, n, in, out)) return 0;
+  if (op == "ScatterND" && n.inputs.size() == 3 && replaces_all(g, n, out)) return 2;
   if (op == "Pad" && n.version >= 11 && all_zero_ints(constant(g, n, 1))) return 0;
   if ((op == "Concat" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean") && n.inputs.size() == 1) return 0;
   // x + 0, x - 0, x * 1, x / 1: only where the result has x's own type and shape. (x + 0 turns -0 into 0, which compares equal.)

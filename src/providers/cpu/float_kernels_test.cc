@@ -227,6 +227,17 @@ TEST(FloatKernels, Movement) {
       {"gather", "input x: float32[4,3,5]\nconstant i: int64[2,2] 0 -1 2 1\ny = Gather(x, i) {axis=1}\noutput y\n"},
       {"gather", "input x: uint8[4,3]\nconstant i: int32[] 3\ny = Gather(x, i)\noutput y\n"},
       {"gather", "input x: int64[4,0]\nconstant i: int64[3] 3 0 -4\ny = Gather(x, i)\noutput y\n"},
+      {"scatter-stretches",
+       "input x: float32[4,3]\ninput u: float32[2,2]\nconstant i: int64[2,2,2] 1 1 1 2 -2 1 -2 2\n"
+       "y = ScatterND(x, i, u)\noutput y\n"},
+      {"scatter-stretches",
+       "input x: uint8[4,3]\ninput u: uint8[4,3]\nconstant i: int64[4,1] 2 0 0 -1\n"
+       "y = ScatterND(x, i, u)\noutput y\n"},
+      {"scatter-stretches",
+       "input x: int64[40,900]\ninput u: int64[30,900]\nconstant i: int64[30,1] 0 1 2 3 4 5 6 7 8 9 11 12 13 "
+       "14 15 16 17 18 19 20 21 23 24 25 27 28 30 31 32 39\ny = ScatterND(x, i, u)\noutput y\n"},
+      {"scatter-stretches",
+       "input x: float32[4]\ninput u: float32[0]\nconstant i: int64[0,1]\ny = ScatterND(x, i, u)\noutput y\n"},
       {"concat", "input x: int64[3,0]\ninput z: int64[3,2]\ny = Concat(x, z) {axis=-1}\noutput y\n"},
   };
   for (const KernelCase& c : cases) compare(c);
