@@ -244,7 +244,7 @@ class ChainPlan::Worker {
         continue;
       }
       auto* y = static_cast<float*>(outputs_[c_.outputs.size() + f]) + first / c_.row;
-      if (c_.row < reduce_.lanes) {
+      if (reduce_.side_by_side(c_.folds[f].op, c_.row)) {
         reduce_.short_rows(c_.folds[f].op, x, y, n / c_.row, c_.row);
         continue;
       }

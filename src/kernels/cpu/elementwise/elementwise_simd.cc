@@ -56,8 +56,7 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
     const VF m = hn::IfThenElse(hn::Le(hn::Div(x, a), zero), near, e);
     return hn::Add(relu(x), hn::IfThenElse(hn::Gt(m, zero), zero, m));
   } else if constexpr (kOp == Unary::softplus) {
-    const VF e = exp_f32(hn::Neg(hn::Abs(x)));
-    return hn::Add(relu(x), log1p_unit_f32(e));
+    return hn::Add(relu(x), log1p_unit_f32(exp_row(hn::Neg(hn::Abs(x)))));
   } else if constexpr (kOp == Unary::softsign) {
     return hn::Div(x, hn::Add(one, hn::Abs(x)));
   } else if constexpr (kOp == Unary::mish) {
@@ -179,6 +178,8 @@ HWY_NOINLINE void unary_loop(const UnarySpec& spec, const float* x, float* y, st
 
 void unary_all(const UnarySpec& spec, const float* x, float* y, std::int64_t ld, std::int64_t rows, std::int64_t n) {
   if (spec.op == Unary::silu && spec.a == 1.0F) return silu_rows(x, y, ld, rows, n);
+  // The same function, without divisions.
+  if (spec.op == Unary::celu && spec.a == 1.0F) return unary_loop<Unary::elu>(spec, x, y, ld, rows, n);
   switch (spec.op) {
     case Unary::none:
       for (std::int64_t r = 0; x != y && r < rows; ++r) {

@@ -47,6 +47,7 @@ const std::vector<Case>& cases() {
       {{Unary::elu, 0.5F}, [](double x) { return x < 0 ? 0.5 * std::expm1(x) : x; }, -20, 4, 4},
       {{Unary::selu, 1.5F, 1.0625F}, [](double x) { return 1.0625 * (x < 0 ? 1.5 * std::expm1(x) : x); }, -20, 4, 4},
       {{Unary::celu, 2.0F}, [](double x) { return std::max(0.0, x) + std::min(0.0, 2 * std::expm1(x / 2)); }, -20, 4, 4},
+      {{Unary::celu, 1.0F}, [](double x) { return std::max(0.0, x) + std::min(0.0, std::expm1(x)); }, -20, 4, 4},
       {{Unary::softplus}, [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }, -80, 80, 4},
       {{Unary::softsign}, [](double x) { return x / (1 + std::fabs(x)); }, -80, 80, 2},
       {{Unary::mish}, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, -20, 40, 5},

@@ -34,6 +34,25 @@ void sum_rows(const float* const* rows, std::int64_t count, const float* scale, 
   }
 }
 
+void twice(const float* x, float* y, float* z, std::int64_t n) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  // The last vector overlaps the one before.
+  for (; n >= lanes && i < n; i += lanes) {
+    const std::int64_t at = i + lanes <= n ? i : n - lanes;
+    const VF v = hn::LoadU(d, x + at);
+    hn::StoreInterleaved2(v, v, d, y + 2 * at);
+    if (z != nullptr) hn::StoreInterleaved2(v, v, d, z + 2 * at);
+  }
+#endif
+  for (; i < n; ++i) {
+    y[2 * i] = y[2 * i + 1] = x[i];
+    if (z != nullptr) z[2 * i] = z[2 * i + 1] = x[i];
+  }
+}
+
 void lerp(const float* a, const float* b, float t, float* y, std::int64_t n) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
@@ -47,7 +66,7 @@ void lerp(const float* a, const float* b, float t, float* y, std::int64_t n) {
 }  // namespace
 
 const ImageKernels& image_table() {
-  static const ImageKernels table{static_cast<int>(lanes_f32()), max_rows, sum_rows, lerp};
+  static const ImageKernels table{static_cast<int>(lanes_f32()), max_rows, sum_rows, twice, lerp};
   return table;
 }
 

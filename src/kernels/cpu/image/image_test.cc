@@ -97,11 +97,11 @@ TEST(KernelsPool, NanPropagates) {
   });
 }
 
-TEST(KernelsResize, NearestAndLinearFollowTheTables) {
-  for_each_isa([] {
-    const std::int64_t planes = 3, in_h = 5, in_w = 7;
+void follow_the_tables(std::int64_t in_w) {
+  for_each_isa([in_w] {
+    const std::int64_t planes = 3, in_h = 5;
     Guarded<float> x(planes * in_h * in_w, 1, random_floats(planes * in_h * in_w, 1));
-    for (const auto& [out_h, out_w] : {std::pair<std::int64_t, std::int64_t>{10, 14}, {3, 4}, {9, 33}, {1, 1}}) {
+    for (const auto& [out_h, out_w] : {std::pair<std::int64_t, std::int64_t>{10, 2 * in_w}, {3, 4}, {9, 33}, {1, 1}}) {
       std::vector<std::int32_t> rows, columns;
       std::vector<LinearTap> lr, lc;
       for (std::int64_t i = 0; i < out_h; ++i) {
@@ -136,6 +136,11 @@ TEST(KernelsResize, NearestAndLinearFollowTheTables) {
       }
     }
   });
+}
+
+TEST(KernelsResize, NearestAndLinearFollowTheTables) {
+  follow_the_tables(7);
+  follow_the_tables(37);
 }
 
 TEST(KernelsTranspose, EveryPermutationAndElementSize) {

@@ -13,6 +13,7 @@ namespace sdx::cpu {
 void resize_nearest_f32(const float* x, float* y, std::int64_t planes, std::int64_t in_h, std::int64_t in_w, std::int64_t out_h,
                         std::int64_t out_w, const std::int32_t* rows, const std::int32_t* columns) {
   if (planes <= 0 || out_h <= 0 || out_w <= 0) return;
+  const ImageKernels& kernels = image_kernels();
   bool twice = out_w == 2 * in_w;  // the usual upsampling by 2 pairs every column
   for (std::int64_t j = 0; twice && j < out_w; ++j) twice = columns[j] == j / 2;
   const std::int64_t grain = std::max<std::int64_t>(1, 32768 / (out_h * out_w));
@@ -26,10 +27,9 @@ void resize_nearest_f32(const float* x, float* y, std::int64_t planes, std::int6
         }
         const float* in = x + (p * in_h + rows[i]) * in_w;
         if (twice) {
-          for (std::int64_t j = 0; j < in_w; ++j) {
-            out[2 * j] = in[j];
-            out[2 * j + 1] = in[j];
-          }
+          const bool again = i + 1 < out_h && rows[i + 1] == rows[i];
+          kernels.twice(in, out, again ? out + out_w : nullptr, in_w);
+          i += again ? 1 : 0;
         } else {
           for (std::int64_t j = 0; j < out_w; ++j) out[j] = in[columns[j]];
         }

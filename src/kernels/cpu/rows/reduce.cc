@@ -99,7 +99,7 @@ void reduce_f32(Reduce op, const float* x, float* y, std::int64_t outer, std::in
   if (inner == 1 && outer > 0 && outer <= kFewRows && axis >= kLongRow && reduces_in_parts(op)) {
     return reduce_long_rows(op, x, y, outer, axis);
   }
-  if (inner == 1 && axis > 0 && axis < k.lanes) {
+  if (inner == 1 && axis > 0 && k.side_by_side(op, axis)) {
     parallel_for(outer, grain(axis, 32768),
                  [&](std::int64_t b, std::int64_t e) { k.short_rows(op, x + b * axis, y + b, e - b, axis); });
     return;

@@ -171,7 +171,96 @@ void reduce_columns(Reduce op, const float* x, float* y, std::int64_t axis, std:
   }
 }
 
+// Rows of one to kMediumVectors vectors are added up four at a time: finishing a row alone takes longer than its sum.
+#if HWY_TARGET == HWY_SCALAR
+constexpr std::int64_t kMediumVectors = 0;
+#else
+constexpr std::int64_t kMediumVectors = 8;
+
+template <Reduce kOp, class V>
+HWY_INLINE V joined(V a, V b) {
+  if constexpr (kOp == Reduce::max) {
+    return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Gt(a, b), a, b), a);
+  } else if constexpr (kOp == Reduce::min) {
+    return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Lt(a, b), a, b), a);
+  } else {
+    return hn::Add(a, b);
+  }
+}
+// In every 128-bit block the results of a, b, c and e in that block.
+template <Reduce kOp>
+HWY_INLINE VF joined_in_blocks(VF a, VF b, VF c, VF e) {
+  const DF d;
+  const hn::RepartitionToWide<DF> d2;
+  const auto ab = hn::BitCast(d2, joined<kOp>(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  const auto ce = hn::BitCast(d2, joined<kOp>(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
+  return joined<kOp>(hn::BitCast(d, hn::InterleaveLower(d2, ab, ce)), hn::BitCast(d, hn::InterleaveUpper(d2, ab, ce)));
+}
+template <Reduce kOp, class D>
+HWY_INLINE hn::Vec<hn::Full128<float>> joined_blocks(D d, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    return joined_blocks<kOp>(half, joined<kOp>(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    (void)d;
+    return v;
+  }
+}
+
+// The last rows are computed as if they were the last of a whole group, so no row's result depends on its place.
+template <Reduce kOp>
+void medium_rows(const float* x, float* y, std::int64_t rows, std::int64_t n) {
+  const DF d;
+  const hn::Full128<float> four;
+  constexpr bool kExtreme = kOp == Reduce::max || kOp == Reduce::min;
+  const std::int64_t lanes = lanes_f32(), rest = n % lanes, whole = n - rest;
+  const auto scale = hn::Set(four, static_cast<float>(n));
+  for (std::int64_t i = 0; i < rows; i += 4) {
+    const std::int64_t last = std::min<std::int64_t>(3, rows - 1 - i);
+    const float *const x0 = x + i * n, *const x1 = x0 + std::min<std::int64_t>(1, last) * n;
+    const float *const x2 = x0 + std::min<std::int64_t>(2, last) * n, *const x3 = x0 + last * n;
+    VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+    if constexpr (kExtreme) s0 = hn::LoadU(d, x0), s1 = hn::LoadU(d, x1), s2 = hn::LoadU(d, x2), s3 = hn::LoadU(d, x3);
+    const auto add = [&](const auto& load) HWY_ATTR {
+      s0 = join<kOp>(s0, load(x0));
+      s1 = join<kOp>(s1, load(x1));
+      s2 = join<kOp>(s2, load(x2));
+      s3 = join<kOp>(s3, load(x3));
+    };
+    for (std::int64_t j = kExtreme ? lanes : 0; j < whole; j += lanes) {
+      add([&](const float* from) HWY_ATTR { return hn::LoadU(d, from + j); });
+    }
+    if (kExtreme && rest != 0) {  // overlaps what came before
+      add([&](const float* from) HWY_ATTR { return hn::LoadU(d, from + n - lanes); });
+    } else if (rest != 0) {
+      add([&](const float* from) HWY_ATTR { return load_tail(d, from + whole, rest); });
+    }
+    auto sums = joined_blocks<kOp>(d, joined_in_blocks<kOp>(s0, s1, s2, s3));
+    if constexpr (kOp == Reduce::mean) sums = hn::Div(sums, scale);
+    if (last == 3) {
+      hn::StoreU(sums, four, y + i);
+    } else {
+      HWY_ALIGN float some[4];
+      hn::Store(sums, four, some);
+      std::copy_n(some, last + 1, y + i);
+    }
+  }
+}
+#endif
+
 void short_rows(Reduce op, const float* x, float* y, std::int64_t rows, std::int64_t n) {
+#if HWY_TARGET != HWY_SCALAR
+  if (n >= lanes_f32()) {
+    switch (op) {
+      case Reduce::mean: return medium_rows<Reduce::mean>(x, y, rows, n);
+      case Reduce::sum_square: return medium_rows<Reduce::sum_square>(x, y, rows, n);
+      case Reduce::sum_abs: return medium_rows<Reduce::sum_abs>(x, y, rows, n);
+      case Reduce::max: return medium_rows<Reduce::max>(x, y, rows, n);
+      case Reduce::min: return medium_rows<Reduce::min>(x, y, rows, n);
+      default: return medium_rows<Reduce::sum>(x, y, rows, n);
+    }
+  }
+#endif
   short_rows_as_columns(x, rows, n, [&](const float* columns, std::int64_t first, std::int64_t count) HWY_ATTR {
     HWY_ALIGN float results[kMaxF32Lanes];
     reduce_columns(op, columns, results, n, lanes_f32(), 0, lanes_f32());
@@ -325,6 +414,7 @@ const ReduceKernels& reduce_table() {
   static const ReduceKernels table{reduce,
                                    reduce_columns,
                                    static_cast<int>(lanes_f32()),
+                                   static_cast<int>(kMediumVectors * lanes_f32()),
                                    short_rows,
                                    reduce_ints<std::int32_t>,
                                    reduce_ints<std::int64_t>,

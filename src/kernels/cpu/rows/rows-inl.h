@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/simd/columns-inl.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,6 +31,20 @@ HWY_INLINE VF first_lanes(VF v, std::int64_t n) { return hn::IfThenElseZero(hn::
 // computed as columns. And the reverse.
 HWY_INLINE void rows_to_columns(const float* x, std::int64_t n, float* HWY_RESTRICT out) {
   const DF d;
+#if HWY_TARGET != HWY_SCALAR
+  // Four columns at a time, the last of which overlap those before: half the time of a gather for each column.
+  for (std::int64_t a = 0; n >= 4 && a < n; a += 4) {
+    const std::int64_t first = std::min(a, n - 4);
+    VF c0, c1, c2, c3;
+    four_columns<kMaxF32Lanes>([&](int r) HWY_ATTR { return x + r * n + first; }, c0, c1, c2, c3);
+    float* const to = out + first * lanes_f32();
+    hn::Store(c0, d, to);
+    hn::Store(c1, d, to + lanes_f32());
+    hn::Store(c2, d, to + 2 * lanes_f32());
+    hn::Store(c3, d, to + 3 * lanes_f32());
+  }
+  if (n >= 4) return;
+#endif
   const hn::RebindToSigned<DF> di;
   const auto at = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(n)));
   for (std::int64_t a = 0; a < n; ++a) hn::Store(hn::GatherIndex(d, x + a, at), d, out + a * lanes_f32());
@@ -83,26 +98,6 @@ HWY_INLINE float sum_of(const float* x, std::int64_t n, F&& map) {
     total += sum_lanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
   }
   return total;
-}
-
-// exp(x) for x <= 0; NaN stays NaN, and values below -87.7 give 0. The integer part comes from kExponentSum (0 below -126.5 ln
-// 2). The polynomial is a minimax fit made for this file (degree 6, relative error 4e-9): with roundings at most 1.5 ulp. Its 15
-// operations take most of a softmax's time.
-HWY_INLINE VF exp_row(VF x) {
-  const DF d;
-  const VF magic = hn::Set(d, kExponentSum);
-  const VF xc = at_least(hn::Set(d, -88.0F), x);
-  const VF t = hn::MulAdd(xc, hn::Set(d, 1.44269504088896341F), magic);
-  const VF n = hn::Sub(t, magic);
-  VF r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), xc);
-  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
-  VF p = hn::MulAdd(hn::Set(d, 0.00138145406F), r, hn::Set(d, 0.00836874545F));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.041668389F));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.166665211F));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.49999994F));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
-  return hn::Mul(p, exponent_of(t));
 }
 
 template <bool kMax>

@@ -145,7 +145,7 @@ TEST(KernelsRows, ReductionsMatch) {
 // Short rows are reduced side by side: a row's result does not depend on its position.
 TEST(KernelsRows, ShortRowsGiveTheSameInEveryPlace) {
   for_each_isa([] {
-    for (std::int64_t axis = 1; axis < 18; ++axis) {
+    for (std::int64_t axis = 1; axis < 150; axis += axis < 36 ? 1 : 13) {
       const std::int64_t outer = 37;
       const std::vector<float> row = random_floats(axis, 3, -1, 3);
       Guarded<float> x(outer * axis, 1), y(outer, 1), alone(1, 1);
