@@ -383,8 +383,8 @@ class SplitBlock {
 // of 64 elements, 49 of 32).
 bool lies_in_place(const AttentionArgs& a, std::int64_t panels, std::int64_t keys) {
   constexpr std::int64_t kMostPanels = 3, kMostFloats = 5000, kMostSpan = 16 * 1024;
-  return a.source.run == nullptr && panels <= kMostPanels && keys * std::max(a.head_size, a.v_head_size) <= kMostFloats &&
-         keys * std::max(a.k_row, a.v_row) <= kMostSpan;
+  return a.source.run == nullptr && std::min(a.k_row, a.v_row) > 0 && panels <= kMostPanels &&
+         keys * std::max(a.head_size, a.v_head_size) <= kMostFloats && keys * std::max(a.k_row, a.v_row) <= kMostSpan;
 }
 
 // Windows of 49 keys fill too little of the tiles.

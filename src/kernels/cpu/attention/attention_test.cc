@@ -154,6 +154,25 @@ TEST(KernelsAttention, WhoSeesAKeyWithoutANumberGetsNoNumber) {
   });
 }
 
+// Rows that are no distance apart are not taken for packed ones.
+TEST(KernelsAttention, KeysThatShareARow) {
+  for_each_isa([] {
+    const std::int64_t queries = 40, keys = 20, size = 24;
+    const std::vector<float> q = random_floats(queries * size, 1), k = random_floats(size, 2), v = random_floats(keys * size, 3);
+    std::vector<float> out(q.size());
+    AttentionArgs a;
+    a.queries = queries, a.keys = keys, a.head_size = a.v_head_size = size;
+    a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data();
+    a.q_row = a.v_row = a.out_row = size, a.k_row = 0;
+    attention_f32(a);
+    for (std::int64_t x = 0; x < size; ++x) {
+      double mean = 0;
+      for (std::int64_t j = 0; j < keys; ++j) mean += static_cast<double>(v[static_cast<std::size_t>(j * size + x)]) / keys;
+      for (std::int64_t i = 0; i < queries; ++i) ASSERT_NEAR(out[static_cast<std::size_t>(i * size + x)], mean, 1e-6) << i;
+    }
+  });
+}
+
 // Scores far below the largest have weight 0; weights down to e^-87 of the largest are kept.
 TEST(KernelsAttention, DistantScores) {
   for_each_isa([] {
