@@ -212,6 +212,10 @@ class Blocker {
            std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; });
   }
 
+  static bool is_gelu(const Node& n) {
+    return !n.removed && n.domain == "com.microsoft" && (n.op_type == "QuickGelu" || n.op_type == "Gelu");
+  }
+
   // Somebody who can take the blocked form.
   bool has_taker(ValueId v) const {
     return std::any_of(uses_[v].begin(), uses_[v].end(), [&](NodeId id) {
@@ -219,6 +223,7 @@ class Blocker {
       if (is_conv(n)) return true;
       if (n.domain.empty() && n.op_type == "Split") return true;
       if (match_shuffle(id)) return true;
+      if (is_gelu(n)) return has_one_result(n) && has_taker(n.outputs[0]);
       if (!n.domain.empty() || !has_one_result(n)) return false;
       return n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool" || n.op_type == "Concat" ||
              n.op_type == "BatchNormalization" || n.op_type == "LRN" || among(kUnary, n.op_type) || among(kBinary, n.op_type);
@@ -577,7 +582,7 @@ class Blocker {
     if (!has_one_result(n)) return;
     if (n.domain.empty() && among(kBinary, n.op_type)) return visit_binary(id);
     if (!is_picture(n.inputs[0])) return;
-    if (n.domain == "com.microsoft" && (n.op_type == "QuickGelu" || n.op_type == "Gelu")) return visit_unary(id);
+    if (is_gelu(n)) return visit_unary(id);
     if (!n.domain.empty()) return;
     if (n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool") return visit_pool(id);
     if (n.op_type == "Concat") return visit_concat(id);
