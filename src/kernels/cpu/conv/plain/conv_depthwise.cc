@@ -116,8 +116,8 @@ void tap_row(const Job& job, const Band& b, std::int64_t oy, const float* w, flo
 // Depth slices are added up.
 bool has_row_kernel(const Job& job) {
   const ConvShape& s = *job.s;
-  return job.residual == nullptr && (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] &&
-         s.stride[1] <= 2 && (s.dilation[1] == 1 || s.stride[1] == 1);
+  return (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] && s.stride[1] <= 2 &&
+         (s.dilation[1] == 1 || s.stride[1] == 1);
 }
 
 bool in_registers(const UnarySpec& act) { return act.op == Unary::none || act.op == Unary::relu || act.op == Unary::clip; }
@@ -181,7 +181,13 @@ void run_band(const Job& job, const Band& b, bool by_rows, float* scratch) {
     float* out = job.y != nullptr ? job.y + at : sums;
     const float* w = job.weights + channel * taps;
     const float bias = job.bias != nullptr ? job.bias[channel] : 0.0F;
-    if (by_rows) {
+    if (by_rows && job.residual != nullptr) {
+      // Apart from y, which may be the residual.
+      Job plain = job;
+      plain.act = {};
+      rows_of_band(plain, b, offset, w, bias, scratch, sums);
+      elementwise_kernels().bias_act(sums, 0.0F, job.residual + at, job.act, out, n);
+    } else if (by_rows) {
       rows_of_band(job, b, offset, w, bias, scratch, out);
       if (!in_registers(job.act)) elementwise_kernels().unary(job.act, out, out, n);
     } else {
