@@ -196,6 +196,14 @@ TEST(Layout, OneConvolutionAlonePaysForTheWay) {
 }
 
 // As in ResNeXt: groups that several together fill a block, with zeros between their weights.
+// As in PoolFormer: by single pixels, which alone do not pay for the way, with Gelu between them or behind one of them.
+TEST(Layout, GeluBetween) {
+  const std::string head = "opset 13\nopset com.microsoft 1\ninput x: float32[n,32,h,w]\n" + weights("w1", {64, 32, 1, 1}) +
+                           weights("w2", {32, 64, 1, 1}) + "a = Conv(x, w1)\nb = com.microsoft.Gelu(a)\n";
+  compare(head + "y = Conv(b, w2)\noutput y\n", {{1, 32, 5, 7}, {2, 32, 3, 3}}, 2, 2);
+  compare(head + "y = Softmax(b) {axis=1}\noutput y\n", {{1, 32, 5, 7}}, 0, 0);
+}
+
 TEST(Layout, SmallGroupsTogether) {
   const auto between = [](int channels, int groups, const std::string& attributes) {
     const std::string c = std::to_string(channels);

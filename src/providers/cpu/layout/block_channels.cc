@@ -29,6 +29,7 @@ bool among(const std::array<std::string_view, N>& list, std::string_view word) {
 }
 
 bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
+bool is_gelu(const Node& n) { return n.domain == "com.microsoft" && (n.op_type == "QuickGelu" || n.op_type == "Gelu"); }
 
 class Blocker {
  public:
@@ -212,17 +213,11 @@ class Blocker {
            std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; });
   }
 
-  static bool is_gelu(const Node& n) {
-    return !n.removed && n.domain == "com.microsoft" && (n.op_type == "QuickGelu" || n.op_type == "Gelu");
-  }
-
   // Somebody who can take the blocked form.
   bool has_taker(ValueId v) const {
     return std::any_of(uses_[v].begin(), uses_[v].end(), [&](NodeId id) {
       const Node& n = g_.node(id);
-      if (is_conv(n)) return true;
-      if (n.domain.empty() && n.op_type == "Split") return true;
-      if (match_shuffle(id)) return true;
+      if (is_conv(n) || match_shuffle(id) || (n.domain.empty() && n.op_type == "Split")) return true;
       if (is_gelu(n)) return has_one_result(n) && has_taker(n.outputs[0]);
       if (!n.domain.empty() || !has_one_result(n)) return false;
       return n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool" || n.op_type == "Concat" ||
