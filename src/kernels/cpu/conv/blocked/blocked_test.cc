@@ -277,7 +277,8 @@ TEST(BlockedConv, Winograd) {
              shape_of(3, 17, 8, 1, {40, 3, 1, 1, 1, 1}, {3, 3, 1, 1, 1, 1}),
              shape_of(2, 48, 96, 3, {9, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
              shape_of(1, 96, 32, 2, {13, 3, 1, 1, 1, 1}, {13, 3, 1, 1, 1, 1}),
-             shape_of(1, 301, 33, 1, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),  // weights transformed in several pieces
+             shape_of(1, 301, 33, 1, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),    // weights transformed in several pieces
+             shape_of(1, 128, 32, 1, {28, 3, 1, 1, 1, 1}, {28, 3, 1, 1, 1, 1}),  // blocks of tiles that fit the cache
              // By phases of different sizes, with fewer outputs than phases, cropped, in groups.
              shape_of(1, 19, 24, 1, {14, 3, 1, 2, 2, 2}, {15, 3, 1, 2, 2, 2}),
              shape_of(2, 16, 17, 1, {11, 3, 1, 3, 1, 4}, {9, 3, 1, 1, 1, 1}),
