@@ -69,9 +69,9 @@ std::string key_of(const Node& n) {
   return key;
 }
 
-// Equal for equal tensors. Of large ones it holds the first 64 bytes: weights of one shape nearly always differ there, and are then never
-// read as a whole, which would bring a file's pages into memory before they are needed. The page of the first bytes has been read
-// already, with the tensor's name.
+// Equal for equal tensors. Of large ones it holds the first 64 bytes: weights of one shape nearly always differ there, and are
+// then never read as a whole, which would bring a file's pages into memory before they are needed. The page of the first bytes
+// has been read already, with the tensor's name.
 std::string constant_key(const Tensor& t) {
   std::string key;
   if (t.dtype() == DataType::string || append_tensor(key, t)) return key;
