@@ -58,6 +58,12 @@ y = com.microsoft.ScaledSiLU(x) {alpha=1.0}
          {{"v", {0, -kOne, 0, -kOne}}, {"z", {0, -kOne, 0, -kOne}}});
 }
 
+TEST(Aliasing, UpdatesThatAreTheDataItself) {
+  const std::string model = "input x: float32[4]\nconstant i: int64[4,1] 1 2 3 0\na = Neg(x)\n";
+  expect(model + "s = ScatterND(a, i, a)\ny = Exp(s)\noutput y", {{"x", floats({0, -1, -2, -3})}},
+         {{"y", {std::exp(3.0F), 1, std::exp(1.0F), std::exp(2.0F)}}});
+}
+
 TEST(Aliasing, WhatABranchHandsOnIsNotOverwritten) {
   expect(R"(
 input x: float32[2]

@@ -67,6 +67,15 @@ void check_nd_depth(std::int64_t depth, std::size_t data_rank, std::int64_t batc
   }
 }
 
+Shape scatter_nd_updates(const Shape& data, const Shape& indices) {
+  check_nd_ranks(data.size(), indices.size(), 0);
+  const std::int64_t depth = indices.back();
+  check_nd_depth(depth, data.size(), 0);
+  Shape expected(indices.begin(), indices.end() - 1);
+  expected.insert(expected.end(), data.begin() + static_cast<std::ptrdiff_t>(depth), data.end());
+  return expected;
+}
+
 NdOffsets::NdOffsets(const Shape& data, const Tensor& indices, std::int64_t batch_dims) {
   const auto batch = static_cast<std::size_t>(batch_dims);
   const std::int64_t depth = indices.shape().back();

@@ -79,6 +79,9 @@ void for_each_element_index(const ElementRows& rows, const Index* at, std::int64
 void check_nd_ranks(std::size_t data_rank, std::size_t indices_rank, std::int64_t batch_dims);
 void check_nd_depth(std::int64_t depth, std::size_t data_rank, std::int64_t batch_dims);
 
+// The shape of ScatterND's updates. Throws Error(invalid_model) for indices that do not fit.
+Shape scatter_nd_updates(const Shape& data, const Shape& indices);
+
 // Offsets into `data` of the runs that an index tensor of shape [.., depth] names. Throws Error(runtime_failure) for indices
 // out of range.
 class NdOffsets {

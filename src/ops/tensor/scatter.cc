@@ -160,11 +160,7 @@ void run_scatter_nd(OpContext& c) {
   const Tensor data = widened(c.input(0));
   const Tensor& indices = c.input(1);
   const Tensor updates = widened(c.input(2));
-  check_nd_ranks(data.rank(), indices.rank(), 0);
-  const std::int64_t depth = indices.shape().back();
-  check_nd_depth(depth, data.rank(), 0);
-  Shape expected(indices.shape().begin(), indices.shape().end() - 1);
-  expected.insert(expected.end(), data.shape().begin() + static_cast<std::ptrdiff_t>(depth), data.shape().end());
+  const Shape expected = scatter_nd_updates(data.shape(), indices.shape());
   if (updates.shape() != expected || updates.dtype() != data.dtype()) {
     c.fail("updates must be {}{}, received {}", name(data.dtype()), to_string(expected), updates.type_string());
   }

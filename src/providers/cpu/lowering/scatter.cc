@@ -2,7 +2,6 @@
 // stretches of elements that follow each other.
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "base/copy_bytes.h"
@@ -45,19 +44,19 @@ bool ascend(const std::vector<Stretch>& list) {
 
 class ScatterStretches : public Kernel {
  public:
-  explicit ScatterStretches(std::vector<Stretch> list) : list_(std::move(list)), ascend_(ascend(list_)) {
+  ScatterStretches(std::vector<Stretch> list, bool own) : list_(std::move(list)), ascend_(ascend(list_)), own_(own) {
     for (const Stretch& s : list_) bytes_ += s.bytes;
   }
   std::string_view name() const override { return "scatter-stretches"; }
   bool uses_input(std::size_t i) const override { return i != 1; }
-  int in_place() const override { return 0; }
+  int in_place() const override { return own_ ? -1 : 0; }
   bool accepts_unaligned(std::size_t) const override { return true; }
 
   void run(const KernelContext& c) const override {
     const Tensor& data = c.input(0);
     const auto* from = static_cast<const std::byte*>(c.input(2).data());
     auto* to = static_cast<std::byte*>(c.output(0).mutable_data());
-    if (to != data.data()) copy(static_cast<const std::byte*>(data.data()), to, static_cast<std::int64_t>(data.bytes()));
+    if (to != data.data()) ops::copy_all(data, c.output(0));
     const auto count = static_cast<std::int64_t>(list_.size());
     const auto put = [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
@@ -70,14 +69,9 @@ class ScatterStretches : public Kernel {
   }
 
  private:
-  static void copy(const std::byte* from, std::byte* to, std::int64_t bytes) {
-    parallel_for(bytes, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
-    });
-  }
-
   std::vector<Stretch> list_;
   bool ascend_;
+  bool own_;  // the updates are the data itself
   std::int64_t bytes_ = 0;
 };
 
@@ -86,17 +80,16 @@ std::unique_ptr<Kernel> make_scatter_nd(LowerContext& c) {
   if (c.dtype(0) == DataType::string || bits == 0 || bits % 8 != 0) return c.refuse("strings and elements below one byte");
   if (ops::parse<ops::ScatterAttrs>(c).reduction != "none") return c.refuse("a reduction");
   const Tensor* const indices = c.constant(1);
-  if (indices == nullptr || !indices->is_aligned()) return c.refuse("indices that are not constant");
+  if (indices == nullptr) return c.refuse("indices that are not constant");
   if (!c.input(0).has_static_shape() || !c.input(2).has_static_shape()) return c.refuse("extents are not known");
   const Shape data = to_shape(*c.shape(0));
-  const std::int64_t depth = indices->rank() == 0 ? 0 : indices->shape().back();
-  if (depth < 1 || depth > static_cast<std::int64_t>(data.size())) return c.refuse("indices that do not fit");
-  Shape expected(indices->shape().begin(), indices->shape().end() - 1);
-  expected.insert(expected.end(), data.begin() + static_cast<std::ptrdiff_t>(depth), data.end());
-  if (to_shape(*c.shape(2)) != expected || c.dtype(2) != c.dtype(0)) return c.refuse("updates that do not fit");
   try {
-    return std::make_unique<ScatterStretches>(
-        stretches_of(ops::NdOffsets(data, *indices, 0), static_cast<std::int64_t>(bits) / 8));
+    if (to_shape(*c.shape(2)) != ops::scatter_nd_updates(data, indices->shape()) || c.dtype(2) != c.dtype(0)) {
+      return c.refuse("updates that do not fit");
+    }
+    const bool own = c.node().inputs[2] == c.node().inputs[0];
+    const ops::NdOffsets offsets(data, indices->aligned(), 0);
+    return std::make_unique<ScatterStretches>(stretches_of(offsets, static_cast<std::int64_t>(bits) / 8), own);
   } catch (const Error& e) {  // a run says which
     return c.refuse(e.what());
   }
