@@ -22,11 +22,21 @@ Program::Program(Graph graph, std::span<const Provider* const> chain, std::size_
 
 Program::~Program() = default;
 
+namespace {
+
+// The mapped file that a constant lies in; null: none.
+std::shared_ptr<const MappedFile> mapped_file(const Tensor& constant) {
+  if (constant.dtype() == DataType::string) return nullptr;
+  auto file = MappedFile::holding(constant.data());
+  return file != nullptr && file->is_mapped() ? file : nullptr;
+}
+
+}  // namespace
+
 void Program::note_files() {
   for (const Value& v : constants_) {
-    if (!v.is_tensor() || v.tensor().dtype() == DataType::string) continue;
-    auto file = MappedFile::holding(v.tensor().data());
-    if (file != nullptr && file->is_mapped()) files_.push_back(std::move(file));
+    if (!v.is_tensor()) continue;
+    if (auto file = mapped_file(v.tensor())) files_.push_back(std::move(file));
   }
   for (const auto& programs : children_) {
     for (const auto& child : programs) files_.insert(files_.end(), child->files_.begin(), child->files_.end());
@@ -157,9 +167,7 @@ namespace {
 // released: 80 MB of ViT-B/16's file.
 bool leaves_file(const Tensor& constant) {
   constexpr std::size_t kCopied = 65536;  // bytes
-  if (constant.dtype() == DataType::string || constant.bytes() > kCopied) return false;
-  const auto file = MappedFile::holding(constant.data());
-  return file != nullptr && file->is_mapped();
+  return constant.bytes() <= kCopied && mapped_file(constant) != nullptr;
 }
 
 }  // namespace

@@ -14,8 +14,6 @@
 namespace sdx::fuse {
 namespace {
 
-bool has(const Node& n, std::size_t i) { return i < n.inputs.size() && n.inputs[i] != kNoValue; }
-
 // [N, C, spatial...] to [N, spatial..., C], or back.
 bool moves_channels(const Node& n, std::size_t rank, bool to_last) {
   const auto perm = ops::parse<ops::TransposeAttrs>(n).perm;
@@ -54,7 +52,7 @@ Tensor as_kernel(const Tensor& w, bool turned, std::size_t rank) {
 
 bool convolve(Graph& g, NodeId id, const Uses& uses) {
   const Node n = g.node(id);
-  if (n.removed || n.domain != "sdx" || n.op_type != "Linear" || has(n, ops::LinearIn::kZ)) return false;
+  if (n.removed || n.domain != "sdx" || n.op_type != "Linear" || has_input(n, ops::LinearIn::kZ)) return false;
   const auto attrs = ops::parse<ops::LinearAttrs>(n);
   if (attrs.bfloat16 || !ops::parse<ops::FusedActivationFields>(n).activation.empty()) return false;
   const Tensor* w = constant_input(g, n, 1);
@@ -72,9 +70,9 @@ bool convolve(Graph& g, NodeId id, const Uses& uses) {
   conv.name = n.name;
   conv.op_type = "Conv";
   conv.version = after.version;
-  const Tensor kernel = as_kernel(*w, attrs.trans_b, rank);
+  const Tensor kernel = as_kernel(w->aligned(), attrs.trans_b, rank);
   conv.inputs = {before->inputs[0], g.add_constant(g.value(n.inputs[1]).name + "_kernel", kernel)};
-  if (has(n, ops::LinearIn::kB)) conv.inputs.push_back(n.inputs[ops::LinearIn::kB]);
+  if (has_input(n, ops::LinearIn::kB)) conv.inputs.push_back(n.inputs[ops::LinearIn::kB]);
   conv.outputs = after.outputs;
   g.remove_node(reader);
   g.remove_node(id);

@@ -73,8 +73,6 @@ ValueId bias_vector(Graph& g, ValueId v, std::int64_t n) {
   return g.add_constant(g.value(v).name + "_flat", flat);
 }
 
-bool has(const Node& n, std::size_t i) { return i < n.inputs.size() && n.inputs[i] != kNoValue; }
-
 bool add_operand(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   const Node& add = g.node(reader);
   const ValueId out = g.node(id).outputs[0];
@@ -85,8 +83,8 @@ bool add_operand(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   if (w == nullptr || w->rank() != 2) return false;  // of a file's own Linear
   const std::int64_t n = w->shape()[ops::parse<ops::LinearAttrs>(g.node(id)).trans_b ? 0 : 1];
   std::size_t slot = ops::LinearIn::kB;
-  ValueId operand = has(g.node(id), ops::LinearIn::kB) ? kNoValue : bias_vector(g, other, n);
-  if (operand == kNoValue && !has(g.node(id), ops::LinearIn::kZ) && same_shape(g, out, other)) {
+  ValueId operand = has_input(g.node(id), ops::LinearIn::kB) ? kNoValue : bias_vector(g, other, n);
+  if (operand == kNoValue && !has_input(g.node(id), ops::LinearIn::kZ) && same_shape(g, out, other)) {
     slot = ops::LinearIn::kZ;
     operand = other;
   }
@@ -105,9 +103,9 @@ bool scale_weights(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   const Node& mul = g.node(reader);
   const Node n = g.node(id);
   const ValueId out = n.outputs[0];
-  if (!is_binary(mul, "Mul") || mul.inputs[0] == mul.inputs[1] || has(n, ops::LinearIn::kZ)) return false;
+  if (!is_binary(mul, "Mul") || mul.inputs[0] == mul.inputs[1] || has_input(n, ops::LinearIn::kZ)) return false;
   const Tensor* w = constant_input(g, n, 1);
-  const bool has_bias = has(n, ops::LinearIn::kB);
+  const bool has_bias = has_input(n, ops::LinearIn::kB);
   const Tensor* bias = has_bias ? constant_input(g, n, ops::LinearIn::kB) : nullptr;
   if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 2 || !same_shape(g, out, mul.outputs[0])) return false;
   const auto attrs = ops::parse<ops::LinearAttrs>(n);
@@ -117,7 +115,8 @@ bool scale_weights(Graph& g, NodeId id, NodeId reader, Uses& uses) {
       factors->shape().back() != columns || attrs.bfloat16 || (has_bias && (bias == nullptr || bias->size() != columns))) {
     return false;
   }
-  const std::span<const float> by = factors->values<float>();
+  const Tensor aligned = factors->aligned();
+  const std::span<const float> by = aligned.values<float>();
   if (!std::ranges::all_of(by, [](float v) { return std::isfinite(v); })) return false;
   const auto scaled = [&](const Tensor& t, auto&& column) {
     Tensor result(DataType::float32, t.shape());
@@ -129,10 +128,10 @@ bool scale_weights(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   };
   const auto of_weight = [&](std::int64_t i) { return attrs.trans_b ? i / inner : i % columns; };
   const std::string name = g.value(mul.outputs[0]).name;
-  const ValueId weights = g.add_constant(name + "_weights", scaled(*w, of_weight));
+  const ValueId weights = g.add_constant(name + "_weights", scaled(w->aligned(), of_weight));
   g.node(id).inputs[1] = weights;
   if (has_bias) {
-    const ValueId b = g.add_constant(name + "_bias", scaled(*bias, [](std::int64_t i) { return i; }));
+    const ValueId b = g.add_constant(name + "_bias", scaled(bias->aligned(), [](std::int64_t i) { return i; }));
     g.node(id).inputs[ops::LinearIn::kB] = b;
   }
   if (g.values().size() > uses.size()) uses.resize(g.values().size());

@@ -18,6 +18,8 @@ const Tensor* constant_value(const Graph& g, ValueId v);
 // The value of a float32 or float64 constant of one element.
 std::optional<double> scalar_value(const Graph& g, ValueId v);
 
+inline bool has_input(const Node& n, std::size_t i) { return i < n.inputs.size() && n.inputs[i] != kNoValue; }
+
 bool is_output(const Graph& g, ValueId v);
 // The one node that reads the value, if nobody else does: not the caller, no subgraph. kNoNode otherwise.
 NodeId only_reader(const Graph& g, ValueId v, const Uses& uses);

@@ -6,23 +6,18 @@
 
 #include "ops/conv/signatures.h"
 #include "ops/tensor/signatures.h"
+#include "passes/fuse/match.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"
 
 namespace sdx::simplify {
 namespace {
 
+using fuse::constant_input;
+using fuse::has_input;
 using Ints = std::vector<std::int64_t>;
 
 constexpr std::int64_t kMost = 1 << 20;  // of a padding; far from what overflows
-
-bool has(const Node& n, std::size_t i) { return i < n.inputs.size() && n.inputs[i] != kNoValue; }
-
-const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
-  if (!has(n, i)) return nullptr;
-  const ValueInfo& v = g.value(n.inputs[i]);
-  return v.constant && !v.is_input ? &*v.constant : nullptr;
-}
 
 Ints ints(const Tensor& t) {
   Ints values;
@@ -35,16 +30,16 @@ Ints zeros_added(const Graph& g, const Node& pad, std::size_t rank) {
   const auto attrs = ops::parse<ops::PadAttrs>(pad);
   if (attrs.mode != "constant") return {};
   if (pad.version < 11) return attrs.value == 0 && attrs.pads.size() == 2 * rank ? ops::to_vector(attrs.pads) : Ints{};
-  const Tensor* amounts = constant(g, pad, 1);
+  const Tensor* amounts = constant_input(g, pad, 1);
   if (amounts == nullptr || amounts->size() > static_cast<std::int64_t>(2 * rank)) return {};
-  if (has(pad, 2)) {
-    const Tensor* value = constant(g, pad, 2);
+  if (has_input(pad, 2)) {
+    const Tensor* value = constant_input(g, pad, 2);
     if (value == nullptr || value->size() != 1 || element_as_double(*value, 0) != 0) return {};
   }
   Ints axes(rank);
   for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<std::int64_t>(i);
-  if (has(pad, 3)) {
-    const Tensor* listed = constant(g, pad, 3);
+  if (has_input(pad, 3)) {
+    const Tensor* listed = constant_input(g, pad, 3);
     if (listed == nullptr) return {};
     axes = ints(*listed);
   }
@@ -81,11 +76,11 @@ Ints together(const ops::WindowFields& window, const Ints& zeros) {
 
 bool take_padding(Graph& g, NodeId id) {
   const Node& conv = g.node(id);
-  if (conv.removed || conv.op_type != "Conv" || !conv.domain.empty() || !has(conv, 0)) return false;
+  if (conv.removed || conv.op_type != "Conv" || !conv.domain.empty() || !has_input(conv, 0)) return false;
   const NodeId producer = g.value(conv.inputs[0]).producer;
   if (producer == kNoNode) return false;
   const Node& pad = g.node(producer);
-  if (pad.removed || pad.op_type != "Pad" || !pad.domain.empty() || pad.version < 2 || !has(pad, 0)) return false;
+  if (pad.removed || pad.op_type != "Pad" || !pad.domain.empty() || pad.version < 2 || !has_input(pad, 0)) return false;
   const Type& type = g.value(conv.inputs[0]).type;
   if (!type.is_tensor() || !type.shape || type.shape->size() < 3) return false;
   const Ints zeros = zeros_added(g, pad, type.shape->size());

@@ -4,17 +4,14 @@
 #include "ops/image/signatures.h"
 #include "ops/random/signatures.h"
 #include "ops/tensor/signatures.h"
+#include "passes/fuse/match.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"
 
 namespace sdx::simplify {
 namespace {
 
-const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
-  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return nullptr;
-  const ValueInfo& v = g.value(n.inputs[i]);
-  return v.constant && !v.is_input ? &*v.constant : nullptr;
-}
+using fuse::constant_input;
 
 const Type& type_in(const Graph& g, const Node& n, std::size_t i) { return g.value(n.inputs[i]).type; }
 
@@ -52,13 +49,13 @@ bool keeps_pixels(const Graph& g, const Node& n, const Type& in, const Type& out
       attr.coordinate_transformation_mode == "tf_half_pixel_for_nn")
     return false;
   const bool by_sizes = n.inputs.size() > 3 && n.inputs[3] != kNoValue;
-  return by_sizes ? attr.keep_aspect_ratio_policy == "stretch" : all_equal(constant(g, n, 2), 1);
+  return by_sizes ? attr.keep_aspect_ratio_policy == "stretch" : all_equal(constant_input(g, n, 2), 1);
 }
 
 // Whether a ScatterND replaces every slice by the update at the same place, as exporters write `x[:, :, 0:] = y`.
 bool replaces_all(const Graph& g, const Node& n, const Type& out) {
-  const Tensor* const indices = constant(g, n, 1);
-  if (indices == nullptr || indices->dtype() != DataType::int64 || !indices->is_aligned() || indices->rank() < 2) return false;
+  const Tensor* const indices = constant_input(g, n, 1);
+  if (indices == nullptr || indices->dtype() != DataType::int64 || indices->rank() < 2) return false;
   if (!out.has_static_shape() || !same_static_type(type_in(g, n, 0), out) || !same_static_type(type_in(g, n, 2), out))
     return false;
   if (ops::parse<ops::ScatterAttrs>(n).reduction != "none") return false;
@@ -67,7 +64,8 @@ bool replaces_all(const Graph& g, const Node& n, const Type& out) {
   if (indices->rank() != depth + 1 || depth > shape.size()) return false;
   if (!std::equal(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(depth), indices->shape().begin())) return false;
   Shape expected(depth, 0);
-  const auto given = indices->values<std::int64_t>();
+  const Tensor aligned = indices->aligned();
+  const auto given = aligned.values<std::int64_t>();
   for (std::size_t at = 0; at < given.size(); at += depth) {
     if (!std::equal(expected.begin(), expected.end(), given.begin() + static_cast<std::ptrdiff_t>(at))) return false;
     for (std::size_t axis = depth; axis-- > 0;) {
@@ -95,7 +93,7 @@ int passed_input(const Graph& g, const Node& n, const Type& out) {
   if ((op == "Flatten" || op == "Expand" || op == "Tile" || op == "Slice") && same_static_type(in, out)) {
     if (op != "Slice") return 0;
     // Equal extents with a negative step would be a reversal.
-    const Tensor* steps = constant(g, n, 4);
+    const Tensor* steps = constant_input(g, n, 4);
     const bool forward = n.version < 10 || n.inputs.size() < 5 || n.inputs[4] == kNoValue || all_equal(steps, 1);
     return forward ? 0 : -1;
   }
@@ -110,14 +108,14 @@ int passed_input(const Graph& g, const Node& n, const Type& out) {
   }
   if (op == "Resize" && keeps_pixels(g, n, in, out)) return 0;
   if (op == "ScatterND" && n.inputs.size() == 3 && replaces_all(g, n, out)) return 2;
-  if (op == "Pad" && n.version >= 11 && all_zero_ints(constant(g, n, 1))) return 0;
+  if (op == "Pad" && n.version >= 11 && all_zero_ints(constant_input(g, n, 1))) return 0;
   if ((op == "Concat" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean") && n.inputs.size() == 1) return 0;
   // x + 0, x - 0, x * 1, x / 1: only where the result has x's own type and shape. (x + 0 turns -0 into 0, which compares equal.)
   if (n.version >= 7 && n.inputs.size() == 2 && n.inputs[1] != kNoValue) {
     const double neutral = op == "Add" || op == "Sub" ? 0 : 1;
     if (op == "Add" || op == "Sub" || op == "Mul" || op == "Div") {
-      if (all_equal(constant(g, n, 1), neutral) && same_static_type(in, out)) return 0;
-      if ((op == "Add" || op == "Mul") && all_equal(constant(g, n, 0), neutral) && same_static_type(type_in(g, n, 1), out))
+      if (all_equal(constant_input(g, n, 1), neutral) && same_static_type(in, out)) return 0;
+      if ((op == "Add" || op == "Mul") && all_equal(constant_input(g, n, 0), neutral) && same_static_type(type_in(g, n, 1), out))
         return 1;
     }
   }

@@ -15,6 +15,19 @@ using test::random_ints;
 
 std::int32_t value(std::uint8_t v, bool is_signed) { return is_signed ? static_cast<std::int8_t>(v) : v; }
 
+// Two images of square windows.
+template <class Pool>
+ConvShape shape_of(const Pool& v) {
+  ConvShape s;
+  s.batch = 2, s.in_channels = v.channels;
+  s.in[1] = v.h, s.in[2] = v.w;
+  for (int i = 1; i < 3; ++i) {
+    s.kernel[i] = v.kernel, s.stride[i] = v.stride, s.dilation[i] = v.dilation, s.pad[i] = v.pad;
+    s.out[i] = (s.in[i] + 2 * v.pad - (v.kernel - 1) * v.dilation - 1) / v.stride + 1;
+  }
+  return s;
+}
+
 TEST(KernelsQuantBytes, Adds) {
   for_each_isa([] {
     for (const std::int64_t n : {0, 1, 7, 31, 32, 33, 1000}) {
@@ -82,13 +95,7 @@ TEST(KernelsQuantBytes, MaxPoolsAndSums) {
          {Pool{1, 1, 1, 1, 1, 1, 0}, Pool{3, 7, 9, 3, 2, 1, 1}, Pool{64, 6, 5, 2, 2, 1, 0}, Pool{67, 9, 9, 3, 1, 2, 2},
           Pool{5, 20, 20, 9, 1, 1, 4}, Pool{8, 9, 7, 2, 2, 1, 0}, Pool{29, 5, 6, 3, 1, 1, 1}}) {
       for (const bool is_signed : {false, true}) {
-        ConvShape s;
-        s.batch = 2, s.in_channels = v.channels;
-        s.in[1] = v.h, s.in[2] = v.w;
-        for (int i = 1; i < 3; ++i) {
-          s.kernel[i] = v.kernel, s.stride[i] = v.stride, s.dilation[i] = v.dilation, s.pad[i] = v.pad;
-          s.out[i] = (s.in[i] + 2 * v.pad - (v.kernel - 1) * v.dilation - 1) / v.stride + 1;
-        }
+        const ConvShape s = shape_of(v);
         const std::int64_t pixels = v.h * v.w, plane = s.out[1] * s.out[2];
         Guarded<std::uint8_t> x(2 * pixels * v.channels, 1, random_ints<std::uint8_t>(2 * pixels * v.channels, 1));
         Guarded<std::uint8_t> y(2 * plane * v.channels, 3);
@@ -129,13 +136,7 @@ TEST(KernelsQuantBytes, AveragesAsFloatsDo) {
                           Pool{64, 6, 6, 2, 1, 1, 0, 1e-42F, 1e-42F}, Pool{64, 6, 6, 3, 1, 1, 1, 1e34F, 1e32F},
                           Pool{5, 20, 20, 3, 2, 1, 1, 0.7F, 0.31F}}) {
       for (const int kind : {0, 1, 2, 3}) {
-        ConvShape s;
-        s.batch = 2, s.in_channels = v.channels;
-        s.in[1] = v.h, s.in[2] = v.w;
-        for (int i = 1; i < 3; ++i) {
-          s.kernel[i] = v.kernel, s.stride[i] = v.stride, s.dilation[i] = v.dilation, s.pad[i] = v.pad;
-          s.out[i] = (s.in[i] + 2 * v.pad - (v.kernel - 1) * v.dilation - 1) / v.stride + 1;
-        }
+        const ConvShape s = shape_of(v);
         QAverage q;
         q.is_signed = kind % 2 == 1, q.all_taps = kind >= 2;
         q.x_zero = q.is_signed ? -4 : 128, q.y_zero = q.is_signed ? -12 : 100;
