@@ -42,6 +42,7 @@ option(SDX_PRECOMPILE "Precompile the standard library's headers" ON)
 set(SDX_PRECOMPILED <algorithm> <atomic> <cmath> <cstring> <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <set>
                     <span> <string> <unordered_map> <vector> <fmt/format.h>)
 # sdx_precompile(TARGET [FROM OTHER] [HEADER ...]): gives TARGET its own precompiled header, which also contains these headers, or OTHER's.
+# Headers are given in <>: CMake includes others by their whole path, and other checkouts then cannot use what ccache stores (cmake/ccache.sh).
 function(sdx_precompile target)
   cmake_parse_arguments(ARG "" "FROM" "" ${ARGN})
   if(NOT SDX_PRECOMPILE OR SDX_FUZZ)
@@ -93,8 +94,7 @@ target_compile_options(sdx_precompiled_small PRIVATE ${SDX_SMALL})
 
 # sdx_folder(NAME [SMALL | OPTIONS ... | HEADERS ... | LIKE FOLDER] [DEPENDS ...] [EXCLUDE REGEX] [TESTS PROGRAM]): one static library sdx_<name> from every
 # .cc of the current folder and its subfolders except unit tests (*_test.cc), which join the unit-test program, or with TESTS their own.
-# OPTIONS: additional compiler options. HEADERS: headers of the project (public ones in <>) to precompile as well; LIKE uses another
-# folder's.
+# OPTIONS: additional compiler options. HEADERS: headers of the project to precompile as well; LIKE uses another folder's.
 function(sdx_folder name)
   cmake_parse_arguments(ARG "SMALL" "EXCLUDE;LIKE;TESTS" "DEPENDS;SOURCES;LINK;OPTIONS;HEADERS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -119,7 +119,6 @@ function(sdx_folder name)
     target_compile_options(sdx_${name} PRIVATE ${ARG_OPTIONS})
     sdx_precompile(sdx_${name})
   elseif(ARG_HEADERS)
-    list(TRANSFORM ARG_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/src/ REGEX "^[^<]")
     sdx_precompile(sdx_${name} ${ARG_HEADERS})
   elseif(ARG_LIKE)
     sdx_precompile(sdx_${name} FROM sdx_${ARG_LIKE})

@@ -1,0 +1,9 @@
+#!/bin/sh
+# The compilers' launcher: ccache, set up for precompiled headers. While one is compiled, GCC's preprocessor reads the one that it will
+# replace, so a hash of its output says nothing of the headers: these are hashed instead (CCACHE_DEPEND). Other files keep the hash of the
+# output, in which the paths of a checkout count relative to CCACHE_BASEDIR.
+case " $* " in
+  *" c++-header "*) export CCACHE_DEPEND=1 ;;
+esac
+export CCACHE_SLOPPINESS=pch_defines,time_macros
+exec ccache "$@"
