@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "base/thread_pool.h"
@@ -458,6 +459,58 @@ TEST(MovedElements, UniqueSortsValuesAndKeepsFirstPositions) {
   out = run(0);
   EXPECT_EQ(of(out[1]), (Ints{0, 1, 2, 4}));
   EXPECT_EQ(out[0].tensor().values<float>()[0], 3);
+}
+
+template <class T>
+double wide(T x) {
+  return static_cast<double>(static_cast<ComputeType<T>>(x));
+}
+
+// Values of one type against a map from a value to where it occurs; rows this long are sorted digit by digit.
+template <class T>
+void check_unique(const std::vector<T>& values) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  std::map<double, Ints> places;
+  for (std::int64_t i = 0; i < n; ++i) places[wide(values[static_cast<std::size_t>(i)])].push_back(i);
+  Ints first, inverse(values.size()), counts;
+  for (const auto& [value, at] : places) {
+    for (const std::int64_t i : at) inverse[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(first.size());
+    first.push_back(at[0]);
+    counts.push_back(static_cast<std::int64_t>(at.size()));
+  }
+  Tensor in(DataTypeOf<T>::value, Shape{n});
+  std::copy(values.begin(), values.end(), static_cast<T*>(in.mutable_data()));
+  const auto out = run_op(node_of("Unique", 11, 1, {}, 4), {in});
+  const auto of = [](const Value& v) { return testing::elements<std::int64_t>(v); };
+  EXPECT_EQ(of(out[1]), first) << in.type_string();
+  EXPECT_EQ(of(out[2]), inverse) << in.type_string();
+  EXPECT_EQ(of(out[3]), counts) << in.type_string();
+  ASSERT_EQ(out[0].tensor().size(), static_cast<std::int64_t>(first.size()));
+  const auto* unique = static_cast<const T*>(out[0].tensor().data());
+  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(wide(unique[i]), wide(values[static_cast<std::size_t>(first[i])]));
+}
+
+template <class T>
+void check_unique_numbers(double scale) {
+  std::vector<T> values;
+  std::uint64_t seed = 7;
+  for (int i = 0; i < 500; ++i) {
+    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    const auto step = static_cast<double>(seed >> 33 & 127);
+    values.push_back(static_cast<T>(static_cast<ComputeType<T>>((std::is_unsigned_v<T> ? step : step - 64) * scale)));
+  }
+  check_unique(values);
+}
+
+TEST(MovedElements, UniqueOfLongRows) {
+  check_unique_numbers<std::int8_t>(1);
+  check_unique_numbers<std::uint8_t>(1);
+  check_unique_numbers<std::int16_t>(300);
+  check_unique_numbers<std::uint32_t>(1 << 24);
+  check_unique_numbers<std::int64_t>(1e13);
+  check_unique_numbers<float>(0.37);
+  check_unique_numbers<double>(-1e100);
+  check_unique_numbers<Float16>(0.25);
 }
 
 TEST(MovedElements, UniqueOrdersIntegersBelowAByteByValue) {

@@ -9,6 +9,8 @@
 #include "ops/tensor/movement.h"
 #include "ops/tensor/unique_signature.h"
 #include "tensor/dispatch.h"
+#include "tensor/radix_sort.h"
+#include "tensor/sort_keys.h"
 
 namespace sdx::ops {
 namespace {
@@ -44,25 +46,39 @@ struct Groups {
   Ints counts;
 };
 
-// The order in which rows of one element ascend, equal ones as they come: values beside their positions, which are sorted faster
-// than positions alone.
-template <class T>
-Ints order_of_elements(const T* data, std::int64_t n) {
-  std::vector<std::pair<T, std::int64_t>> pairs(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {data[i], static_cast<std::int64_t>(i)};
-  std::sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) {
-    if constexpr (std::is_integral_v<T>) return a < b;
-    const int r = compare<T>(a.first, b.first);
-    return r != 0 ? r < 0 : a.second < b.second;
-  });
-  Ints order(pairs.size());
-  for (std::size_t i = 0; i < pairs.size(); ++i) order[i] = pairs[i].second;
-  return order;
+// Adds the next input row in ascending order, equal ones as they come.
+void add_row(Groups& g, std::int64_t row, bool equals_last) {
+  if (!equals_last) {
+    g.first.push_back(row);
+    g.counts.push_back(0);
+  }
+  ++g.counts.back();
+  g.inverse[static_cast<std::size_t>(row)] = static_cast<std::int64_t>(g.first.size()) - 1;
 }
 
-// Rows [0, n) of `row` elements each, grouped by equality.
+// Rows of one element. Both zeros are equal.
 template <class T>
-Groups group_rows(const T* data, std::int64_t n, std::int64_t row, bool sorted) {
+Groups group_elements(const T* data, std::int64_t n) {
+  using Item = Placed<SortKey<T>>;
+  std::vector<Item> items(static_cast<std::size_t>(2 * n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T x = data[i];
+    const bool zero = static_cast<ComputeType<T>>(x) == ComputeType<T>(0);
+    items[static_cast<std::size_t>(i)] = {sort_key(zero ? T() : x), static_cast<std::uint32_t>(i)};
+  }
+  radix_sort(items.data(), items.data() + n, n, true);
+  Groups g;
+  g.inverse.resize(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < g.inverse.size(); ++i) add_row(g, items[i].place, i > 0 && items[i].key == items[i - 1].key);
+  return g;
+}
+
+// Rows [0, n) of `row` elements each.
+template <class T>
+Groups group_rows(const T* data, std::int64_t n, std::int64_t row) {
+  if constexpr (std::is_arithmetic_v<ComputeType<T>>) {
+    if (row == 1 && n <= UINT32_MAX) return group_elements(data, n);
+  }
   const auto compare_rows = [&](std::int64_t a, std::int64_t b) {
     for (std::int64_t i = 0; i < row; ++i) {
       const int r = compare<T>(data[a * row + i], data[b * row + i]);
@@ -70,42 +86,29 @@ Groups group_rows(const T* data, std::int64_t n, std::int64_t row, bool sorted) 
     }
     return 0;
   };
-  Ints order;
-  if constexpr (std::is_trivially_copyable_v<T>) {
-    if (row == 1) order = order_of_elements(data, n);
-  }
-  if (order.empty()) {
-    order.resize(static_cast<std::size_t>(n));
-    std::iota(order.begin(), order.end(), std::int64_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return compare_rows(a, b) < 0; });
-  }
+  Ints order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return compare_rows(a, b) < 0; });
   Groups g;
   g.inverse.resize(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || compare_rows(order[i - 1], order[i]) != 0) {
-      g.first.push_back(order[i]);  // the sort is stable: the first of its group
-      g.counts.push_back(0);
+  for (std::size_t i = 0; i < order.size(); ++i) add_row(g, order[i], i > 0 && compare_rows(order[i - 1], order[i]) == 0);
+  return g;
+}
+
+// Ascending groups in order of first occurrence.
+Groups by_occurrence(const Groups& g) {
+  Groups moved;
+  Ints place(g.first.size(), -1);
+  for (const std::int64_t u : g.inverse) {
+    std::int64_t& at = place[static_cast<std::size_t>(u)];
+    if (at < 0) {
+      at = static_cast<std::int64_t>(moved.first.size());
+      moved.first.push_back(g.first[static_cast<std::size_t>(u)]);
+      moved.counts.push_back(g.counts[static_cast<std::size_t>(u)]);
     }
-    ++g.counts.back();
-    g.inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(g.first.size()) - 1;
+    moved.inverse.push_back(at);
   }
-  if (sorted) return g;
-  // In order of first occurrence.
-  Ints rank(g.first.size());
-  std::iota(rank.begin(), rank.end(), std::int64_t{0});
-  std::sort(rank.begin(), rank.end(), [&](std::int64_t a, std::int64_t b) {
-    return g.first[static_cast<std::size_t>(a)] < g.first[static_cast<std::size_t>(b)];
-  });
-  Groups by_occurrence;
-  Ints moved(rank.size());
-  for (std::size_t i = 0; i < rank.size(); ++i) {
-    const auto old = static_cast<std::size_t>(rank[i]);
-    by_occurrence.first.push_back(g.first[old]);
-    by_occurrence.counts.push_back(g.counts[old]);
-    moved[old] = static_cast<std::int64_t>(i);
-  }
-  for (const std::int64_t u : g.inverse) by_occurrence.inverse.push_back(moved[static_cast<std::size_t>(u)]);
-  return by_occurrence;
+  return moved;
 }
 
 void infer_unique(InferContext& c) {
@@ -168,8 +171,9 @@ Groups unique_along(OpContext& c, const Tensor& in, std::size_t axis, bool sorte
   Groups g;
   dispatch(in.dtype(), Sortable{}, "Unique", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    g = group_rows(static_cast<const T*>(rows.data()), n, outer * inner, sorted);
+    g = group_rows(static_cast<const T*>(rows.data()), n, outer * inner);
   });
+  if (!sorted) g = by_occurrence(g);
   Shape shape = in.shape();
   shape[axis] = static_cast<std::int64_t>(g.first.size());
   const DataType type = c.input(0).dtype();

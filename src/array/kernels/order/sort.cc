@@ -4,10 +4,11 @@
 #include <numeric>
 #include <vector>
 
-#include "array/kernels/order/radix_sort.h"
-#include "array/kernels/order/sort_keys.h"
 #include "array/kernels/order/sort_keys_simd.h"
+#include "array/kernels/type_list.h"
 #include "base/thread_pool.h"
+#include "tensor/radix_sort.h"
+#include "tensor/sort_keys.h"
 
 namespace sdx::array::detail {
 namespace {
@@ -49,13 +50,13 @@ T* scratch_of(std::int64_t n) {
 }
 
 template <class T>
-void load_keys(const T* x, std::int64_t step, Key<T>* keys, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) keys[i] = key_of(x[i * step]);
+void load_keys(const T* x, std::int64_t step, SortKey<T>* keys, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) keys[i] = sort_key(x[i * step]);
 }
 
 template <class T>
-void load_pairs(const T* x, std::int64_t step, Placed<Key<T>>* pairs, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) pairs[i] = {key_of(x[i * step]), static_cast<std::uint32_t>(i)};
+void load_pairs(const T* x, std::int64_t step, Placed<SortKey<T>>* pairs, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) pairs[i] = {sort_key(x[i * step]), static_cast<std::uint32_t>(i)};
 }
 
 template <class T>
@@ -70,14 +71,14 @@ void complex_indices(const T* x, const Extents& e, std::uint32_t* places) {
 template <class T>
 void sort_lane(const T* x, T* y, std::int64_t step, std::int64_t n, bool split) {
   const bool by_vectors = sizeof(T) == 4 || (sizeof(T) == 8 && n < kVectorsBelow);
-  Key<T>* keys = scratch_of<Key<T>>(by_vectors ? n : 2 * n);
+  SortKey<T>* keys = scratch_of<SortKey<T>>(by_vectors ? n : 2 * n);
   load_keys(x, step, keys, n);
   if (!by_vectors) radix_sort(keys, keys + n, n, split);
   if constexpr (sizeof(T) == 4) key_sorters().u32(keys, n);
   if constexpr (sizeof(T) == 8) {
     if (by_vectors) key_sorters().u64(keys, n);
   }
-  for (std::int64_t i = 0; i < n; ++i) y[i * step] = element_of<T>(keys[i]);
+  for (std::int64_t i = 0; i < n; ++i) y[i * step] = of_sort_key<T>(keys[i]);
 }
 
 template <class T>
@@ -101,13 +102,13 @@ void argsort_lane(const T* x, std::uint32_t* y, std::int64_t step, std::int64_t 
   if constexpr (sizeof(T) <= 4) {
     if (n < kVectorsBelow / 4) {
       std::uint64_t* keys = scratch_of<std::uint64_t>(n);
-      for (std::int64_t i = 0; i < n; ++i) keys[i] = std::uint64_t{key_of(x[i * step])} << 32 | static_cast<std::uint64_t>(i);
+      for (std::int64_t i = 0; i < n; ++i) keys[i] = std::uint64_t{sort_key(x[i * step])} << 32 | static_cast<std::uint64_t>(i);
       key_sorters().u64(keys, n);
       for (std::int64_t i = 0; i < n; ++i) y[i * step] = static_cast<std::uint32_t>(keys[i]);
       return;
     }
   }
-  using Pair = Placed<Key<T>>;
+  using Pair = Placed<SortKey<T>>;
   Pair* pairs = scratch_of<Pair>(2 * n);
   load_pairs(x, step, pairs, n);
   radix_sort(pairs, pairs + n, n, split);
@@ -139,10 +140,10 @@ void partition_typed(const T* x, T* y, const Extents& e, std::int64_t kth, std::
       std::nth_element(items, items + kth, items + e.count, complex_before<typename T::value_type>);
       for (std::int64_t i = first; i < last; ++i) y[to + (i - first) * e.inner] = items[i];
     } else {
-      Key<T>* keys = scratch_of<Key<T>>(e.count);
+      SortKey<T>* keys = scratch_of<SortKey<T>>(e.count);
       load_keys(x + at, e.inner, keys, e.count);
       std::nth_element(keys, keys + kth, keys + e.count);
-      for (std::int64_t i = first; i < last; ++i) y[to + (i - first) * e.inner] = element_of<T>(keys[i]);
+      for (std::int64_t i = first; i < last; ++i) y[to + (i - first) * e.inner] = of_sort_key<T>(keys[i]);
     }
   });
 }
@@ -156,7 +157,7 @@ void argpartition_typed(const T* x, std::uint32_t* y, const Extents& e, std::int
       for (std::int64_t i = 0; i < e.count; ++i) y[at + i * e.inner] = places[i];
       static_cast<void>(kth);
     } else {
-      using Pair = Placed<Key<T>>;
+      using Pair = Placed<SortKey<T>>;
       Pair* pairs = scratch_of<Pair>(e.count);
       load_pairs(x + at, e.inner, pairs, e.count);
       std::nth_element(pairs, pairs + kth, pairs + e.count,

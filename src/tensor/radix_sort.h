@@ -10,7 +10,7 @@
 
 #include "base/thread_pool.h"
 
-namespace sdx::array::detail {
+namespace sdx {
 
 // A key with the place that it comes from.
 template <class K>
@@ -30,26 +30,35 @@ K digits_of(const Placed<K>& item) {
 
 // Shorter rows are sorted by comparisons.
 inline constexpr std::int64_t kRadixFrom = 96;
-inline constexpr int kBits = 8;
+inline constexpr int kRadixBits = 8;
 // From here on passes are split over threads, in so many parts, each with a histogram of its own.
-inline constexpr std::int64_t kSplitFrom = 1 << 17, kParts = 8;
+inline constexpr std::int64_t kRadixSplitFrom = 1 << 17, kRadixParts = 8;
 
 template <class Item>
 void count_digits(const Item* items, std::int64_t n, int shift, std::uint32_t* counts) {
-  constexpr std::uint32_t kMask = (1U << kBits) - 1;
+  constexpr std::uint32_t kMask = (1U << kRadixBits) - 1;
   for (std::int64_t i = 0; i < n; ++i) ++counts[static_cast<std::uint32_t>(digits_of(items[i]) >> shift) & kMask];
 }
 
 template <class Item>
 void move_digits(const Item* from, Item* to, std::int64_t n, int shift, std::uint32_t* next) {
-  constexpr std::uint32_t kMask = (1U << kBits) - 1;
+  constexpr std::uint32_t kMask = (1U << kRadixBits) - 1;
   for (std::int64_t i = 0; i < n; ++i) to[next[static_cast<std::uint32_t>(digits_of(from[i]) >> shift) & kMask]++] = from[i];
 }
 
-// One digit. False, and nothing moved, where all have the same.
+// The bits in which keys differ.
 template <class Item>
-bool radix_pass(const Item* from, Item* to, std::int64_t n, int shift, std::vector<std::uint32_t>& counts, std::int64_t parts) {
-  constexpr std::size_t kBuckets = std::size_t{1} << kBits;
+auto differing_bits(const Item* items, std::int64_t n) {
+  auto bits = digits_of(items[0]);
+  bits = 0;
+  for (std::int64_t i = 1; i < n; ++i) bits |= digits_of(items[i]) ^ digits_of(items[0]);
+  return bits;
+}
+
+// One digit.
+template <class Item>
+void radix_pass(const Item* from, Item* to, std::int64_t n, int shift, std::vector<std::uint32_t>& counts, std::int64_t parts) {
+  constexpr std::size_t kBuckets = std::size_t{1} << kRadixBits;
   counts.assign(kBuckets * static_cast<std::size_t>(parts), 0);
   const auto begin_of = [&](std::int64_t p) { return n * p / parts; };
   const auto each_part = [&](auto&& work) {
@@ -64,29 +73,29 @@ bool radix_pass(const Item* from, Item* to, std::int64_t n, int shift, std::vect
   });
   std::uint32_t before = 0;
   for (std::size_t b = 0; b < kBuckets; ++b) {
-    const std::uint32_t start = before;
     for (std::size_t p = 0; p < static_cast<std::size_t>(parts); ++p) {
       std::uint32_t& count = counts[p * kBuckets + b];
       const std::uint32_t here = count;
       count = before;
       before += here;
     }
-    if (static_cast<std::int64_t>(before - start) == n) return false;
   }
   each_part([&](std::int64_t p) {
     move_digits(from + begin_of(p), to, begin_of(p + 1) - begin_of(p), shift,
                 counts.data() + static_cast<std::size_t>(p) * kBuckets);
   });
-  return true;
 }
 
 template <class Item>
 void radix_passes(Item* items, Item* scratch, std::int64_t n, std::int64_t parts) {
   constexpr int kKeyBits = static_cast<int>(sizeof(decltype(digits_of(*items)))) * 8;
   static thread_local std::vector<std::uint32_t> counts;
+  const std::uint64_t differing = differing_bits(items, n);
   Item *from = items, *to = scratch;
-  for (int shift = 0; shift < kKeyBits; shift += kBits) {
-    if (radix_pass(from, to, n, shift, counts, parts)) std::swap(from, to);
+  for (int shift = 0; shift < kKeyBits; shift += kRadixBits) {
+    if ((differing >> shift) % (1U << kRadixBits) == 0) continue;
+    radix_pass(from, to, n, shift, counts, parts);
+    std::swap(from, to);
   }
   if (from != items) std::memcpy(items, from, static_cast<std::size_t>(n) * sizeof(Item));
 }
@@ -105,8 +114,8 @@ void radix_sort(Item* items, Item* scratch, std::int64_t n, bool split) {
     }
     return;
   }
-  const std::int64_t parts = split && n >= kSplitFrom ? kParts : 1;
+  const std::int64_t parts = split && n >= kRadixSplitFrom ? kRadixParts : 1;
   radix_passes(items, scratch, n, parts);
 }
 
-}  // namespace sdx::array::detail
+}  // namespace sdx
