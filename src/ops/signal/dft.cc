@@ -1,12 +1,13 @@
 // DFT: ai.onnx 17 (axis is an attribute), 20 (axis is an input). STFT: ai.onnx 17.
 
 #include <optional>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/math/float_view.h"
 #include "ops/op.h"
-#include "ops/signal/fft.h"
+#include "ops/signal/fourier.h"
 #include "ops/signal/signatures.h"
 #include "ops/tensor/axes.h"
 #include "tensor/element.h"
@@ -14,7 +15,6 @@
 namespace sdx::ops {
 namespace {
 
-using Complex = std::complex<double>;
 constexpr std::size_t kLength = 1, kAxis = 2;
 
 std::int64_t scalar(const Tensor& t, const char* name) {
@@ -63,37 +63,32 @@ void infer_dft(InferContext& c) {
   c.output(0, c.dtype(0), std::move(out));
 }
 
-// Complex signals along one axis.
 struct DftJob {
   DftAttrs attrs;
   std::int64_t length;               // of the transform
   std::int64_t in, out;              // extents of the axis
   std::int64_t inner;                // signals side by side: elements between neighbours on the axis
   std::int64_t parts_in, parts_out;  // 1 or 2
+
+  bool real_to_complex() const { return parts_in == 1 && !attrs.inverse; }
+  cpu::FourierJob fourier() const {
+    const auto what = real_to_complex() ? cpu::Fourier::half : (parts_out == 1 ? cpu::Fourier::whole : cpu::Fourier::complex);
+    return {what, length, in, out, inner, attrs.inverse, attrs.inverse ? 1 / static_cast<double>(length) : 1};
+  }
 };
 
+// The transform of a real signal is its own mirror image, of which `half` gives the first half.
 template <class C>
-void transform_one(const DftJob& j, Fft& fft, const C* x, C* y, std::vector<Complex>& buffer) {
-  std::fill(buffer.begin(), buffer.end(), Complex(0));
-  const std::int64_t n = std::min(j.in, j.length);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const C* p = x + i * j.inner * j.parts_in;
-    buffer[static_cast<std::size_t>(i)] = {static_cast<double>(p[0]), j.parts_in == 2 ? static_cast<double>(p[1]) : 0};
-  }
-  if (j.attrs.inverse && j.attrs.onesided) {  // the other half mirrors the given one
-    const std::int64_t half = j.length / 2;
-    for (std::int64_t i = half + 1; i < j.length; ++i)
-      buffer[static_cast<std::size_t>(i)] = std::conj(buffer[static_cast<std::size_t>(j.length - i)]);
-    buffer[0] = buffer[0].real();
-    if (j.length % 2 == 0) buffer[static_cast<std::size_t>(half)] = buffer[static_cast<std::size_t>(half)].real();
-  }
-  fft(buffer.data());
-  const double scale = j.attrs.inverse ? 1 / static_cast<double>(j.length) : 1;
-  for (std::int64_t i = 0; i < j.out; ++i) {
-    const Complex v = buffer[static_cast<std::size_t>(i)] * scale;
-    C* p = y + i * j.inner * j.parts_out;
-    p[0] = static_cast<C>(v.real());
-    if (j.parts_out == 2) p[1] = static_cast<C>(v.imag());
+void mirror(const DftJob& j, C* y, std::int64_t outer) {
+  for (std::int64_t o = 0; o < outer; ++o, y += j.out * j.inner * 2) {
+    for (std::int64_t k = j.length / 2 + 1; k < j.length; ++k) {
+      const C* from = y + (j.length - k) * j.inner * 2;
+      C* to = y + k * j.inner * 2;
+      for (std::int64_t i = 0; i < j.inner; ++i) {
+        to[2 * i] = from[2 * i];
+        to[2 * i + 1] = -from[2 * i + 1];
+      }
+    }
   }
 }
 
@@ -102,18 +97,16 @@ void transform(OpContext& c, const DftJob& j, Tensor& y) {
   const Tensor& x = c.input(0);
   const FloatInput<C> in(x);
   FloatOutput<C> out(y);
-  const std::int64_t signals = y.size() / (j.out * j.parts_out);
-  parallel_for(signals, 1 + 4096 / j.length, [&](std::int64_t begin, std::int64_t end) {
-    Fft fft(j.length, j.attrs.inverse);
-    std::vector<Complex> buffer(static_cast<std::size_t>(j.length));
-    for (std::int64_t s = begin; s < end; ++s) {
-      c.stop().check();
-      const std::int64_t outer = s / j.inner;
-      const std::int64_t lane = s % j.inner;
-      transform_one(j, fft, in.data() + (outer * j.in * j.inner + lane) * j.parts_in,
-                    out.data() + (outer * j.out * j.inner + lane) * j.parts_out, buffer);
-    }
-  });
+  const C* from = in.data();
+  std::vector<C> pairs;
+  if (j.parts_in == 1 && !j.real_to_complex()) {
+    pairs.resize(static_cast<std::size_t>(2 * x.size()));
+    for (std::size_t i = 0; i < pairs.size(); i += 2) pairs[i] = from[i / 2];
+    from = pairs.data();
+  }
+  const std::int64_t outer = y.size() / (j.out * j.inner * j.parts_out);
+  transform_signals(c, j.fourier(), outer, from, out.data());
+  if (j.real_to_complex() && j.out == j.length) mirror(j, out.data(), outer);
   out.store();
 }
 
@@ -185,23 +178,29 @@ void infer_stft(InferContext& c) {
   c.output(0, c.dtype(0), {batch, floor_div(signal - frame, step) + Dim(1), bins, Dim(2)});
 }
 
+// Frames that are cut out and weighted at once.
+constexpr std::int64_t kFrames = 16;
+
 template <class C>
 void transform_frames(OpContext& c, const DftJob& j, std::int64_t step, Tensor& y) {
   const Tensor& x = c.input(0);
   const FloatInput<C> in(x), window(c.optional_input(kWindow));
   FloatOutput<C> out(y);
-  const std::int64_t frames = y.dim(1);
+  const std::int64_t frames = y.dim(1), numbers = j.length * j.parts_in;
   parallel_for(y.dim(0) * frames, 1 + 4096 / j.length, [&](std::int64_t begin, std::int64_t end) {
-    Fft fft(j.length, false);
-    std::vector<Complex> buffer(static_cast<std::size_t>(j.length));
-    std::vector<C> frame(static_cast<std::size_t>(j.length * j.parts_in));
-    for (std::int64_t f = begin; f < end; ++f) {
+    std::vector<C> cut(static_cast<std::size_t>(std::min(kFrames, end - begin) * numbers));
+    for (std::int64_t f = begin; f < end; f += kFrames) {
       c.stop().check();
-      const C* from = in.data() + (f / frames * x.dim(1) + f % frames * step) * j.parts_in;
-      for (std::int64_t i = 0; i < j.length * j.parts_in; ++i) {
-        frame[static_cast<std::size_t>(i)] = window ? from[i] * window[i / j.parts_in] : from[i];
+      const std::int64_t count = std::min(kFrames, end - f);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const C* from = in.data() + ((f + i) / frames * x.dim(1) + (f + i) % frames * step) * j.parts_in;
+        C* to = cut.data() + i * numbers;
+        for (std::int64_t k = 0; k < numbers; ++k) to[k] = window ? from[k] * window[k / j.parts_in] : from[k];
       }
-      transform_one(j, fft, frame.data(), out.data() + f * j.out * 2, buffer);
+      const cpu::FourierTransform<C, double> fourier(j.fourier(), count);
+      C* to = out.data() + f * j.out * 2;
+      fourier.run(cut.data(), to, 0, fourier.count());
+      if (j.real_to_complex() && j.out == j.length) mirror(j, to, count);
     }
   });
   out.store();

@@ -1,13 +1,9 @@
 // com.microsoft Rfft 1 and Irfft 1: the Fourier transform of real signals along the last axis, one-sided; pairs on an axis of 2.
 
-#include <complex>
-#include <vector>
-
-#include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/math/float_view.h"
 #include "ops/op.h"
-#include "ops/signal/fft.h"
+#include "ops/signal/fourier.h"
 #include "ops/signature.h"
 
 namespace sdx::ops {
@@ -52,19 +48,6 @@ void infer_irfft(InferContext& c) {
   c.output(0, c.dtype(0), std::move(out));
 }
 
-// One signal after another: `in` and `out` elements each.
-template <class F>
-void each_signal(OpContext& c, std::int64_t count, std::int64_t n, bool inverse, F&& fn) {
-  parallel_for(count, 1 + 65536 / (n + 1), [&](std::int64_t first, std::int64_t last) {
-    Fft fft(n, inverse);
-    std::vector<std::complex<double>> work(static_cast<std::size_t>(n));
-    for (std::int64_t i = first; i < last; ++i) {
-      c.stop().check();
-      fn(i, fft, work);
-    }
-  });
-}
-
 void run_rfft(OpContext& c) {
   check_form(parse<RfftAttrs>(c));
   const Tensor& x = c.input(0);
@@ -78,14 +61,7 @@ void run_rfft(OpContext& c) {
     using C = typename decltype(tag)::type;
     const FloatInput<C> fx(x);
     FloatOutput<C> fy(y);
-    each_signal(c, x.size() / n, n, false, [&](std::int64_t i, Fft& fft, auto& work) {
-      for (std::int64_t k = 0; k < n; ++k) work[static_cast<std::size_t>(k)] = static_cast<double>(fx[i * n + k]);
-      fft(work.data());
-      for (std::int64_t k = 0; k < half; ++k) {
-        fy[2 * (i * half + k)] = static_cast<C>(work[static_cast<std::size_t>(k)].real());
-        fy[2 * (i * half + k) + 1] = static_cast<C>(work[static_cast<std::size_t>(k)].imag());
-      }
-    });
+    transform_signals(c, {cpu::Fourier::half, n, n, half}, x.size() / n, fx.data(), fy.data());
     fy.store();
   });
 }
@@ -103,17 +79,8 @@ void run_irfft(OpContext& c) {
     using C = typename decltype(tag)::type;
     const FloatInput<C> fx(x);
     FloatOutput<C> fy(y);
-    each_signal(c, x.size() / (2 * half), n, true, [&](std::int64_t i, Fft& fft, auto& work) {
-      for (std::int64_t k = 0; k < half; ++k) {
-        const std::complex<double> v(static_cast<double>(fx[2 * (i * half + k)]),
-                                     static_cast<double>(fx[2 * (i * half + k) + 1]));
-        work[static_cast<std::size_t>(k)] = v;
-        if (k > 0 && k < half - 1) work[static_cast<std::size_t>(n - k)] = std::conj(v);
-      }
-      fft(work.data());
-      for (std::int64_t k = 0; k < n; ++k)
-        fy[i * n + k] = static_cast<C>(work[static_cast<std::size_t>(k)].real() / static_cast<double>(n));
-    });
+    const double scale = 1 / static_cast<double>(n);
+    transform_signals(c, {cpu::Fourier::whole, n, half, n, 1, true, scale}, x.size() / (2 * half), fx.data(), fy.data());
     fy.store();
   });
 }

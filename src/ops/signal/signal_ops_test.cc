@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <numbers>
 
-#include "ops/signal/fft.h"
 #include "support/single_op.h"
 
 namespace sdx::ops {
@@ -11,23 +11,52 @@ namespace {
 
 using Complex = std::complex<double>;
 
-TEST(Fft, MatchesTheDefinitionForEveryLength) {
-  for (std::int64_t n = 1; n <= 40; ++n) {
-    for (const bool inverse : {false, true}) {
-      std::vector<Complex> x;
-      for (std::int64_t i = 0; i < n; ++i) x.emplace_back(std::sin(static_cast<double>(i * i)), static_cast<double>(i % 5));
-      std::vector<Complex> y = x;
-      Fft fft(n, inverse);
-      fft(y.data());
-      for (std::int64_t k = 0; k < n; ++k) {
-        Complex sum = 0;
-        for (std::int64_t i = 0; i < n; ++i) {
-          const double turns = static_cast<double>(i * k) / static_cast<double>(n);
-          sum += x[static_cast<std::size_t>(i)] * std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * turns);
-        }
-        EXPECT_NEAR(std::abs(sum - y[static_cast<std::size_t>(k)]), 0, 1e-10 * static_cast<double>(n)) << n << " " << k;
-      }
+// One signal by the definition; `given` holds the first numbers, zeros follow.
+std::vector<Complex> by_definition(const std::vector<Complex>& given, std::int64_t n, bool inverse) {
+  std::vector<Complex> out(static_cast<std::size_t>(n));
+  for (std::int64_t k = 0; k < n; ++k) {
+    for (std::int64_t i = 0; i < std::min(n, std::ssize(given)); ++i) {
+      const double turns = static_cast<double>(i * k % n) / static_cast<double>(n);
+      const Complex root = std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * turns);
+      out[static_cast<std::size_t>(k)] += given[static_cast<std::size_t>(i)] * root / (inverse ? static_cast<double>(n) : 1.0);
     }
+  }
+  return out;
+}
+
+// Signals of `given` elements along axis 1 of [2, given, 3, parts].
+void check_dft(std::int64_t given, std::int64_t n, std::int64_t parts, bool inverse, bool onesided) {
+  Tensor x(DataType::float64, {2, given, 3, parts});
+  auto values = x.mutable_values<double>();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i * i));
+  auto op = SingleOp("DFT", 20).with("inverse", std::int64_t{inverse}).with("onesided", std::int64_t{onesided});
+  const Tensor y = op.checked({x, Tensor::scalar<std::int64_t>(n), Tensor::scalar<std::int64_t>(1)})[0];
+  const std::int64_t out = onesided ? n / 2 + 1 : n;
+  ASSERT_EQ(y.shape(), (Shape{2, out, 3, 2}));
+  for (std::int64_t s = 0; s < 6; ++s) {
+    const std::int64_t o = s / 3, i = s % 3;
+    std::vector<Complex> signal;
+    for (std::int64_t k = 0; k < given; ++k) {
+      const auto at = static_cast<std::size_t>(((o * given + k) * 3 + i) * parts);
+      signal.emplace_back(values[at], parts == 2 ? values[at + 1] : 0);
+    }
+    const std::vector<Complex> expected = by_definition(signal, n, inverse);
+    for (std::int64_t k = 0; k < out; ++k) {
+      const double* got = y.values<double>().data() + ((o * out + k) * 3 + i) * 2;
+      EXPECT_LT(std::abs(Complex(got[0], got[1]) - expected[static_cast<std::size_t>(k)]), 1e-11 * static_cast<double>(n))
+          << given << " of " << n << " " << parts << inverse << onesided << " " << s << " " << k;
+    }
+  }
+}
+
+TEST(SignalOps, DftOfAnyLengthMatchesTheDefinition) {
+  for (const std::int64_t n : {1, 2, 3, 5, 6, 7, 8, 12, 29, 30, 31, 62, 100, 106}) {
+    for (const std::int64_t parts : {1, 2}) {
+      for (const bool inverse : {false, true}) check_dft(n, n, parts, inverse, false);
+    }
+    check_dft(n, n, 1, false, true);
+    check_dft(n + 3, n, 1, false, false);
+    if (n > 2) check_dft(n - 2, n, 1, false, true);
   }
 }
 

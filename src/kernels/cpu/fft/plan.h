@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-namespace sdx::array::detail {
+namespace sdx::cpu {
 
 // One pass over all numbers. `twiddles` has re and im of exp(-2 pi i q j / n) for the n of this pass: at [(j - 1) * m + q].
 template <class T>
@@ -64,4 +64,4 @@ struct FftNumbers {
 void fft_pass(const FftPass<float>& pass, const FftNumbers<float>& numbers, std::int64_t stride);
 void fft_pass(const FftPass<double>& pass, const FftNumbers<double>& numbers, std::int64_t stride);
 
-}  // namespace sdx::array::detail
+}  // namespace sdx::cpu

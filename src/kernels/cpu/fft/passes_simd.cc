@@ -1,12 +1,12 @@
 // The butterflies, compiled once per instruction set. Numbers that lie side by side take the same step, so that the compiler
 // makes vectors of them; in the first pass, where nothing lies side by side, butterflies do.
 
-#include "array/fft/plan.h"
+#include "kernels/cpu/fft/plan.h"
 
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "array/fft/passes.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/fft/passes_simd.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
 #include <hwy/highway.h>
@@ -14,7 +14,7 @@
 #include "kernels/cpu/simd/loops.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sdx::array::detail::HWY_NAMESPACE {
+namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
 template <class T>
@@ -184,13 +184,13 @@ void any_pass(const FftPass<T>& pass, const FftNumbers<T>& n, std::int64_t strid
 void float_pass(const FftPass<float>& pass, const FftNumbers<float>& n, std::int64_t stride) { any_pass(pass, n, stride); }
 void double_pass(const FftPass<double>& pass, const FftNumbers<double>& n, std::int64_t stride) { any_pass(pass, n, stride); }
 
-}  // namespace sdx::array::detail::HWY_NAMESPACE
+}  // namespace sdx::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::array::detail {
+namespace sdx::cpu {
 
 void fft_pass(const FftPass<float>& pass, const FftNumbers<float>& n, std::int64_t stride) {
   SDX_CPU_PICK(float_pass)(pass, n, stride);
@@ -199,5 +199,5 @@ void fft_pass(const FftPass<double>& pass, const FftNumbers<double>& n, std::int
   SDX_CPU_PICK(double_pass)(pass, n, stride);
 }
 
-}  // namespace sdx::array::detail
+}  // namespace sdx::cpu
 #endif

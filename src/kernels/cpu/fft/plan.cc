@@ -1,4 +1,4 @@
-#include "array/fft/plan.h"
+#include "kernels/cpu/fft/plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace sdx::array::detail {
+namespace sdx::cpu {
 namespace {
 
 // exp(-2 pi i k / n)
@@ -67,7 +67,7 @@ FftPass<T> pass_of(std::int64_t n, std::int64_t radix) {
 
 template <class T>
 FftPlan<T>::FftPlan(std::int64_t n) : n_(n) {
-  if (n > (std::int64_t{1} << 36)) fail(ErrorCode::out_of_memory, "[fft] a transform of length {} is too long", n);
+  if (n > (std::int64_t{1} << 36)) fail(ErrorCode::out_of_memory, "a Fourier transform of length {} is too long", n);
   if (n <= 1) return;
   const std::vector<std::int64_t> all = radices(n);
   for (const std::int64_t radix : all) {
@@ -198,4 +198,4 @@ template class FftPlan<double>;
 template std::shared_ptr<const FftPlan<float>> fft_plan(std::int64_t);
 template std::shared_ptr<const FftPlan<double>> fft_plan(std::int64_t);
 
-}  // namespace sdx::array::detail
+}  // namespace sdx::cpu
