@@ -285,7 +285,8 @@ TEST(KernelsRows, TopK) {
           return largest ? x > y : x < y;
         });
         Guarded<float> x(n, 1, values);
-        for (const std::int64_t k : {std::int64_t{1}, std::int64_t{5}, std::int64_t{32}, std::int64_t{33}, n / 20, n / 3, n}) {
+        for (const std::int64_t k : {std::int64_t{1}, std::int64_t{2}, std::int64_t{5}, std::int64_t{8}, std::int64_t{9},
+                                     std::int64_t{32}, std::int64_t{33}, n / 20, n / 3, n}) {
           if (k < 1 || k > n) continue;
           Guarded<float> top(k, 1);
           Guarded<std::int64_t> at(k);

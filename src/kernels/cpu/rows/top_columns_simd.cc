@@ -29,10 +29,45 @@ HWY_INLINE VI keys_of(VF v, bool largest) {
   return largest ? key : hn::Not(key);
 }
 
-// Each lane keeps its k best sorted. An element is put before the first one below it, and all after that move on; so equal ones
-// keep their order.
-void top(const float* x, std::int64_t n, std::int64_t step, std::int64_t count, std::int64_t k, bool largest,
-         std::int32_t* positions) {
+// The best of each lane, sorted.
+template <int kCount>
+struct Best {
+  VI keys[kCount], places[kCount];
+};
+
+// Each element goes before the first one below it, and all after that move on; so equal ones keep their order. `filled`: as many
+// of the best are set; the others come after any element.
+template <int kCount>
+HWY_INLINE void insert(Best<kCount>& best, VI key, VI place, std::int64_t filled) {
+  const auto none = hn::Gt(key, key), all = hn::Not(none);
+  auto before_last = none;  // whether the element goes before the previous one of the best
+  VI last_key = key, last_place = place;
+  for (int j = 0; j < kCount; ++j) {
+    const VI old_key = best.keys[j], old_place = best.places[j];
+    const auto before = j < filled ? hn::Gt(key, old_key) : all;
+    best.keys[j] = hn::IfThenElse(before, hn::IfThenElse(before_last, last_key, key), old_key);
+    best.places[j] = hn::IfThenElse(before, hn::IfThenElse(before_last, last_place, place), old_place);
+    before_last = before;
+    last_key = old_key;
+    last_place = old_place;
+  }
+}
+
+template <int kCount>
+void top_few(const float* x, std::int64_t n, std::int64_t step, std::int64_t count, bool largest, std::int32_t* positions) {
+  const DI di;
+  Best<kCount> best;
+  for (int j = 0; j < kCount; ++j) best.keys[j] = best.places[j] = hn::Zero(di);
+  for (std::int64_t i = 0; i < kCount; ++i)
+    insert(best, keys_of(load_floats(x + i * step, count), largest), hn::Set(di, static_cast<std::int32_t>(i)), i);
+  for (std::int64_t i = kCount; i < n; ++i)
+    insert(best, keys_of(load_floats(x + i * step, count), largest), hn::Set(di, static_cast<std::int32_t>(i)), kCount);
+  for (int j = 0; j < kCount; ++j) hn::StoreU(best.places[j], di, positions + j * lanes_f32());
+}
+
+// The same with the best in memory.
+void top_more(const float* x, std::int64_t n, std::int64_t step, std::int64_t count, std::int64_t k, bool largest,
+              std::int32_t* positions) {
   const DI di;
   const std::int64_t lanes = lanes_f32();
   HWY_ALIGN std::int32_t keys[kMostTopColumns * kMaxF32Lanes];
@@ -52,6 +87,21 @@ void top(const float* x, std::int64_t n, std::int64_t step, std::int64_t count, 
     if (i >= k) continue;
     hn::Store(key, di, keys + i * lanes);
     hn::StoreU(at, di, positions + i * lanes);
+  }
+}
+
+void top(const float* x, std::int64_t n, std::int64_t step, std::int64_t count, std::int64_t k, bool largest,
+         std::int32_t* positions) {
+  switch (k) {
+    case 1: return top_few<1>(x, n, step, count, largest, positions);
+    case 2: return top_few<2>(x, n, step, count, largest, positions);
+    case 3: return top_few<3>(x, n, step, count, largest, positions);
+    case 4: return top_few<4>(x, n, step, count, largest, positions);
+    case 5: return top_few<5>(x, n, step, count, largest, positions);
+    case 6: return top_few<6>(x, n, step, count, largest, positions);
+    case 7: return top_few<7>(x, n, step, count, largest, positions);
+    case 8: return top_few<8>(x, n, step, count, largest, positions);
+    default: return top_more(x, n, step, count, k, largest, positions);
   }
 }
 
