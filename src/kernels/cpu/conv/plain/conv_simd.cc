@@ -1,7 +1,5 @@
 #include "kernels/cpu/conv/plain/conv_simd.h"
 
-#include <limits>
-
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/simd/target_width.h"
 #include "kernels/cpu/simd/targets.h"
@@ -175,154 +173,6 @@ void taps(const ConvTap* list, std::int64_t count, float bias, const float* resi
   if (act.op != Unary::none && !do_relu && !do_clip) elementwise_kernels().unary(act, y, y, n);
 }
 
-template <int I>
-HWY_INLINE VF select(VF v0, VF v1, VF v2, VF v3, VF v4, VF v5, VF v6) {
-  if constexpr (I == 0) return v0;
-  if constexpr (I == 1) return v1;
-  if constexpr (I == 2) return v2;
-  if constexpr (I == 3) return v3;
-  if constexpr (I == 4) return v4;
-  if constexpr (I == 5) return v5;
-  return v6;
-}
-
-// Arguments of a block of depthwise rows other than its position.
-struct Depthwise {
-  std::int64_t row_step;
-  const std::int64_t* offset;
-  const float* w;  // [kx][ky], each filling a vector
-  VF bias, lo, hi;
-  std::int64_t width, y_step;
-  bool add;
-};
-
-// Rows computed at once. 4 rows of 5x5 taps need 4 + 5 + 1 registers, of 7x7 taps 4 + 7 + 1. With 512 bits there are 32
-// registers, and every unaligned load touches two cache lines: more rows need fewer loads per product. The products of a column
-// of taps are added one after the other, 4 cycles each at 2 per cycle, so 8 rows keep both units busy.
-#if SDX_512_BITS
-constexpr int kRowsAtOnce = 8;
-#else
-constexpr int kRowsAtOnce = 4;
-#endif
-
-// R output rows at once: an input row is read once for all outputs that use it, and a weight once for all rows. Named
-// accumulators: GCC 12 spills arrays of vectors.
-template <int K, int S, int R>
-HWY_NOINLINE void depthwise_block(const Depthwise& c, const float* in, float* y) {
-  const DF d;
-  const std::int64_t lanes = lanes_f32();
-  const auto put = [&](VF v, float* to, std::int64_t left) HWY_ATTR {
-    if (c.add) v = hn::Add(v, load_floats(to, left));
-    v = clip(hn::Add(v, c.bias), c.lo, c.hi);
-    if (left >= lanes) {
-      hn::StoreU(v, d, to);
-    } else {
-      store_tail(v, d, to, left);
-    }
-  };
-  for (std::int64_t i = 0; i < c.width; i += lanes) {
-    VF a0 = hn::Zero(d);
-    [[maybe_unused]] VF a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0;
-    for (int kx = 0; kx < K; ++kx) {
-      const float* p = in + c.offset[kx] + i;
-      const float* w = c.w + kx * K * lanes;
-      const VF w0 = hn::Load(d, w), w1 = hn::Load(d, w + lanes), w2 = hn::Load(d, w + 2 * lanes);
-      const VF w3 = K > 3 ? hn::Load(d, w + (K > 3 ? 3 : 0) * lanes) : w2;
-      const VF w4 = K > 4 ? hn::Load(d, w + (K > 4 ? 4 : 0) * lanes) : w2;
-      const VF w5 = K > 5 ? hn::Load(d, w + (K > 5 ? 5 : 0) * lanes) : w2;
-      const VF w6 = K > 6 ? hn::Load(d, w + (K > 6 ? 6 : 0) * lanes) : w2;
-#define SDX_TO(ACC, ROW, O)                                   \
-  if constexpr (R > O && ROW - O * S >= 0 && ROW - O * S < K) \
-    ACC = hn::MulAdd(select<ROW - O * S>(w0, w1, w2, w3, w4, w5, w6), v, ACC);
-#define SDX_ROW(ROW)                                 \
-  if constexpr (ROW < (R - 1) * S + K) {             \
-    const VF v = hn::LoadU(d, p + ROW * c.row_step); \
-    SDX_TO(a0, ROW, 0)                               \
-    SDX_TO(a1, ROW, 1)                               \
-    SDX_TO(a2, ROW, 2)                               \
-    SDX_TO(a3, ROW, 3)                               \
-    SDX_TO(a4, ROW, 4)                               \
-    SDX_TO(a5, ROW, 5)                               \
-    SDX_TO(a6, ROW, 6)                               \
-    SDX_TO(a7, ROW, 7)                               \
-  }
-      SDX_ROW(0)
-      SDX_ROW(1)
-      SDX_ROW(2)
-      SDX_ROW(3)
-      SDX_ROW(4)
-      SDX_ROW(5)
-      SDX_ROW(6)
-      SDX_ROW(7)
-      SDX_ROW(8)
-      SDX_ROW(9)
-      SDX_ROW(10)
-      SDX_ROW(11)
-      SDX_ROW(12)
-      SDX_ROW(13)
-      SDX_ROW(14)
-      SDX_ROW(15)
-      SDX_ROW(16)
-      SDX_ROW(17)
-      SDX_ROW(18)
-      SDX_ROW(19)
-      SDX_ROW(20)
-#undef SDX_ROW
-#undef SDX_TO
-    }
-    put(a0, y + i, c.width - i);
-    if constexpr (R > 1) put(a1, y + c.y_step + i, c.width - i);
-    if constexpr (R > 2) put(a2, y + 2 * c.y_step + i, c.width - i);
-    if constexpr (R > 3) put(a3, y + 3 * c.y_step + i, c.width - i);
-    if constexpr (R > 4) put(a4, y + 4 * c.y_step + i, c.width - i);
-    if constexpr (R > 5) put(a5, y + 5 * c.y_step + i, c.width - i);
-    if constexpr (R > 6) put(a6, y + 6 * c.y_step + i, c.width - i);
-    if constexpr (R > 7) put(a7, y + 7 * c.y_step + i, c.width - i);
-  }
-}
-
-template <int K, int S>
-void depthwise_all(const Depthwise& c, const float* in, float* y, std::int64_t rows) {
-  std::int64_t r = 0;
-  const auto step = S * c.row_step;
-  for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) depthwise_block<K, S, kRowsAtOnce>(c, in + r * step, y + r * c.y_step);
-  if (kRowsAtOnce > 6 && rows - r >= 6) {
-    depthwise_block<K, S, 6>(c, in + r * step, y + r * c.y_step);
-    r += 6;
-  }
-  if (kRowsAtOnce > 4 && rows - r >= 4) {
-    depthwise_block<K, S, 4>(c, in + r * step, y + r * c.y_step);
-    r += 4;
-  }
-  if (rows - r == 3) depthwise_block<K, S, 3>(c, in + r * step, y + r * c.y_step);
-  if (rows - r == 2) depthwise_block<K, S, 2>(c, in + r * step, y + r * c.y_step);
-  if (rows - r == 1) depthwise_block<K, S, 1>(c, in + r * step, y + r * c.y_step);
-}
-
-void depthwise_rows(const DepthwiseRows& of, const float* in, float* y, std::int64_t rows) {
-  const DF d;
-  const std::int64_t lanes = lanes_f32();
-  const float inf = std::numeric_limits<float>::infinity();
-  HWY_ALIGN float w[49 * kMaxF32Lanes];
-  const int k = of.k;
-  for (int kx = 0; kx < k; ++kx) {
-    for (int ky = 0; ky < k; ++ky) hn::Store(hn::Set(d, of.w[ky * k + kx]), d, w + (kx * k + ky) * lanes);
-  }
-  const bool is_clip = of.act.op == Unary::clip;
-  const Depthwise c{of.row_step,
-                    of.offset,
-                    w,
-                    hn::Set(d, of.bias),
-                    hn::Set(d, of.act.op == Unary::relu ? 0.0F : (is_clip ? of.act.a : -inf)),
-                    hn::Set(d, is_clip ? of.act.b : inf),
-                    of.width,
-                    of.y_step,
-                    of.add};
-  if (k == 3) return of.stride == 1 ? depthwise_all<3, 1>(c, in, y, rows) : depthwise_all<3, 2>(c, in, y, rows);
-  if (k == 5) return of.stride == 1 ? depthwise_all<5, 1>(c, in, y, rows) : depthwise_all<5, 2>(c, in, y, rows);
-  return of.stride == 1 ? depthwise_all<7, 1>(c, in, y, rows) : depthwise_all<7, 2>(c, in, y, rows);
-}
-
 // All phases of the indices [from, end) in whole vectors, the last of which may overlap the one before; returns the first index
 // not done. Every index lies within the row in all phases. Stride 2 or 4.
 HWY_INLINE std::int64_t split_vectors(const float* row, std::int64_t pad, std::int64_t stride, std::int64_t from,
@@ -456,7 +306,7 @@ void weave(const float* const* phases, std::int64_t stride, float bias, float* y
 }  // namespace
 
 const ConvKernels& conv_table() {
-  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, depthwise_rows, split_rows, add_to, weave};
+  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, split_rows, add_to, weave};
   return table;
 }
 

@@ -14,18 +14,6 @@ struct ConvTap {
   float weight;
 };
 
-// Rows of outputs of a depthwise convolution by k x k: y[oy * y_step + ox] = act(bias + sum of w[ky, kx] * in[(oy * stride + ky)
-// * row_step + offset[kx] + ox]), ox < width; with `add`, to this y is added.
-struct DepthwiseRows {
-  int k, stride;  // 3, 5 or 7; 1 or 2
-  std::int64_t row_step, y_step, width;
-  const std::int64_t* offset;
-  const float* w;
-  float bias;
-  UnarySpec act;  // none, relu or clip
-  bool add = false;
-};
-
 struct ConvKernels {
   int lanes;
   // Columns [n0, n0 + nb) of rows [k0, k0 + kc) of the patch matrix of one image and group (x: its first channel), as panels of
@@ -35,8 +23,6 @@ struct ConvKernels {
   // y[i] = act(bias + sum of taps + residual[i]), i < n. Rows must be readable up to n rounded up to lanes.
   void (*taps)(const ConvTap* taps, std::int64_t count, float bias, const float* residual, const UnarySpec& act, float* y,
                std::int64_t n);
-  // `in` readable up to width rounded up to lanes in each row.
-  void (*depthwise_rows)(const DepthwiseRows& of, const float* in, float* y, std::int64_t rows);
   // Copies `rows` contiguous input rows of `width`, each into `stride` phases of `phase_width` floats, shifted right by `pad`
   // (left if negative), with zeros around: phase p, index q holds the padded row's element q * stride + p. Rows are stride *
   // phase_width apart in `out` and written in ascending order: each overwrites up to lanes - 1 floats after its last phase.

@@ -226,6 +226,17 @@ TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
       shape_of(2, 3, 6, 3, {5, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),
       shape_of(1, 2, 2, 2, {6, 3, 2, 2, 3, 2}, {9, 3, 2, 1, 1, 1}, {12, 3, 2, 1, 1, 1}),
       shape_of(1, 2, 2, 2, {2, 3, 1, 1, 4, 4}, {5, 5, 1, 2, 4, 4}, {6, 5, 1, 1, 2, 2}),  // results without a tap
+      // Depth slices that several slices of outputs read.
+      shape_of(1, 2, 2, 2, {7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 0, 0}, {12, 3, 1, 1, 0, 0}),
+      shape_of(2, 2, 2, 2, {5, 2, 1, 1, 0, 1}, {9, 4, 1, 1, 0, 0}, {13, 3, 2, 1, 0, 0}),
+      shape_of(1, 2, 2, 2, {9, 7, 2, 1, 3, 3}, {30, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),   // more taps than in one pass
+      shape_of(1, 2, 2, 2, {4, 3, 1, 1, 1, 1}, {300, 3, 1, 1, 0, 1}, {40, 3, 1, 1, 1, 1}),  // several bands
+      // More rows than are computed at once, and rows and columns outside on each side.
+      shape_of(1, 2, 2, 2, kNone, {56, 7, 1, 1, 3, 3}, {56, 7, 1, 1, 3, 3}),
+      shape_of(1, 2, 2, 2, kNone, {43, 5, 1, 1, 9, 9}, {35, 5, 1, 1, 9, 20}),
+      shape_of(1, 2, 2, 2, kNone, {57, 5, 2, 1, 2, 2}, {57, 5, 2, 1, 2, 2}),
+      shape_of(1, 2, 2, 2, kNone, {31, 7, 2, 1, 12, 9}, {40, 7, 2, 1, 21, 33}),
+      shape_of(1, 2, 2, 2, kNone, {33, 3, 2, 1, -2, 1}, {50, 3, 2, 1, -3, 4}),
   };
   for_each_isa([&] {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
