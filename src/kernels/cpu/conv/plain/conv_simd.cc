@@ -98,23 +98,75 @@ HWY_INLINE void patch_row(const ConvShape& s, const float* x, std::int64_t kz, s
   }
 }
 
-void patches(const ConvShape& s, const float* x, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
+// Rows [k, k + 4) of the patch matrix where they are the four columns of windows side by side, as in an image cut into patches of
+// 4 pixels: each vector of input is read once for all four. Taken one by one, gathering took a fifth of such a convolution.
+bool is_cut_in_fours(const ConvShape& s) {
+  return s.kernel[2] == 4 && s.stride[2] == 4 && s.dilation[2] == 1 && s.pad[2] == 0 && s.out[2] * 4 <= s.in[2];
+}
+
+void patch_fours(const ConvShape& s, const float* x, std::int64_t kz, std::int64_t ky, std::int64_t n0, std::int64_t nb,
+                 float* rows, std::int64_t ld) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  const std::int64_t nr = 2 * lanes;
+  std::int64_t ox = n0 % s.out[2], oy = n0 / s.out[2] % s.out[1], oz = n0 / (s.out[2] * s.out[1]);
+  for (std::int64_t done = 0; done < nb;) {
+    const std::int64_t len = nb - done < s.out[2] - ox ? nb - done : s.out[2] - ox;
+    const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+    const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky * s.dilation[1];
+    const bool inside = iz >= 0 && iz < s.in[0] && iy >= 0 && iy < s.in[1];
+    const float* src = inside ? x + (iz * s.in[1] + iy) * s.in[2] + 4 * ox : nullptr;
+    float* dst = rows + done;
+    std::int64_t i = 0;
+    for (; i + lanes <= len; i += lanes) {
+      VF v0 = hn::Zero(d), v1 = v0, v2 = v0, v3 = v0;
+      if (inside) hn::LoadInterleaved4(d, src + 4 * i, v0, v1, v2, v3);
+      hn::StoreU(v0, d, dst + i);
+      hn::StoreU(v1, d, dst + ld + i);
+      hn::StoreU(v2, d, dst + 2 * ld + i);
+      hn::StoreU(v3, d, dst + 3 * ld + i);
+    }
+    for (; i < len; ++i) {
+      for (std::int64_t kx = 0; kx < 4; ++kx) dst[kx * ld + i] = inside ? src[4 * i + kx] : 0.0F;
+    }
+    done += len;
+    ox = 0;
+    if (++oy == s.out[1]) {
+      oy = 0;
+      ++oz;
+    }
+  }
+}
+
+// A row of the patch matrix into its place in each panel. Zeros follow the row.
+HWY_INLINE void put_row(float* row, std::int64_t nb, std::int64_t k, std::int64_t kc, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32(), nr = 2 * lanes;
+  for (std::int64_t i = 0; i < nr; i += lanes) hn::StoreU(hn::Zero(d), d, row + nb + i);
+  for (std::int64_t j = 0; j < nb; j += nr) {
+    float* panel = out + j * kc + k * nr;
+    hn::StoreU(hn::LoadU(d, row + j), d, panel);
+    hn::StoreU(hn::LoadU(d, row + j + lanes), d, panel + lanes);
+  }
+}
+
+void patches(const ConvShape& s, const float* x, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
+  constexpr std::int64_t kRow = kMaxColumns + 4 * kMaxF32Lanes;
   const std::int64_t plane = s.in[0] * s.in[1] * s.in[2];
-  HWY_ALIGN float row[kMaxColumns + 4 * kMaxF32Lanes];
+  HWY_ALIGN float rows[4 * kRow];
+  const bool fours = is_cut_in_fours(s);
   std::int64_t kx = k0 % s.kernel[2];
   std::int64_t ky = k0 / s.kernel[2] % s.kernel[1];
   std::int64_t kz = k0 / (s.kernel[2] * s.kernel[1]) % s.kernel[0];
   const float* channel = x + k0 / (s.kernel[2] * s.kernel[1] * s.kernel[0]) * plane;
   for (std::int64_t k = 0; k < kc; ++k) {
-    patch_row(s, channel, kz, ky, kx, n0, nb, row);
-    for (std::int64_t i = 0; i < nr; i += lanes) hn::StoreU(hn::Zero(d), d, row + nb + i);
-    for (std::int64_t j = 0; j < nb; j += nr) {
-      float* panel = out + j * kc + k * nr;
-      hn::StoreU(hn::LoadU(d, row + j), d, panel);
-      hn::StoreU(hn::LoadU(d, row + j + lanes), d, panel + lanes);
+    if (fours && kx == 0 && k + 4 <= kc) {
+      patch_fours(s, channel, kz, ky, n0, nb, rows, kRow);
+      for (int i = 0; i < 4; ++i) put_row(rows + i * kRow, nb, k + i, kc, out);
+      k += 3;
+      kx = 3;
+    } else {
+      patch_row(s, channel, kz, ky, kx, n0, nb, rows);
+      put_row(rows, nb, k, kc, out);
     }
     if (++kx < s.kernel[2]) continue;
     kx = 0;

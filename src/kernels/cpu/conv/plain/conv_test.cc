@@ -108,6 +108,10 @@ const std::vector<ConvShape>& general_shapes() {
       shape_of(1, 6, 5, 1, kNone, kNone, {40, 5, 3, 2, 4, 1}),
       shape_of(1, 2, 3, 1, {5, 3, 2, 1, 1, 1}, {6, 2, 1, 1, 0, 1}, {7, 3, 1, 1, 1, 1}),
       shape_of(1, 60, 5, 1, kNone, {5, 3, 1, 1, 1, 1}, {60, 3, 1, 1, 1, 1}),
+      // Patches of 4 columns: whole images, a rest, rows outside, and a block of K that ends within a patch.
+      shape_of(2, 3, 24, 1, kNone, {40, 4, 4, 1, 0, 0}, {76, 4, 4, 1, 0, 0}),
+      shape_of(1, 3, 20, 1, {3, 2, 1, 1, 0, 0}, {19, 3, 3, 2, 2, 3}, {47, 4, 4, 1, 0, 0}),
+      shape_of(1, 33, 18, 1, kNone, {32, 5, 5, 1, 0, 0}, {76, 4, 4, 1, 0, 0}),
       shape_of(1, 3, 2, 1, kNone, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),     // padding wider than the image
       shape_of(1, 2, 3, 1, kNone, {6, 3, 1, 1, -1, 1}, {9, 3, 1, 1, -2, -1}),  // negative padding crops
       shape_of(2, 4, 6, 2, kNone, {40, 5, 2, 2, 3, 1}, kNone),                 // one column
