@@ -340,6 +340,17 @@ TEST(FloatKernels, Normalisations) {
   compare({"lrn-f32", "input x: float32[2,5,3]\ny = LRN(x) {size=4, alpha=0.1}\noutput y\n"});
 }
 
+TEST(FloatKernels, TransposedConvolutionsByTiles) {
+  std::string weights = "constant w: float32[32,16,4,4]";
+  for (int i = 0; i < 32 * 16 * 16; ++i) weights += " " + std::to_string((i * 37 % 19 - 9) / 64.0);
+  weights += "\ninput b: float32[16]\ny = ConvTranspose(x, w, b) {strides=[2,2], pads=[1,1,1,1]}\noutput y\n";
+  // Of fewer pixels or channels, copies would take longer than the products saved.
+  for (const auto& [kernel, x] : {std::pair("conv-transpose-winograd-f32", "input x: float32[2,32,15,14]\n"),
+                                  std::pair("conv-transpose-phases-f32", "input x: float32[2,32,13,14]\n")}) {
+    compare({kernel, (x + weights).c_str()});
+  }
+}
+
 TEST(FloatKernels, TransposedConvolutionsByPhases) {
   std::string weights = "constant w: float32[2,16,4,4]";
   for (int i = 0; i < 2 * 16 * 16; ++i) weights += " " + std::to_string(i * 37 % 19 - 9);

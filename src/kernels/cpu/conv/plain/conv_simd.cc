@@ -330,6 +330,14 @@ void add_to(const float* x, float* y, std::int64_t n) {
 #endif
 }
 
+// The elements [i, n) of weave(), one by one; i is a multiple of stride.
+void weave_rest(const float* const* phases, std::int64_t stride, float bias, float* y, std::int64_t i, std::int64_t n) {
+  for (std::int64_t f = 0; f < stride && f < n; ++f) {
+    const float* const from = phases[f] + i / stride;
+    for (std::int64_t j = i + f, k = 0; j < n; j += stride, ++k) y[j] = from[k] + bias;
+  }
+}
+
 void weave(const float* const* phases, std::int64_t stride, float bias, float* y, std::int64_t n) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
@@ -343,22 +351,42 @@ void weave(const float* const* phases, std::int64_t stride, float bias, float* y
   }
   if (stride == 2) {
     for (; i + 2 * lanes <= n; i += 2 * lanes, q += lanes) hn::StoreInterleaved2(at(0, q), at(1, q), d, y + i);
+    if (n - i < 4) return weave_rest(phases, 2, bias, y, i, n);
+    // One by one, the last 24 of 56 took as long as all others.
+    HWY_ALIGN float last[2 * kMaxF32Lanes];
+    const std::int64_t left = n - i;
+    const auto part = [&](int phase, std::int64_t count) HWY_ATTR { return hn::Add(load_floats(phases[phase] + q, count), b); };
+    hn::StoreInterleaved2(part(0, (left + 1) / 2), part(1, left / 2), d, last);
+    store_floats(hn::Load(d, last), y + i, left);
+    if (left > lanes) store_floats(hn::Load(d, last + lanes), y + i + lanes, left - lanes);
+    return;
   }
   if (stride == 4) {
     for (; i + 4 * lanes <= n; i += 4 * lanes, q += lanes) {
       hn::StoreInterleaved4(at(0, q), at(1, q), at(2, q), at(3, q), d, y + i);
     }
   }
-  for (std::int64_t f = 0; f < stride && f < n; ++f) {
-    const float* const from = phases[f] + q;
-    for (std::int64_t j = i + f, k = 0; j < n; j += stride, ++k) y[j] = from[k] + bias;
+  weave_rest(phases, stride, bias, y, i, n);
+}
+
+void masked_sum(const float* x, const MaskedTap* list, std::int64_t count, float* y, std::int64_t n) {
+  const DF d;
+  const hn::RebindToUnsigned<DF> du;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    VF sum = hn::Zero(d);
+    for (std::int64_t t = 0; t < count; ++t) {
+      const VF v = hn::LoadU(d, x + list[t].at + i);
+      sum = hn::Add(sum, hn::And(v, hn::BitCast(d, hn::LoadU(du, list[t].mask + i))));
+    }
+    hn::StoreU(sum, d, y + i);
   }
 }
 
 }  // namespace
 
 const ConvKernels& conv_table() {
-  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, split_rows, add_to, weave};
+  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, split_rows, add_to, weave, masked_sum};
   return table;
 }
 

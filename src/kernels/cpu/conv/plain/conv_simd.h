@@ -14,6 +14,12 @@ struct ConvTap {
   float weight;
 };
 
+// What masked_sum() adds: x[at + i] where mask[i] has all bits set, nothing where it has none.
+struct MaskedTap {
+  std::int64_t at;
+  const std::uint32_t* mask;
+};
+
 struct ConvKernels {
   int lanes;
   // Columns [n0, n0 + nb) of rows [k0, k0 + kc) of the patch matrix of one image and group (x: its first channel), as panels of
@@ -32,6 +38,8 @@ struct ConvKernels {
   void (*add_to)(const float* x, float* y, std::int64_t n);
   // y[i] = phases[i % stride][i / stride] + bias, i < n.
   void (*weave)(const float* const* phases, std::int64_t stride, float bias, float* y, std::int64_t n);
+  // y[i] = sum of taps, i < n. All that taps address and y must be accessible up to n rounded up to lanes, masked out or not.
+  void (*masked_sum)(const float* x, const MaskedTap* taps, std::int64_t count, float* y, std::int64_t n);
 };
 
 const ConvKernels& conv_kernels();

@@ -6,6 +6,7 @@
 #include "kernels/cpu/conv/plain/conv_shifted.h"
 #include "kernels/cpu/conv/plain/conv_transpose.h"
 #include "kernels/cpu/conv/plain/conv_transpose_phases.h"
+#include "kernels/cpu/conv/plain/conv_transpose_tiles.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
@@ -336,6 +337,30 @@ std::vector<double> transposed(const ConvShape& s, const std::vector<float>& xv,
   return want;
 }
 
+// Another way of computing a transposed convolution.
+struct TransposeForm {
+  std::size_t (*packed_bytes)(const ConvShape&);
+  void (*pack)(const ConvShape&, const void*, float*);
+  std::size_t (*workspace_bytes)(const ConvShape&);
+  void (*run)(const ConvShape&, const float*, const float*, const float*, const UnarySpec&, float*, void*);
+  double tolerance;
+};
+constexpr TransposeForm kPhases = {conv_transpose_phases_packed_bytes, conv_transpose_phases_pack_f32,
+                                   conv_transpose_phases_workspace_bytes, conv_transpose_phases_f32, 1e-5};
+constexpr TransposeForm kTiles = {conv_transpose_tiles_packed_bytes, conv_transpose_tiles_pack_f32,
+                                  conv_transpose_tiles_workspace_bytes, conv_transpose_tiles_f32, 1e-4};
+
+template <class Check>
+void check_form(const TransposeForm& form, const ConvShape& s, const float* x, const std::vector<float>& weights,
+                const float* bias, Guarded<float>& y, const Check& check) {
+  Guarded<float> packed(static_cast<std::int64_t>(form.packed_bytes(s) / 4));
+  form.pack(s, weights.data(), packed.data());
+  Guarded<float> workspace(static_cast<std::int64_t>(form.workspace_bytes(s) / 4));
+  std::fill_n(y.data(), s.batch * s.out_channels * volume(s.out), -1.0F);
+  form.run(s, x, packed.data(), bias, {Unary::relu}, y.data(), workspace.data());
+  check(form.tolerance);
+}
+
 TEST(KernelsConv, TransposeMatchesTheDefinition) {
   struct Case {
     ConvShape s;
@@ -374,6 +399,18 @@ TEST(KernelsConv, TransposeMatchesTheDefinition) {
       make(1, 4, 17, 1, {5, 4, 2, 1, 3, 2}, {9, 4, 2, 1, -1, -2}, 0),
       make(3, 2, 11, 1, {4, 6, 3, 1, 2, 2}, {40, 6, 2, 1, 1, 0}, 1),
       make(1, 2, 32, 1, {2, 3, 1, 1, 1, 1}, {1, 4, 2, 1, 0, 0}, 0),
+      // Phases with the extents of the input.
+      make(1, 5, 3, 1, {4, 4, 2, 1, 1, 1}, {4, 4, 2, 1, 1, 1}, 0),
+      make(3, 4, 6, 2, {7, 4, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 0}, 0),
+      make(1, 3, 2, 1, {5, 9, 3, 1, 3, 3}, {11, 7, 4, 1, 2, 1}, 0),
+      make(1, 2, 3, 1, {2, 7, 2, 1, 2, 3}, {1, 12, 2, 1, 5, 5}, 0),  // distances longer than the image
+      make(1, 2, 3, 1, {6, 3, 2, 2, 2, 1}, {8, 3, 1, 2, 2, 2}, 0),
+      // Windows side by side, a few rows at a time.
+      make(2, 6, 200, 2, {19, 2, 2, 1, 0, 0}, {28, 2, 2, 1, 0, 0}, 0),
+      make(1, 3, 60, 1, {11, 3, 3, 1, 0, 0}, {37, 4, 4, 1, 0, 0}, 0),
+      // Tiles.
+      make(2, 33, 17, 1, {14, 4, 2, 1, 1, 1}, {15, 4, 2, 1, 1, 1}, 0),
+      make(1, 32, 8, 1, {13, 6, 3, 1, 1, 2}, {17, 8, 4, 1, 2, 2}, 0),
   };
   for_each_isa([&] {
     for (const ConvShape& s : shapes) {
@@ -386,21 +423,17 @@ TEST(KernelsConv, TransposeMatchesTheDefinition) {
       conv_transpose_pack_f32(s, wv.data(), packed.data());
       Guarded<float> workspace(static_cast<std::int64_t>(conv_transpose_workspace_bytes(s) / 4));
       Guarded<float> x(nx, 1, xv), y(ny, 1), bias(s.out_channels, 1, bv);
-      const auto check = [&] {
+      const auto check = [&](double tolerance) {
         for (std::int64_t i = 0; i < ny; ++i) {
           const double v = want[static_cast<std::size_t>(i)] + bv[static_cast<std::size_t>(i / volume(s.out) % s.out_channels)];
-          ASSERT_NEAR(y[i], std::max(0.0, v), 1e-5);
+          ASSERT_NEAR(y[i], std::max(0.0, v), tolerance);
         }
       };
       conv_transpose_f32(s, x.data(), packed.data(), bias.data(), {Unary::relu}, y.data(), workspace.data());
-      check();
+      check(1e-5);
+      if (conv_transpose_suits_tiles(s)) check_form(kTiles, s, x.data(), wv, bias.data(), y, check);
       if (!conv_transpose_has_phases(s)) continue;
-      Guarded<float> turned(static_cast<std::int64_t>(conv_transpose_phases_packed_bytes(s) / 4));
-      conv_transpose_phases_pack_f32(s, wv.data(), turned.data());
-      Guarded<float> phases(static_cast<std::int64_t>(conv_transpose_phases_workspace_bytes(s) / 4));
-      std::fill_n(y.data(), ny, -1.0F);
-      conv_transpose_phases_f32(s, x.data(), turned.data(), bias.data(), {Unary::relu}, y.data(), phases.data());
-      check();
+      check_form(kPhases, s, x.data(), wv, bias.data(), y, check);
     }
   });
 }

@@ -1,8 +1,11 @@
 // Conv, ConvTranspose and com.microsoft FusedConv in float32 with constant weights.
 
+#include <algorithm>
+
 #include "kernels/cpu/conv/plain/conv.h"
 #include "kernels/cpu/conv/plain/conv_transpose.h"
 #include "kernels/cpu/conv/plain/conv_transpose_phases.h"
+#include "kernels/cpu/conv/plain/conv_transpose_tiles.h"
 
 #include "ops/conv/signatures.h"
 #include "providers/cpu/activation.h"
@@ -123,6 +126,8 @@ constexpr TransposeForm kProducts = {"conv-transpose-f32", conv_transpose_packed
 constexpr TransposeForm kPhases = {"conv-transpose-phases-f32", conv_transpose_phases_packed_bytes,
                                    conv_transpose_phases_pack_f32, conv_transpose_phases_workspace_bytes,
                                    conv_transpose_phases_f32};
+constexpr TransposeForm kTiles = {"conv-transpose-winograd-f32", conv_transpose_tiles_packed_bytes, conv_transpose_tiles_pack_f32,
+                                  conv_transpose_tiles_workspace_bytes, conv_transpose_tiles_f32};
 
 class ConvTransposeKernel : public Kernel {
  public:
@@ -163,12 +168,25 @@ bool few_pixels(const SymShape* x, const ConvShape& packing) {
   return 5 * read > 6 * pixels;
 }
 
+// Sets the padding of `packing` if the packed form depends on it. Tiles must suit the extents of each run: only a given
+// `output_shape` makes results no multiples of the input.
+const TransposeForm& transpose_form(LowerContext& c, ConvShape& packing, const Shape& w) {
+  const SymShape* x = c.shape(kX);
+  if (x != nullptr && all_const(*x) && !c.attrs().has("output_shape")) {
+    const ConvShape shape = conv_shape(ops::conv_transpose_geometry(c.attrs(), to_shape(*x), w));
+    if (conv_transpose_suits_tiles(shape)) {
+      std::copy_n(shape.pad, 3, packing.pad);
+      return kTiles;
+    }
+  }
+  return w.size() < 5 && conv_transpose_has_phases(packing) && !few_pixels(x, packing) ? kPhases : kProducts;
+}
+
 std::unique_ptr<Kernel> make_conv_transpose(LowerContext& c) {
   const Tensor* w = weights_of(c);
   if (w == nullptr) return nullptr;
-  const ConvShape packing = packing_shape(c.attrs(), w->shape(), true);
-  const bool phases = w->rank() < 5 && conv_transpose_has_phases(packing) && !few_pixels(c.shape(kX), packing);
-  const TransposeForm& form = phases ? kPhases : kProducts;
+  ConvShape packing = packing_shape(c.attrs(), w->shape(), true);
+  const TransposeForm& form = transpose_form(c, packing, w->shape());
   Packed packed = c.pack({w}, form.packed_bytes(packing), cache::PackKey(form.name, packing),
                          [&](float* to) { form.pack(packing, without_denormals(*w).data(), to); });
   return std::make_unique<ConvTransposeKernel>(form, c.attrs(), w->shape(), std::move(packed));
