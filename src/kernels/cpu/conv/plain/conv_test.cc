@@ -438,6 +438,16 @@ TEST(KernelsConv, TransposeMatchesTheDefinition) {
   });
 }
 
+// Extents may be 0 in a run of a model that was compiled for others.
+TEST(KernelsConv, TransposeOfNothing) {
+  ConvShape s;
+  s.in_channels = s.out_channels = 32;
+  for (int i = 1; i < 3; ++i) s.in[i] = s.out[i] = 0, s.kernel[i] = 4, s.stride[i] = 2, s.pad[i] = 1;
+  EXPECT_EQ(conv_transpose_tiles_workspace_bytes(s), 0U);
+  Guarded<float> packed(static_cast<std::int64_t>(conv_transpose_tiles_packed_bytes(s) / 4));
+  conv_transpose_tiles_f32(s, nullptr, packed.data(), nullptr, {}, nullptr, nullptr);
+}
+
 TEST(KernelsConv, ChoosesDepthwiseForOneChannelPerGroup) {
   EXPECT_EQ(conv_choose(shape_of(1, 6, 6, 6, kNone, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1})), ConvAlgorithm::depthwise);
   EXPECT_EQ(conv_choose(shape_of(1, 6, 6, 1, kNone, {9, 1, 1, 1, 0, 0}, {9, 1, 1, 1, 0, 0})), ConvAlgorithm::gemm);

@@ -13,6 +13,8 @@
 #include "kernels/cpu/conv/plain/conv_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_block.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
@@ -235,7 +237,7 @@ void put_sums(const ConvShape& s, const Sums& from, std::int64_t group, float* y
 // Without padding, windows side by side have no sums: each row of the input gives rows of results of its own. A few rows at a
 // time, products are in the second-level cache when they are put in their places.
 bool sides_meet(const ConvShape& s) {
-  if (s.kernel[0] != 1 || s.in[0] != 1 || s.out[0] != 1 || s.pad[0] != 0) return false;
+  if (volume(s.in) == 0 || s.kernel[0] != 1 || s.in[0] != 1 || s.out[0] != 1 || s.pad[0] != 0) return false;
   for (int a = 1; a < 3; ++a) {
     const bool meets = s.kernel[a] == s.stride[a] && s.dilation[a] == 1 && s.pad[a] == 0 && s.out[a] == s.in[a] * s.stride[a];
     if (!meets) return false;
@@ -258,45 +260,49 @@ std::int64_t rows_together(const ConvShape& s) {
   return best;
 }
 
-// The results of `rows` input rows from `first` on, whose products are [channel][tap][row]. `y`: the group's first channel.
-void put_rows(const ConvShape& s, const Sums& from, std::int64_t group, std::int64_t first, std::int64_t rows, float* y) {
+// The results of `rows` input rows from `first` on, whose products are [channel][tap][row]. `bias` (may be null) and `y`: from
+// the group's first channel on.
+void put_rows(const ConvShape& s, const float* products, const float* bias, const UnarySpec& act, std::int64_t first,
+              std::int64_t rows, float* y) {
   const std::int64_t channels = s.out_channels / s.groups, plane = rows * s.in[2], stride = s.stride[2];
-  parallel_for(channels, std::max<std::int64_t>(1, 32768 / (plane * volume(s.kernel))),
-               [&](std::int64_t begin, std::int64_t end) {
-                 std::vector<const float*> phases(to_size(stride));
-                 for (std::int64_t c = begin; c < end; ++c) {
-                   const float* const products = from.columns + c * volume(s.kernel) * plane;
-                   const float bias = from.bias != nullptr ? from.bias[group * channels + c] : 0.0F;
-                   float* const out = y + c * volume(s.out) + first * s.stride[1] * s.out[2];
-                   for (std::int64_t oy = 0; oy < rows * s.stride[1]; ++oy) {
-                     const float* const row = products + oy % s.stride[1] * stride * plane + oy / s.stride[1] * s.in[2];
-                     for (std::int64_t f = 0; f < stride; ++f) phases[to_size(f)] = row + f * plane;
-                     conv_kernels().weave(phases.data(), stride, bias, out + oy * s.out[2], s.out[2]);
-                   }
-                   if (from.act.op != Unary::none) elementwise_kernels().unary(from.act, out, out, rows * s.stride[1] * s.out[2]);
-                 }
-               });
+  std::vector<const float*> phases(to_size(stride));
+  for (std::int64_t c = 0; c < channels; ++c, products += volume(s.kernel) * plane) {
+    float* const out = y + c * volume(s.out) + first * s.stride[1] * s.out[2];
+    for (std::int64_t oy = 0; oy < rows * s.stride[1]; ++oy) {
+      const float* const row = products + oy % s.stride[1] * stride * plane + oy / s.stride[1] * s.in[2];
+      for (std::int64_t f = 0; f < stride; ++f) phases[to_size(f)] = row + f * plane;
+      conv_kernels().weave(phases.data(), stride, bias != nullptr ? bias[c] : 0.0F, out + oy * s.out[2], s.out[2]);
+    }
+    if (act.op != Unary::none) elementwise_kernels().unary(act, out, out, rows * s.stride[1] * s.out[2]);
+  }
 }
 
-void by_rows(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act, float* y,
-             float* columns) {
-  const std::int64_t some = rows_together(s), n = volume(s.in);
-  GemmArgs g;
-  g.m = s.out_channels / s.groups * volume(s.kernel);
-  g.k = s.in_channels / s.groups;
-  g.ldb = n;
-  g.c = columns;
-  for (std::int64_t i = 0; i < s.batch * s.groups; ++i) {
-    const std::int64_t group = i % s.groups;
-    g.packed_a = packed + group * g.m * g.k;
-    for (std::int64_t row = 0; row < s.in[1]; row += some) {
+// Each thread has rows of its own, if there are enough for all.
+bool pays_by_rows(const ConvShape& s) {
+  if (!sides_meet(s)) return false;
+  const std::int64_t parts = up_div(s.in[1], rows_together(s)), threads = current_pool().threads();
+  return parts > 1 && s.batch * s.groups * parts >= 2 * threads;
+}
+
+void by_rows(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act, float* y) {
+  const std::int64_t some = rows_together(s), parts = up_div(s.in[1], some), n = volume(s.in);
+  const std::int64_t channels = s.out_channels / s.groups;
+  parallel_for(s.batch * s.groups * parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    GemmArgs g;
+    g.m = channels * volume(s.kernel);
+    g.k = s.in_channels / s.groups;
+    g.ldb = n;
+    g.c = thread_scratch(3, to_size(g.m * some * s.in[2]));
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t image = i / parts, group = image % s.groups, row = i % parts * some;
       const std::int64_t rows = std::min(some, s.in[1] - row);
+      g.packed_a = packed + group * g.m * g.k;
       g.n = g.ldc = rows * s.in[2];
-      g.b = x + i * g.k * n + row * s.in[2];
-      gemm_f32(g);
-      put_rows(s, {columns, bias, act, 1}, group, row, rows, y + i * s.out_channels / s.groups * volume(s.out));
+      g.b = x + image * g.k * n + row * s.in[2];
+      gemm_block(gemm_kernels(), g, nullptr, 0, g.m, 0, g.n);
+      put_rows(s, g.c, bias != nullptr ? bias + group * channels : nullptr, act, row, rows, y + image * channels * volume(s.out));
     }
-  }
+  });
 }
 
 void with_gemm(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act, float* y,
@@ -436,9 +442,8 @@ std::size_t conv_transpose_workspace_bytes(const ConvShape& s) {
 void conv_transpose_f32(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act,
                         float* y, void* workspace) {
   if (is_depthwise(s)) return depthwise(s, x, packed, bias, act, y);
-  auto* const columns = static_cast<float*>(workspace);
-  if (sides_meet(s) && rows_together(s) < s.in[1]) return by_rows(s, x, packed, bias, act, y, columns);
-  with_gemm(s, x, packed, bias, act, y, columns);
+  if (pays_by_rows(s)) return by_rows(s, x, packed, bias, act, y);
+  with_gemm(s, x, packed, bias, act, y, static_cast<float*>(workspace));
 }
 
 }  // namespace sdx::cpu

@@ -52,7 +52,8 @@ std::int64_t phases_floats(const ConvShape& c) {
 std::int64_t images_together(const ConvShape& s, ConvShape c) {
   constexpr std::int64_t kFloats = 1 << 20;
   c.batch = 1;
-  return std::clamp<std::int64_t>(kFloats / (input_floats(c) + phases_floats(c)), 1, std::max<std::int64_t>(1, s.batch));
+  return std::clamp<std::int64_t>(kFloats / std::max<std::int64_t>(1, input_floats(c) + phases_floats(c)), 1,
+                                  std::max<std::int64_t>(1, s.batch));
 }
 
 // The results of a channel from its phases, one plane each.
