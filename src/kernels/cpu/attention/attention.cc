@@ -133,6 +133,24 @@ std::int64_t queries_apart(const AttentionArgs& a) {
 
 }  // namespace
 
+std::int64_t panels_per_task(std::int64_t groups, std::int64_t panels, std::int64_t most) {
+  constexpr double kPack = 0.25;
+  const std::int64_t threads = current_pool().threads();
+  std::int64_t parts = up_div(panels, most);
+  if (threads == 1) return up_div(panels, parts);
+  const std::int64_t most_parts = std::min(panels / 2, 4 * threads / groups);
+  double least = 0.0;
+  for (std::int64_t p = parts, first = parts; p <= std::max(first, most_parts); ++p) {
+    const auto turns = static_cast<double>(up_div(groups * p, threads));
+    const double time = turns * (static_cast<double>(panels) / static_cast<double>(p) + kPack);
+    if (p == first || time < least) {
+      parts = p;
+      least = time;
+    }
+  }
+  return up_div(panels, parts);
+}
+
 void attention_f32(const AttentionArgs& a) {
   if (a.batch <= 0 || a.heads <= 0 || a.queries <= 0 || a.v_head_size <= 0) return;
   const Kernels k{attention_tile_kernels(), attention_kernels(), elementwise_kernels()};
@@ -149,14 +167,10 @@ void attention_f32(const AttentionArgs& a) {
     return;
   }
   const std::int64_t nr = gemm_kernels().nr;
-  // If there are too few heads for the threads, blocks of queries are smaller, down to two panels each.
   const std::int64_t groups = a.batch * a.kv_heads;
-  const std::int64_t threads = current_pool().threads();
-  std::int64_t most = panel_queries(group, a.head_size, a.v_head_size);
-  if (threads > 1 && groups < 4 * threads) most = std::max<std::int64_t>(2 * nr, most * groups / (4 * threads));
-  most = (most + nr - 1) / nr * nr;
   const std::int64_t apart = queries_apart(a), together = a.queries - apart;
-  const Cuts blocks(up_div(together, nr), most / nr);  // in panels
+  const std::int64_t panels = up_div(together, nr);
+  const Cuts blocks(panels, panels_per_task(groups, panels, up_div(panel_queries(group, a.head_size, a.v_head_size), nr)));
   parallel_for(groups * blocks.parts, std::max<std::int64_t>(1, 100000 * blocks.parts / work),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t t = begin; t < end; ++t) {

@@ -30,5 +30,9 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
 // The most rows of one call, unless threads need smaller calls: keys and values are packed once per call. `group` heads share
 // keys.
 std::int64_t panel_queries(std::int64_t group, std::int64_t head_size, std::int64_t v_head_size);
+// The panels of queries of one call: at most `most`, and fewer if there are too few `groups` of heads for the threads of the
+// current pool, or if some threads would have one group more than the others. Each call packs the group's keys and values again,
+// as long as a quarter of a panel takes. Three heads of 197 queries take two threads 0.113 ms in three calls, and 0.096 in six.
+std::int64_t panels_per_task(std::int64_t groups, std::int64_t panels, std::int64_t most);
 
 }  // namespace sdx::cpu

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/attention/attention_panels.h"
+#include "kernels/cpu/simd/cuts.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
@@ -106,6 +108,24 @@ TEST(KernelsAttention, MatchesTheDefinition) {
     const PoolScope scope(pool);
     check({2, 3, 3, 100, 100, 32, 32, true, false, 0, 0, false});
   }
+}
+
+TEST(KernelsAttention, NoThreadGetsAGroupOfHeadsMoreThanTheOthers) {
+  const auto parts = [](int threads, std::int64_t groups, std::int64_t panels, std::int64_t most) {
+    ThreadPool pool(threads);
+    const PoolScope scope(pool);
+    return up_div(panels, panels_per_task(groups, panels, most));
+  };
+  EXPECT_EQ(parts(2, 3, 7, 50), 2);
+  EXPECT_EQ(parts(2, 1, 7, 50), 2);
+  EXPECT_EQ(parts(3, 2, 7, 50), 3);
+  // Enough heads, one thread, or a single panel: as few calls as `most` permits.
+  EXPECT_EQ(parts(2, 4, 7, 50), 1);
+  EXPECT_EQ(parts(2, 12, 7, 50), 1);
+  EXPECT_EQ(parts(2, 12, 98, 50), 2);
+  EXPECT_EQ(parts(1, 3, 7, 50), 1);
+  EXPECT_EQ(parts(1, 3, 7, 3), 3);
+  EXPECT_EQ(parts(2, 3, 1, 50), 1);
 }
 
 // Few queries and many take different code paths.

@@ -137,10 +137,10 @@ std::int64_t tile_border(const GemmKernels& kernels, const GemmArgs& args, std::
 }
 
 // Multiplies one block of K of columns [n0, n1). The outer loop runs over panels, so that a panel stays in the first-level cache
-// while A streams by.
+// while A streams by. `after`: the panels of the next block of K, or null.
 void multiply_floats(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
                      std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb,
-                     std::int64_t panel_step) {
+                     std::int64_t panel_step, const float* after = nullptr) {
   GemmTile t = tile_template(args);
   t.k = kc;
   t.accumulate = k0 > 0;
@@ -168,8 +168,14 @@ void multiply_floats(const GemmKernels& kernels, const GemmArgs& args, std::int6
           fill_epilogue(t, args, mb + local, column);
           fetch_results(t);
           t.ahead_step = 0;
-          if (args.packed_b != nullptr && column + together * kernels.nr < n1) {
-            share_out(t, reinterpret_cast<const char*>(t.b + together * panel_step), i, a.count);
+          const float* next = nullptr;
+          if (column + together * kernels.nr < n1) {
+            next = t.b + together * panel_step;
+          } else if (after != nullptr && me == m1) {
+            next = after + (column - n) / kernels.nr * panel_step;
+          }
+          if (args.packed_b != nullptr && next != nullptr) {
+            share_out(t, reinterpret_cast<const char*>(next), i, a.count);
           }
           kernels.tile(t);
         }
@@ -228,11 +234,12 @@ void multiply_split(const SplitKernels& split, const GemmKernels& kernels, const
 }
 
 void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
-              std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb, std::int64_t panel_step) {
+              std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb, std::int64_t panel_step,
+              const float* after = nullptr) {
   if (splits(args) && ldb == kSplitColumns && panel_step == kc * ldb) {
     return multiply_split(*split_kernels(), kernels, args, m0, m1, n0, n1, k0, kc, panels);
   }
-  multiply_floats(kernels, args, m0, m1, n0, n1, k0, kc, panels, ldb, panel_step);
+  multiply_floats(kernels, args, m0, m1, n0, n1, k0, kc, panels, ldb, panel_step, after);
 }
 
 void pack_raw(const GemmKernels& kernels, const GemmArgs& args, std::int64_t k0, std::int64_t kc, std::int64_t n0,
@@ -266,7 +273,8 @@ void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker*
       for (std::int64_t kb = 0; kb < ks.parts; ++kb) {
         const std::int64_t k0 = ks.begin(kb);
         const std::int64_t kc = ks.size(kb);
-        multiply(kernels, args, m0, m1, from, to, k0, kc, args.packed_b + k0 * padded + from * kc, nr, kc * nr);
+        multiply(kernels, args, m0, m1, from, to, k0, kc, args.packed_b + k0 * padded + from * kc, nr, kc * nr,
+                 kb + 1 < ks.parts ? args.packed_b + (k0 + kc) * padded + from * ks.size(kb + 1) : nullptr);
       }
     };
     if (args.sweep == 0) return columns(n0, n1);
@@ -340,35 +348,51 @@ TaskGrid choose_split_grid(std::int64_t m, std::int64_t n, std::int64_t k) {
   return best;
 }
 
+// For a packed right operand. Times are in multiply-adds per step of K: each task reads its rows of A again, as long as
+// multiplying 10 columns, and its panels, as long as 4 rows (of weights in the third-level cache). The fewer tasks a thread has,
+// the less it can leave to another one.
+TaskGrid choose_packed_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t batch, std::int64_t want) {
+  constexpr double kReadRows = 10.0, kReadPanels = 4.0, kNothingToLeave = 0.03;
+  const std::int64_t threads = current_pool().threads();
+  const std::int64_t tiles = up_div(m, kernels.mr), panels = up_div(n, kernels.nr);
+  TaskGrid best;
+  double least = 0.0;
+  const auto consider = [&](std::int64_t r, std::int64_t c) {
+    const std::int64_t row_tiles = up_div(tiles, r), column_panels = up_div(panels, c);
+    const TaskGrid g{up_div(tiles, row_tiles), up_div(panels, column_panels)};
+    const auto turns = static_cast<double>(up_div(batch * g.rows * g.columns, threads));
+    const auto rows = static_cast<double>(std::min(m, up_div(row_tiles * m, tiles)));
+    const auto columns = static_cast<double>(std::min(n, column_panels * kernels.nr));
+    const double time = (turns + kNothingToLeave) * (rows * columns + kReadRows * rows + kReadPanels * columns);
+    if (least == 0.0 || time < least) {
+      best = g;
+      least = time;
+    }
+  };
+  // 1, 2, 3, 4, 6, 8, 12, 16 and so on: enough choices, and few to compute.
+  const auto next = [](std::int64_t r) { return (r & (r - 1)) == 0 ? up_div(3 * r, 2) : r / 3 * 4; };
+  for (std::int64_t r = 1; r <= std::min(tiles, want); r = next(r)) {
+    for (std::int64_t turns = 1; turns <= 4; ++turns) {
+      consider(r, std::clamp<std::int64_t>(std::min(want, up_div(turns * threads, batch)) / r, 1, panels));
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
                      bool packed) {
   const std::int64_t threads = current_pool().threads(), want = tasks_worth(m, n, k, batch);
   if (want <= 1) return {};
+  if (packed) return choose_packed_grid(kernels, m, n, batch, want);
   const std::int64_t tiles = (m + kernels.mr - 1) / kernels.mr;
   const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
+  // Each cut of the rows packs the right operand again, so rows are cut only if there are too few columns for the threads.
   TaskGrid g;
-  if (packed) {
-    // Each cut of the rows reads the right operand again, and each cut of the columns the left one: takes the grid that reads
-    // least. When weights were read five times, a second thread gave a speedup of only 1.5 at 128 rows.
-    const std::int64_t most_rows = std::max<std::int64_t>(1, tiles / 4), most_columns = std::max<std::int64_t>(1, panels / 2);
-    double least = 0.0;
-    for (std::int64_t rows = 1; rows <= std::min(want, most_rows); ++rows) {
-      const std::int64_t columns = std::min((want + rows - 1) / rows, most_columns);
-      const double missing = static_cast<double>(want) / static_cast<double>(std::min(want, rows * columns));
-      const double cost = missing * (static_cast<double>(rows * n) + static_cast<double>(columns * m));
-      if (rows == 1 || cost < least) {
-        g = {rows, columns};
-        least = cost;
-      }
-    }
-  } else {
-    // Each cut of the rows packs the right operand again, so rows are cut only if there are too few columns for the threads.
-    g.columns = std::min(want, std::max<std::int64_t>(1, panels / 2));
-    if (g.columns < threads) {
-      g.rows = std::min((threads + g.columns - 1) / g.columns, std::max<std::int64_t>(1, tiles / 2));
-    }
+  g.columns = std::min(want, std::max<std::int64_t>(1, panels / 2));
+  if (g.columns < threads) {
+    g.rows = std::min((threads + g.columns - 1) / g.columns, std::max<std::int64_t>(1, tiles / 2));
   }
   return g;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/gemm/gemm_block.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
@@ -157,6 +158,40 @@ TEST(KernelsGemm, ThreadCountsAgree) {
       check({5000, 1, 128}, {false, false, false, false}, style);
     }
   }
+}
+
+// Rows and columns of the largest share, in multiply-adds per step of K, divided by those of equal shares.
+double unevenness(int threads, std::int64_t m, std::int64_t n, std::int64_t k) {
+  ThreadPool pool(threads);
+  const PoolScope scope(pool);
+  const GemmKernels& kernels = gemm_kernels();
+  const TaskGrid grid = choose_grid(kernels, m, n, k, 1, true);
+  const Cuts tiles(m, kernels.mr);
+  const std::int64_t panels = up_div(n, kernels.nr);
+  const Cuts rows(tiles.parts, up_div(tiles.parts, grid.rows)), columns(panels, up_div(panels, grid.columns));
+  const Cuts shares(rows.parts * columns.parts, up_div(rows.parts * columns.parts, threads));
+  std::int64_t most = 0;
+  for (std::int64_t s = 0; s < shares.parts; ++s) {
+    std::int64_t work = 0;
+    for (std::int64_t i = shares.begin(s); i < shares.begin(s + 1); ++i) {
+      const std::int64_t r = i / columns.parts, c = i % columns.parts;
+      work += (tiles.begin(rows.begin(r + 1)) - tiles.begin(rows.begin(r))) * columns.size(c) * kernels.nr;
+    }
+    most = std::max(most, work);
+  }
+  return static_cast<double>(most * threads) / static_cast<double>(m * panels * kernels.nr);
+}
+
+TEST(KernelsGemm, ThreadsGetEqualShares) {
+  for_each_isa([] {
+    EXPECT_LE(unevenness(2, 197, 192, 192), 1.01);
+    EXPECT_LE(unevenness(2, 197, 576, 192), 1.01);
+    EXPECT_LE(unevenness(2, 1, 1000, 1280), 1.04);
+    EXPECT_LE(unevenness(2, 49, 512, 2048), 1.01);
+    EXPECT_LE(unevenness(2, 3136, 64, 256), 1.01);
+    EXPECT_LE(unevenness(4, 50, 768, 768), 1.01);
+    EXPECT_LE(unevenness(3, 128, 384, 512), 1.01);
+  });
 }
 
 TEST(KernelsGemm, BatchUsesOffsets) {
