@@ -389,8 +389,9 @@ TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n,
   const std::int64_t tiles = (m + kernels.mr - 1) / kernels.mr;
   const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
   // Each cut of the rows packs the right operand again, so rows are cut only if there are too few columns for the threads.
+  // Few rows, such as the channels of a convolution's weights, are rather read again by each panel of columns.
   TaskGrid g;
-  g.columns = std::min(want, std::max<std::int64_t>(1, panels / 2));
+  g.columns = std::min(want, std::max({std::int64_t{1}, panels / 2, m <= 4 * n ? std::min(panels, threads) : 0}));
   if (g.columns < threads) {
     g.rows = std::min((threads + g.columns - 1) / g.columns, std::max<std::int64_t>(1, tiles / 2));
   }

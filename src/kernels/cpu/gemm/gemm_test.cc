@@ -194,6 +194,20 @@ TEST(KernelsGemm, ThreadsGetEqualShares) {
   });
 }
 
+TEST(KernelsGemm, FewPanelsArePackedOnce) {
+  for_each_isa([] {
+    ThreadPool pool(2);
+    const PoolScope scope(pool);
+    const GemmKernels& kernels = gemm_kernels();
+    const TaskGrid few = choose_grid(kernels, 4 * kernels.nr, 2 * kernels.nr, 1000000, 1, false);
+    EXPECT_EQ(few.rows, 1);
+    EXPECT_EQ(few.columns, 2);
+    const TaskGrid many = choose_grid(kernels, 100 * kernels.nr, 2 * kernels.nr, 1000000, 1, false);
+    EXPECT_EQ(many.rows, 2);
+    EXPECT_EQ(many.columns, 1);
+  });
+}
+
 TEST(KernelsGemm, BatchUsesOffsets) {
   for_each_isa([] {
     const std::int64_t m = 5, n = 19, k = 23, batch = 4;
