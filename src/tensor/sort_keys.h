@@ -5,39 +5,22 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <sdx/tensor.hpp>
+#include "tensor/types.h"
 
 namespace sdx {
 
-template <std::size_t kBytes>
-struct SortKeyOf;
-template <>
-struct SortKeyOf<1> {
-  using type = std::uint8_t;
-};
-template <>
-struct SortKeyOf<2> {
-  using type = std::uint16_t;
-};
-template <>
-struct SortKeyOf<4> {
-  using type = std::uint32_t;
-};
-template <>
-struct SortKeyOf<8> {
-  using type = std::uint64_t;
-};
-
 // Not for complex numbers.
 template <class T>
-using SortKey = typename SortKeyOf<sizeof(T)>::type;
+using SortKey = std::conditional_t<
+    sizeof(T) == 1, std::uint8_t,
+    std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 template <class T>
 inline constexpr SortKey<T> kSortKeyTopBit = static_cast<SortKey<T>>(SortKey<T>{1} << (sizeof(T) * 8 - 1));
 
 template <class T>
 bool nan_to_sort(T x) {
-  const auto value = static_cast<std::conditional_t<sizeof(T) == 2, float, T>>(x);
+  const auto value = static_cast<ComputeType<T>>(x);
   return value != value;
 }
 

@@ -106,7 +106,11 @@ void transform(OpContext& c, const DftJob& j, Tensor& y) {
   }
   const std::int64_t outer = y.size() / (j.out * j.inner * j.parts_out);
   transform_signals(c, j.fourier(), outer, from, out.data());
-  if (j.real_to_complex() && j.out == j.length) mirror(j, out.data(), outer);
+  if (j.real_to_complex() && j.out == j.length) {
+    const std::int64_t numbers = j.out * j.inner * 2;
+    parallel_for(outer, 1 + 65536 / numbers,
+                 [&](std::int64_t begin, std::int64_t end) { mirror(j, out.data() + begin * numbers, end - begin); });
+  }
   out.store();
 }
 
