@@ -168,17 +168,11 @@ PlaneSums plane_sums(const ConvShape& s, std::int64_t plane) {
 // One output channel. `lines`: room for all phases.
 void put_planes(const ConvShape& s, const PlaneSums& p, const float* columns, float bias, const UnarySpec& act, float* y,
                 float* lines, const float** rows) {
-  const ConvKernels& k = conv_kernels();
-  const std::int64_t height = s.stride[1], width = s.stride[2];
-  for (std::int64_t f = 0; f < height * width; ++f) {
+  for (std::int64_t f = 0; f < s.stride[1] * s.stride[2]; ++f) {
     const std::int64_t first = p.first[to_size(f)], count = p.first[to_size(f + 1)] - first;
-    k.masked_sum(columns, p.taps.data() + first, count, lines + f * p.line, volume(s.in));
+    conv_kernels().masked_sum(columns, p.taps.data() + first, count, lines + f * p.line, volume(s.in));
   }
-  for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
-    for (std::int64_t f = 0; f < width; ++f) rows[f] = lines + (oy % height * width + f) * p.line + oy / height * s.in[2];
-    k.weave(rows, width, bias, y + oy * s.out[2], s.out[2]);
-  }
-  if (act.op != Unary::none) elementwise_kernels().unary(act, y, y, volume(s.out));
+  weave_phases(s, lines, p.line, s.out[1], bias, act, y, rows);
 }
 
 // Number of images whose products are computed together: few pixels do not fill register tiles.
@@ -264,16 +258,11 @@ std::int64_t rows_together(const ConvShape& s) {
 // the group's first channel on.
 void put_rows(const ConvShape& s, const float* products, const float* bias, const UnarySpec& act, std::int64_t first,
               std::int64_t rows, float* y) {
-  const std::int64_t channels = s.out_channels / s.groups, plane = rows * s.in[2], stride = s.stride[2];
-  std::vector<const float*> phases(to_size(stride));
+  const std::int64_t channels = s.out_channels / s.groups, plane = rows * s.in[2];
+  std::vector<const float*> phases(to_size(s.stride[2]));
   for (std::int64_t c = 0; c < channels; ++c, products += volume(s.kernel) * plane) {
     float* const out = y + c * volume(s.out) + first * s.stride[1] * s.out[2];
-    for (std::int64_t oy = 0; oy < rows * s.stride[1]; ++oy) {
-      const float* const row = products + oy % s.stride[1] * stride * plane + oy / s.stride[1] * s.in[2];
-      for (std::int64_t f = 0; f < stride; ++f) phases[to_size(f)] = row + f * plane;
-      conv_kernels().weave(phases.data(), stride, bias != nullptr ? bias[c] : 0.0F, out + oy * s.out[2], s.out[2]);
-    }
-    if (act.op != Unary::none) elementwise_kernels().unary(act, out, out, rows * s.stride[1] * s.out[2]);
+    weave_phases(s, products, plane, rows * s.stride[1], bias != nullptr ? bias[c] : 0.0F, act, out, phases.data());
   }
 }
 
@@ -414,6 +403,16 @@ void depthwise(const ConvShape& s, const float* x, const float* weights, const f
 }
 
 }  // namespace
+
+void weave_phases(const ConvShape& s, const float* phases, std::int64_t step, std::int64_t rows, float bias, const UnarySpec& act,
+                  float* y, const float** sources) {
+  const std::int64_t height = s.stride[1], width = s.stride[2];
+  for (std::int64_t oy = 0; oy < rows; ++oy) {
+    for (std::int64_t f = 0; f < width; ++f) sources[f] = phases + (oy % height * width + f) * step + oy / height * s.in[2];
+    conv_kernels().weave(sources, width, bias, y + oy * s.out[2], s.out[2]);
+  }
+  if (act.op != Unary::none) elementwise_kernels().unary(act, y, y, rows * s.out[2]);
+}
 
 std::size_t conv_transpose_packed_bytes(const ConvShape& s) {
   return static_cast<std::size_t>(s.in_channels * (s.out_channels / s.groups) * volume(s.kernel)) * sizeof(float);

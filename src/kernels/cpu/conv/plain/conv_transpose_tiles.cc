@@ -7,8 +7,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_conv.h"
 #include "kernels/cpu/conv/blocked/blocked_layout.h"
-#include "kernels/cpu/conv/plain/conv_simd.h"
-#include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/conv/plain/conv_transpose.h"
 #include "kernels/cpu/movement/transpose_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
@@ -56,16 +55,6 @@ std::int64_t images_together(const ConvShape& s, ConvShape c) {
                                   std::max<std::int64_t>(1, s.batch));
 }
 
-// The results of a channel from its phases, one plane each.
-void weave_channel(const ConvShape& s, const float* phases, float bias, const UnarySpec& act, float* y, const float** rows) {
-  const std::int64_t height = s.stride[1], width = s.stride[2], plane = volume(s.in);
-  for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
-    for (std::int64_t f = 0; f < width; ++f) rows[f] = phases + (oy % height * width + f) * plane + oy / height * s.in[2];
-    conv_kernels().weave(rows, width, bias, y + oy * s.out[2], s.out[2]);
-  }
-  if (act.op != Unary::none) elementwise_kernels().unary(act, y, y, volume(s.out));
-}
-
 // The phases of a few channels at a time are put in order while they are in the caches: those that fill whole blocks.
 void weave_images(const ConvShape& s, const ConvShape& c, const float* phases, const float* bias, const UnarySpec& act,
                   float* y) {
@@ -83,8 +72,8 @@ void weave_images(const ConvShape& s, const ConvShape& c, const float* phases, c
                                    reinterpret_cast<std::uint32_t*>(plain + b * block * plane), plane, plane, block);
       }
       for (std::int64_t m = first; m < until; ++m) {
-        weave_channel(s, plain + (m - first) * of * plane, bias != nullptr ? bias[m] : 0.0F, act,
-                      y + (image * s.out_channels + m) * volume(s.out), rows.data());
+        weave_phases(s, plain + (m - first) * of * plane, plane, s.out[1], bias != nullptr ? bias[m] : 0.0F, act,
+                     y + (image * s.out_channels + m) * volume(s.out), rows.data());
       }
     }
   });
