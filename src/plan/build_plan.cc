@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint32_t kForever = 0xFFFFFFFF;
 constexpr std::uint32_t kNever = 0xFFFFFFFE;
+constexpr std::size_t kVector = 32;  // parts of a buffer begin where vectors do
 
 ValueFacts facts_of(const Type& type) {
   ValueFacts facts;
@@ -46,8 +47,15 @@ class PlanBuilder {
   void choose_steps();
   void place_results();
   void find_last_uses();
+  void share_input(std::uint32_t index);
   bool merge_in_place(std::uint32_t index);
+  struct Stretches {
+    ValueId whole;
+    std::size_t bytes;
+    std::size_t inputs;
+  };
   void join_inputs(std::uint32_t index);
+  Stretches stretches_from(const Node& node, std::size_t i);
   bool takes_over(StepPlan& s, BufferRequest& workspace, std::size_t& at) const;
   void resolve_kernels();
   void lay_out();
@@ -77,15 +85,24 @@ class PlanBuilder {
     return v;
   }
 
+  // Of a root.
+  ValueId outermost(ValueId v) {
+    while (parts_[v].whole != kNoValue) v = root(parts_[v].whole);
+    return v;
+  }
+
   std::vector<ValueId> root_;                // towards the value whose buffer this one uses: see root()
   std::vector<std::uint32_t> first_, last_;  // by root: index into plan_->steps
   std::vector<std::uint32_t> lent_;          // by root: the first step whose results may share this memory
   std::vector<BufferRequest> workspaces_;    // parallel to plan_->steps
 
-  // By root: the value in whose buffer this one lies, so far from its beginning.
+  // By root: the value in whose buffer this one lies, so far from its beginning. A stretch of an input was written before it, an
+  // input of a join is written into what comes after.
   struct Part {
     ValueId whole = kNoValue;
     std::size_t offset = 0;
+    bool stretch = false;
+    bool holds = false;  // stretches lie in this one
   };
   std::vector<Part> parts_;
 };
@@ -184,6 +201,40 @@ void PlanBuilder::find_last_uses() {
   for (const ValueId v : graph_.outputs()) last_[root(v)] = kForever;
 }
 
+// Lets outputs that are stretches of input 0 lie in its memory, which then stays until none of them is needed. The memory of
+// small stretches is not worth that.
+void PlanBuilder::share_input(std::uint32_t index) {
+  const StepPlan& s = plan_->steps[index];
+  const Node& node = node_of(s);
+  if (s.dynamic || node.inputs.empty() || node.inputs[0] == kNoValue) return;
+  const ValueId whole = root(node.inputs[0]);
+  if (plan_->values[whole].place != Place::arena || last_[whole] == kForever) return;
+  std::vector<const Type*> in, out;
+  std::size_t bytes = 0;
+  for (const ValueId v : node.inputs) in.push_back(v == kNoValue ? nullptr : plan_->values[v].type.get());
+  for (const ValueId v : node.outputs) {
+    out.push_back(v == kNoValue ? nullptr : plan_->values[v].type.get());
+    if (v != kNoValue) bytes += bytes_of(v);
+  }
+  ResolveContext context;
+  context.inputs = in;
+  context.outputs = out;
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const ValueId v = node.outputs[i];
+    if (v == kNoValue || plan_->values[v].place != Place::arena || last_[v] == kForever || bytes_of(v) == 0) continue;
+    const std::int64_t begin = kernel_of(s).begins_at(context, i);
+    if (begin < 0 || 2 * bytes < bytes_of(whole)) return;
+    const std::size_t offset = byte_size(plan_->values[v].type->elem, begin);
+    if (offset % kVector != 0) continue;
+    parts_[v] = {whole, offset, true, parts_[v].holds};
+    parts_[whole].holds = true;
+    for (ValueId w = whole; w != kNoValue; w = parts_[w].whole) {
+      last_[w] = std::max(last_[w], last_[v]);
+      lent_[w] = std::min(lent_[w], lent_[v]);
+    }
+  }
+}
+
 // Lets the output of step `index` take over the buffer of an input that dies there.
 bool PlanBuilder::merge_in_place(std::uint32_t index) {
   const StepPlan& s = plan_->steps[index];
@@ -195,9 +246,12 @@ bool PlanBuilder::merge_in_place(std::uint32_t index) {
   if (out == kNoValue || in == kNoValue || root_[out] != out || plan_->values[out].place != Place::arena) return false;
   const ValueId owner = root(in);
   if (plan_->values[owner].place != Place::arena || last_[owner] != index || bytes_of(out) != bytes_of(in)) return false;
+  // Others may need what lies around a stretch, and stretches what they lie in.
+  if (parts_[owner].whole != kNoValue) return false;
+  if ((parts_[owner].holds || parts_[out].holds) && last_[out] == kForever) return false;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId other = node.inputs[i];
-    if (other != kNoValue && other != in && root(other) == owner) return false;
+    if (other != kNoValue && other != in && outermost(root(other)) == owner) return false;
   }
   // Memory that the caller receives has an owner, so a result that shares it is not copied and would be overwritten here.
   // What shares the arena was copied when it was made (Execution::run_dynamic).
@@ -206,12 +260,12 @@ bool PlanBuilder::merge_in_place(std::uint32_t index) {
   plan_->values[out].place = Place::view;
   last_[owner] = std::max(last_[owner], last_[out]);
   lent_[owner] = std::min(lent_[owner], lent_[out]);
+  parts_[owner].holds = parts_[owner].holds || parts_[out].holds;
   return true;
 }
 
 // Places inputs that die where they are joined inside the result from the beginning, so that nothing is copied.
 void PlanBuilder::join_inputs(std::uint32_t index) {
-  constexpr std::size_t kVector = 32;  // parts begin where vectors do
   const StepPlan& s = plan_->steps[index];
   const int axis = kernel_of(s).joins_along();
   if (s.dynamic || axis < 0) return;
@@ -223,15 +277,32 @@ void PlanBuilder::join_inputs(std::uint32_t index) {
     if (shape[i] != 1) return;
   }
   std::size_t at = 0;
-  for (const ValueId in : node.inputs) {
-    const ValueId owner = root(in);
+  for (std::size_t i = 0; i < node.inputs.size();) {
+    const Stretches found = stretches_from(node, i);
+    const ValueId owner = found.whole;
     const bool own = plan_->values[owner].place == Place::arena && parts_[owner].whole == kNoValue && last_[owner] == index;
-    if (own && owner != out && at % kVector == 0 && bytes_of(owner) == bytes_of(in)) {
-      parts_[owner] = {out, at};
+    if (own && owner != out && at % kVector == 0 && bytes_of(owner) == found.bytes) {
+      parts_[owner].whole = out;
+      parts_[owner].offset = at;
       first_[out] = std::min(first_[out], first_[owner]);
     }
-    at += bytes_of(in);
+    at += found.bytes;
+    i += found.inputs;
   }
+}
+
+// Input i, or, if it begins what several inputs are stretches of in their order, all of these.
+PlanBuilder::Stretches PlanBuilder::stretches_from(const Node& node, std::size_t i) {
+  const ValueId first = root(node.inputs[i]);
+  const Stretches one{first, bytes_of(node.inputs[i]), 1};
+  if (!parts_[first].stretch || parts_[first].offset != 0) return one;
+  Stretches all{root(parts_[first].whole), 0, 0};
+  for (; i < node.inputs.size(); ++i, ++all.inputs) {
+    const Part& p = parts_[root(node.inputs[i])];
+    if (!p.stretch || root(p.whole) != all.whole || p.offset != all.bytes) break;
+    all.bytes += bytes_of(node.inputs[i]);
+  }
+  return all.bytes == bytes_of(all.whole) ? all : one;
 }
 
 // The state that the step has in the plan before, if its types are the same there. `at`: where to look on, since both plans have
@@ -306,7 +377,7 @@ void PlanBuilder::lay_out() {
     plan_->joins = true;
     ValueId whole = v;
     std::size_t offset = 0;
-    for (; parts_[whole].whole != kNoValue; whole = parts_[whole].whole) offset += parts_[whole].offset;
+    for (; parts_[whole].whole != kNoValue; whole = root(parts_[whole].whole)) offset += parts_[whole].offset;
     plan_->values[v].offset = plan_->values[whole].offset + offset;
   }
   for (std::size_t i = 0; i < workspace_steps.size(); ++i) {
@@ -351,8 +422,10 @@ std::shared_ptr<Plan> PlanBuilder::build(const ops::InferResult& inferred) {
   choose_steps();
   place_results();
   find_last_uses();
-  for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) merge_in_place(i);
   parts_.resize(plan_->values.size());
+  // Plans that follow one another with other shapes are made from each other, unless buffers lie in buffers.
+  for (std::uint32_t i = 0; i < plan_->steps.size() && has_fixed_inputs(graph_); ++i) share_input(i);
+  for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) merge_in_place(i);
   for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) join_inputs(i);
   resolve_kernels();
   lay_out();

@@ -44,6 +44,7 @@ class GuardedKernel : public Kernel {
   int view_of() const override { return kernel_->view_of(); }
   int in_place() const override { return kernel_->in_place(); }
   int joins_along() const override { return kernel_->joins_along(); }
+  std::int64_t begins_at(const ResolveContext& c, std::size_t output) const override { return kernel_->begins_at(c, output); }
   bool uses_input(std::size_t i) const override { return kernel_->uses_input(i); }
   bool accepts_unaligned(std::size_t i) const override { return kernel_->accepts_unaligned(i); }
   bool allocates_outputs() const override { return kernel_->allocates_outputs(); }

@@ -246,5 +246,117 @@ output m
          {{"x", Tensor::of<float>({1, 32}, std::vector<float>(32))}, {"c", kTrue}}, {{"s", {0}}, {"m", {1}}});
 }
 
+// x of 32 elements; a is its negative. Stretches begin at multiples of 32 bytes.
+const std::string kCut = R"(
+input x: float32[1,32]
+constant axis: int64[1] 1
+constant from0: int64[1] 0
+constant from8: int64[1] 8
+constant to24: int64[1] 24
+constant sizes: int64[2] 16 16
+a = Neg(x)
+)";
+
+NamedValues counted() {
+  std::vector<float> x(32);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) / 8;
+  return {{"x", Tensor::of<float>({1, 32}, x)}};
+}
+
+// f of -i / 8 for i from `begin` on.
+std::vector<float> values(std::size_t begin, std::size_t count, float (*f)(float)) {
+  std::vector<float> out;
+  for (std::size_t i = begin; i < begin + count; ++i) out.push_back(f(-static_cast<float>(i) / 8));
+  return out;
+}
+
+float same(float v) { return v; }
+float power(float v) { return std::exp(v); }
+float powers_power(float v) { return std::exp(std::exp(v)); }
+
+TEST(Aliasing, StretchesOfAValue) {
+  const auto twice = [](std::vector<float> v) {
+    v.insert(v.end(), v.begin(), v.end());
+    return v;
+  };
+  const auto sums = values(0, 16, [](float v) { return 2 * v - 2; });
+  const std::string split = kCut + "p, q = Split(a, sizes) {axis=1}\n";
+  // What could be computed in a stretch, while something else needs the whole, and the other way round.
+  expect(split + "e = Exp(p)\nf = Concat(e, e) {axis=1}\nb = Add(a, a)\ny = Neg(q)\noutput f\noutput b\noutput y", counted(),
+         {{"f", twice(values(0, 16, power))},
+          {"b", values(0, 32, [](float v) { return 2 * v; })},
+          {"y", values(16, 16, [](float v) { return -v; })}});
+  expect(split + "b = Exp(a)\nc = Concat(b, b) {axis=1}\ny = Add(p, q)\noutput c\noutput y", counted(),
+         {{"c", twice(values(0, 32, power))}, {"y", sums}});
+  // A result for the caller is computed where the whole was.
+  expect(split + "y = Add(p, q)\nb = Exp(a)\noutput y\noutput b", counted(), {{"y", sums}, {"b", values(0, 32, power)}});
+  // A stretch is one.
+  expect(split + "y = Exp(q)\noutput p\noutput y", counted(), {{"p", values(0, 16, same)}, {"y", values(16, 16, power)}});
+}
+
+TEST(Aliasing, AStepThatReadsAValueAndAStretchOfIt) {
+  const std::string model = R"(
+input x: float32[2,16]
+a = Neg(x)
+p, q = Split(a) {axis=0, num_outputs=2}
+b = Add(a, p)
+c = Concat(b, b) {axis=0}
+output c
+)";
+  std::vector<float> x(32), c(64);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (std::size_t i = 0; i < c.size(); ++i) c[i] = -x[i % 32] - x[i % 16];
+  expect(model, {{"x", Tensor::of<float>({2, 16}, x)}}, {{"c", c}});
+}
+
+TEST(Aliasing, StretchesThatOverlapOrNest) {
+  expect(
+      kCut +
+          "p = Slice(a, from0, to24, axis)\nq = Slice(a, from8, to24, axis)\ne = Exp(q)\nf = Concat(e, e, p) {axis=1}\noutput f",
+      counted(), [] {
+        std::vector<float> f = values(8, 16, power);
+        f.insert(f.end(), f.begin(), f.end());
+        const std::vector<float> p = values(0, 24, same);
+        f.insert(f.end(), p.begin(), p.end());
+        return std::vector<std::pair<std::string, std::vector<float>>>{{"f", f}};
+      }());
+  expect(kCut +
+             "b = Exp(a)\np, q = Split(b, sizes) {axis=1}\nr = Slice(q, from8, to24, axis)\ne = Exp(p)\nf = Concat(e, q, r) "
+             "{axis=1}\noutput f",
+         counted(), [] {
+           std::vector<float> f = values(0, 16, powers_power);
+           for (const std::size_t begin : {16, 24}) {
+             const std::vector<float> more = values(begin, 32 - begin, power);
+             f.insert(f.end(), more.begin(), more.end());
+           }
+           return std::vector<std::pair<std::string, std::vector<float>>>{{"f", f}};
+         }());
+}
+
+TEST(Aliasing, StretchesThatAreJoinedAgain) {
+  // In their order, and not; with others before them; one of them overwritten.
+  expect(kCut + "p, q = Split(a, sizes) {axis=1}\ne = Exp(q)\nc = Concat(p, q, e) {axis=1}\ny = Neg(c)\noutput y", counted(), [] {
+    std::vector<float> y = values(0, 32, [](float v) { return -v; });
+    const std::vector<float> e = values(16, 16, [](float v) { return -std::exp(v); });
+    y.insert(y.end(), e.begin(), e.end());
+    return std::vector<std::pair<std::string, std::vector<float>>>{{"y", y}};
+  }());
+  expect(kCut + "p, q = Split(a, sizes) {axis=1}\nc = Concat(q, p) {axis=1}\ny = Neg(c)\noutput y", counted(), [] {
+    std::vector<float> y = values(16, 16, [](float v) { return -v; });
+    const std::vector<float> p = values(0, 16, [](float v) { return -v; });
+    y.insert(y.end(), p.begin(), p.end());
+    return std::vector<std::pair<std::string, std::vector<float>>>{{"y", y}};
+  }());
+  expect(kCut + "b = Neg(x)\np, q = Split(a, sizes) {axis=1}\nc = Concat(b, p, q, p) {axis=1}\ny = Exp(c)\noutput y", counted(),
+         [] {
+           std::vector<float> y = values(0, 32, power);
+           for (const std::size_t count : {32, 16}) {
+             const std::vector<float> more = values(0, count, power);
+             y.insert(y.end(), more.begin(), more.end());
+           }
+           return std::vector<std::pair<std::string, std::vector<float>>>{{"y", y}};
+         }());
+}
+
 }  // namespace
 }  // namespace sdx::session

@@ -9,32 +9,11 @@
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
 #include "ops/tensor/signatures.h"
+#include "ops/tensor/slice.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
-
-struct Range {
-  std::int64_t start = 0;
-  std::int64_t step = 1;
-  std::int64_t count = 0;
-};
-
-// Source: ONNX Slice-13: negative positions count from the end, then everything is clamped.
-Range resolve(std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t extent) {
-  if (step == 0) fail(ErrorCode::invalid_model, "the step is 0; use a step other than 0");
-  if (start < 0) start += extent;
-  if (end < 0) end += extent;
-  if (step > 0) {
-    start = std::clamp<std::int64_t>(start, 0, extent);
-    end = std::clamp<std::int64_t>(end, 0, extent);
-    return {start, step, start < end ? (end - start - 1) / step + 1 : 0};
-  }
-  if (extent == 0) return {0, step, 0};
-  start = std::clamp<std::int64_t>(start, 0, extent - 1);
-  end = std::clamp<std::int64_t>(end, -1, extent - 1);
-  return {start, step, start > end ? (end - start + 1) / step + 1 : 0};
-}
 
 // Where a slice position lies in [0, extent], for an extent or position that is not a number.
 Dim clamped(const Dim& position, const Dim& extent) {
@@ -61,7 +40,7 @@ Dim symbolic_count(const Dim& start, const Dim& end, const Dim& step, const Dim&
 Dim count_of(const Dim& start, const Dim& end, const Dim& step, const Dim& extent) {
   if (step.is_const() && step.value() == 0) fail(ErrorCode::invalid_model, "the step is 0; use a step other than 0");
   if (start.is_const() && end.is_const() && step.is_const() && extent.is_const()) {
-    return resolve(start.value(), end.value(), step.value(), extent.value()).count;
+    return slice_range(start.value(), end.value(), step.value(), extent.value()).count;
   }
   return symbolic_count(start, end, step, extent);
 }
@@ -95,7 +74,8 @@ void infer_ranges(InferContext& c, const std::vector<Dim>& starts, const std::ve
   const std::vector<Dim>* elements = c.sym(0);
   if (elements == nullptr || in.size() != 1 || axes.empty()) return;
   if (!starts[0].is_const() || !ends[0].is_const() || !steps[0].is_const()) return;
-  const Range r = resolve(starts[0].value(), ends[0].value(), steps[0].value(), static_cast<std::int64_t>(elements->size()));
+  const SliceRange r =
+      slice_range(starts[0].value(), ends[0].value(), steps[0].value(), static_cast<std::int64_t>(elements->size()));
   std::vector<Dim> picked;
   for (std::int64_t i = 0, at = r.start; i < r.count; ++i) {
     picked.push_back((*elements)[static_cast<std::size_t>(at)]);
@@ -146,7 +126,7 @@ void slice(OpContext& c, const Ints& starts, const Ints& ends, const Ints& steps
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto d = static_cast<std::size_t>(axes[i]);
-    const Range r = resolve(starts[i], ends[i], steps[i], shape[d]);
+    const SliceRange r = slice_range(starts[i], ends[i], steps[i], shape[d]);
     shape[d] = r.count;
     if (r.count > 0) offset += r.start * from[d];
     loops[d] = {r.count, r.count > 1 ? r.step * from[d] : 0, 0};
@@ -170,6 +150,21 @@ void run_slice(OpContext& c) {
 }
 
 }  // namespace
+
+SliceRange slice_range(std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t extent) {
+  if (step == 0) fail(ErrorCode::invalid_model, "the step is 0; use a step other than 0");
+  if (start < 0) start += extent;
+  if (end < 0) end += extent;
+  if (step > 0) {
+    start = std::clamp<std::int64_t>(start, 0, extent);
+    end = std::clamp<std::int64_t>(end, 0, extent);
+    return {start, step, start < end ? (end - start - 1) / step + 1 : 0};
+  }
+  if (extent == 0) return {0, step, 0};
+  start = std::clamp<std::int64_t>(start, 0, extent - 1);
+  end = std::clamp<std::int64_t>(end, -1, extent - 1);
+  return {start, step, start > end ? (end - start + 1) / step + 1 : 0};
+}
 
 void register_slice(OpTable& t) {
   OpDef slice("Slice", 1);

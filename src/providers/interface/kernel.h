@@ -71,6 +71,9 @@ class Kernel {
   // Axis along which output 0 is all inputs one after the other, or -1. Where everything before that axis has extent 1 the
   // planner may let inputs lie in the output's memory, at their place: run() need not copy what is there already.
   virtual int joins_along() const { return -1; }
+  // The element of input 0 at which an output begins that is a stretch of it, or -1. The planner may let such outputs lie in the
+  // input's memory, at their place: run() need not copy what is there already.
+  virtual std::int64_t begins_at(const ResolveContext&, std::size_t /*output*/) const { return -1; }
   // False for constants that were packed at compile time: their memory may be released.
   virtual bool uses_input(std::size_t) const { return true; }
   // True if input i, when constant, may be an unaligned view of the model file.
