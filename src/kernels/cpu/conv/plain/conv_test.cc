@@ -7,6 +7,7 @@
 #include "kernels/cpu/conv/plain/conv_transpose.h"
 #include "kernels/cpu/conv/plain/conv_transpose_phases.h"
 #include "kernels/cpu/conv/plain/conv_transpose_tiles.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
@@ -153,18 +154,18 @@ TEST(KernelsConv, RowsReadInPlace) {
   for_each_isa([] {
     for (const ConvShape& s : {
              shape_of(1, 40, 20, 1, kNone, kNone, {600, 11, 1, 5, 25, 25}),   // sums in two parts that cut a channel
-             shape_of(1, 3, 140, 1, kNone, kNone, {530, 7, 1, 1, 3, 3}),      // two blocks of columns
+             shape_of(1, 3, 120, 1, kNone, kNone, {530, 7, 1, 1, 3, 3}),      // two blocks of columns
              shape_of(2, 1, 33, 1, kNone, kNone, {401, 10, 5, 1, 0, 0}),      // wav2vec's first: phases of rows
              shape_of(1, 12, 24, 4, kNone, kNone, {70, 128, 1, 1, 64, 63}),   // wav2vec's positions
              shape_of(1, 6, 5, 1, kNone, kNone, {190, 4, 2, 3, 4, 1}),        // taps in both phases
              shape_of(1, 4, 6, 1, kNone, kNone, {190, 8, 4, 1, -3, -2}),      // cropping
              shape_of(1, 2, 4, 1, kNone, kNone, {3, 3, 1, 1, 50, 50}),        // mostly padding
              shape_of(1, 5, 9, 1, kNone, {333, 9, 1, 2, 8, 8}, kNone),        // one column
-             shape_of(1, 270, 300, 1, kNone, kNone, {77, 2, 1, 40, 20, 20}),  // two blocks of rows
+             shape_of(1, 270, 300, 1, kNone, kNone, {77, 2, 1, 40, 20, 20}),  // two blocks of rows, not with short vectors
          }) {
       ConvShape row = s;
       if (s.in[2] == 1) row = shape_of(1, 5, 9, 1, kNone, kNone, {333, 9, 1, 2, 8, 8});
-      EXPECT_TRUE(conv_is_shifted(row));
+      EXPECT_EQ(conv_is_shifted(row), s.out_channels / s.groups <= 128 || gemm_kernels().nr > 16);
       for (const int threads : {1, 3}) {
         ThreadPool pool(threads);
         const PoolScope scope(pool);
