@@ -96,7 +96,9 @@ def test_runs_outside_the_main_thread_leave_signals_to_it():
     threading.Thread(target=work).start()
     try:
         print("running", flush=True)
-        done.wait()
+        # CPython notices a signal that comes just before it begins to wait only at the next wait.
+        while not done.wait(0.5):
+            pass
     except KeyboardInterrupt:
         print("interrupted", flush=True)
         options.terminate = True
