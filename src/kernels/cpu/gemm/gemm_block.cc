@@ -27,7 +27,6 @@ struct ATiles {
 // Multiplying packed tiles takes 2 % less time than rows in place, with AVX2 up to 9 %. Packing takes 3 to 5 % of a product with a few
 // hundred columns, and more if threads share the columns.
 constexpr std::int64_t kPanelsWorthTiles = 32, kShortPanelsWorthTiles = 12;
-constexpr std::int64_t kShortPanel = 16;
 // A transposed tile occupies one or two cache lines in each row of A, which every panel reads again.
 constexpr std::int64_t kPanelsInPlace = 8;
 // Rows a multiple of 4 KB apart map to the same few cache sets. If they are read as rows, they are copied together, with a cache

@@ -127,7 +127,7 @@ bool conv_is_shifted(const ConvShape& s) {
   if (split_pays(m, n, k, kSplitTransposed)) return false;
   // Every second load of a short vector in place crosses a cache line. Multiplying so takes 5 to 9 % longer with AVX2, and gathering
   // patches is cheaper than that if many rows share them: 384 filters of 3 taps take 6.3 ms instead of 6.8.
-  constexpr std::int64_t kShortPanel = 16, kManyRows = 128;
+  constexpr std::int64_t kManyRows = 128;
   if (kernels.nr <= kShortPanel && m > kManyRows) return false;
   const Copy copy(s, m, n, kernels);
   // Inputs far beyond a window's end are copied, too, and shared by few outputs.

@@ -7,6 +7,7 @@
 #include "kernels/cpu/conv/plain/conv_transpose.h"
 #include "kernels/cpu/conv/plain/conv_transpose_phases.h"
 #include "kernels/cpu/conv/plain/conv_transpose_tiles.h"
+#include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
 #include "support/kernel_problems.h"
 
@@ -165,7 +166,7 @@ TEST(KernelsConv, RowsReadInPlace) {
          }) {
       ConvShape row = s;
       if (s.in[2] == 1) row = shape_of(1, 5, 9, 1, kNone, kNone, {333, 9, 1, 2, 8, 8});
-      EXPECT_EQ(conv_is_shifted(row), s.out_channels / s.groups <= 128 || gemm_kernels().nr > 16);
+      EXPECT_EQ(conv_is_shifted(row), s.out_channels / s.groups <= 128 || gemm_kernels().nr > kShortPanel);
       for (const int threads : {1, 3}) {
         ThreadPool pool(threads);
         const PoolScope scope(pool);
