@@ -11,8 +11,8 @@ struct SliceRange {
   std::int64_t count = 0;
 };
 
-// Source: ONNX Slice-13: negative positions count from the end, then everything is clamped. Throws Error(invalid_model) if the step
-// is 0.
+// Source: ONNX Slice-13: negative positions count from the end, then everything is clamped. Throws Error(invalid_model) if the
+// step is 0.
 SliceRange slice_range(std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t extent);
 
 }  // namespace sdx::ops

@@ -24,8 +24,8 @@ struct ATiles {
   std::int64_t step = 0;  // for transposed A read in place: from one step of K to the next
 };
 
-// Multiplying packed tiles takes 2 % less time than rows in place, with AVX2 up to 9 %. Packing takes 3 to 5 % of a product with a few
-// hundred columns, and more if threads share the columns.
+// Multiplying packed tiles takes 2 % less time than rows in place, with AVX2 up to 9 %. Packing takes 3 to 5 % of a product with
+// a few hundred columns, and more if threads share the columns.
 constexpr std::int64_t kPanelsWorthTiles = 32, kShortPanelsWorthTiles = 12;
 // A transposed tile occupies one or two cache lines in each row of A, which every panel reads again.
 constexpr std::int64_t kPanelsInPlace = 8;

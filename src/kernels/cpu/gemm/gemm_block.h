@@ -23,7 +23,7 @@ inline Strides strides_of(std::int64_t ld, bool trans) { return trans ? Strides{
 inline constexpr std::int64_t kGemmKBlock = 256;
 inline constexpr std::int64_t kGemmNBlock = 256;  // columns packed on the fly at a time: 262 KB, in the second-level cache
 inline constexpr std::int64_t kGemmMBlock = 252;  // rows packed on the fly at a time: 258 KB; a multiple of 6, 12 and 14
-inline constexpr std::int64_t kShortPanel = 16;  // columns of a panel of vectors of at most 256 bits
+inline constexpr std::int64_t kShortPanel = 16;   // columns of a panel of vectors of at most 256 bits
 
 inline Cuts k_cuts(std::int64_t k) { return Cuts(k, kGemmKBlock); }
 

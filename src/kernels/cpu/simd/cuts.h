@@ -14,8 +14,7 @@ inline std::int64_t up_div(std::int64_t a, std::int64_t b) { return (a + b - 1) 
 inline std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -up_div(-a, b); }
 inline std::int64_t round_up(std::int64_t value, std::int64_t unit) { return up_div(value, unit) * unit; }
 
-// Equal cuts of [0, total) into parts of at most `most`. The divisions are done once: a tile of 6 rows would wait for them as long as
-// for a twentieth of its products.
+// Equal cuts of [0, total) into parts of at most `most`.
 struct Cuts {
   std::int64_t total = 0;
   std::int64_t parts = 0;

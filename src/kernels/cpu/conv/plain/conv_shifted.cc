@@ -125,8 +125,8 @@ bool conv_is_shifted(const ConvShape& s) {
   const GemmKernels& kernels = gemm_kernels();
   const std::int64_t m = s.out_channels / s.groups, n = s.out[2], k = s.in_channels / s.groups * s.kernel[2];
   if (split_pays(m, n, k, kSplitTransposed)) return false;
-  // Every second load of a short vector in place crosses a cache line. Multiplying so takes 5 to 9 % longer with AVX2, and gathering
-  // patches is cheaper than that if many rows share them: 384 filters of 3 taps take 6.3 ms instead of 6.8.
+  // Every second load of a short vector in place crosses a cache line. Multiplying so takes 5 to 9 % longer with AVX2, and
+  // gathering patches is cheaper than that if many rows share them: 384 filters of 3 taps take 6.3 ms instead of 6.8.
   constexpr std::int64_t kManyRows = 128;
   if (kernels.nr <= kShortPanel && m > kManyRows) return false;
   const Copy copy(s, m, n, kernels);
