@@ -6,6 +6,7 @@
 #include "ops/tensor/axes.h"
 #include "ops/tensor/signatures.h"
 #include "providers/cpu/kernel_table.h"
+#include "tensor/element.h"
 
 namespace sdx::cpu {
 namespace {
