@@ -51,15 +51,18 @@ std::size_t with_slack(std::size_t bytes) {
   return bytes < SIZE_MAX / 4 ? (bytes + step - 1) / step * step : bytes;
 }
 
+StepTypes::StepTypes(const Node& node, const Plan& plan) {
+  for (const ValueId v : node.inputs) in_.push_back(v == kNoValue ? nullptr : plan.values[v].type.get());
+  for (const ValueId v : node.outputs) out_.push_back(v == kNoValue ? nullptr : plan.values[v].type.get());
+  context.inputs = in_;
+  context.outputs = out_;
+}
+
 std::size_t resolve_step(const Program& program, const Plan& plan, StepPlan& step) {
   const Step& s = program.steps()[step.step];
   const Node& node = program.graph().node(s.node);
-  std::vector<const Type*> in, out;
-  for (const ValueId v : node.inputs) in.push_back(v == kNoValue ? nullptr : plan.values[v].type.get());
-  for (const ValueId v : node.outputs) out.push_back(v == kNoValue ? nullptr : plan.values[v].type.get());
-  ResolveContext context;
-  context.inputs = in;
-  context.outputs = out;
+  StepTypes types(node, plan);
+  ResolveContext& context = types.context;
   try {
     step.state = s.kernel->resolve(context);
   } catch (Error& e) {

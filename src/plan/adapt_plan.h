@@ -17,6 +17,19 @@ std::size_t fixed_size(const Type& type);
 // Where shapes are unknown, buffers get some slack, so that those that grow a little with each run keep their places.
 std::size_t with_slack(std::size_t bytes);
 
+// What a kernel is asked with where shapes are fixed: the types that a node's inputs and outputs have in a plan, which must
+// outlive this.
+class StepTypes {
+ public:
+  StepTypes(const Node& node, const Plan& plan);
+  StepTypes(const StepTypes&) = delete;
+  StepTypes& operator=(const StepTypes&) = delete;
+  ResolveContext context;
+
+ private:
+  std::vector<const Type*> in_, out_;
+};
+
 // Has the step's kernel choose its state for the types in `plan`. Returns the bytes of workspace that it needs.
 std::size_t resolve_step(const Program& program, const Plan& plan, StepPlan& step);
 

@@ -209,20 +209,13 @@ void PlanBuilder::share_input(std::uint32_t index) {
   if (s.dynamic || node.inputs.empty() || node.inputs[0] == kNoValue) return;
   const ValueId whole = root(node.inputs[0]);
   if (plan_->values[whole].place != Place::arena || last_[whole] == kForever) return;
-  std::vector<const Type*> in, out;
+  const StepTypes types(node, *plan_);
   std::size_t bytes = 0;
-  for (const ValueId v : node.inputs) in.push_back(v == kNoValue ? nullptr : plan_->values[v].type.get());
-  for (const ValueId v : node.outputs) {
-    out.push_back(v == kNoValue ? nullptr : plan_->values[v].type.get());
-    if (v != kNoValue) bytes += bytes_of(v);
-  }
-  ResolveContext context;
-  context.inputs = in;
-  context.outputs = out;
+  for (const ValueId v : node.outputs) bytes += v == kNoValue ? 0 : bytes_of(v);
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueId v = node.outputs[i];
     if (v == kNoValue || plan_->values[v].place != Place::arena || last_[v] == kForever || bytes_of(v) == 0) continue;
-    const std::int64_t begin = kernel_of(s).begins_at(context, i);
+    const std::int64_t begin = kernel_of(s).begins_at(types.context, i);
     if (begin < 0 || 2 * bytes < bytes_of(whole)) return;
     const std::size_t offset = byte_size(plan_->values[v].type->elem, begin);
     if (offset % kVector != 0) continue;
@@ -424,7 +417,9 @@ std::shared_ptr<Plan> PlanBuilder::build(const ops::InferResult& inferred) {
   find_last_uses();
   parts_.resize(plan_->values.size());
   // Plans that follow one another with other shapes are made from each other, unless buffers lie in buffers.
-  for (std::uint32_t i = 0; i < plan_->steps.size() && has_fixed_inputs(graph_); ++i) share_input(i);
+  if (has_fixed_inputs(graph_)) {
+    for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) share_input(i);
+  }
   for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) merge_in_place(i);
   for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) join_inputs(i);
   resolve_kernels();
