@@ -43,10 +43,10 @@ class SDX_API ChatTemplate {
   // Parses the template. `name` is its name in errors. Throws Error(invalid_model) with line and reason.
   explicit ChatTemplate(std::string_view source, const std::string& name = "chat template");
 
-  // From a .gguf file: tokenizer.chat_template. From a model's folder: chat_template.jinja, else `chat_template` of
-  // tokenizer_config.json, else chat_template.json; special tokens (bos_token, eos_token, …) from tokenizer_config.json and
-  // special_tokens_map.json. Where several templates are there, "tool_use" serves requests with tools and "default" all others.
-  // Throws Error(io) or Error(invalid_model).
+  // From a .gguf file: tokenizer.chat_template, and tokenizer.chat_template.tool_use. From a model's folder: chat_template.jinja,
+  // else `chat_template` of tokenizer_config.json, else chat_template.json; special tokens (bos_token, eos_token, …) from
+  // tokenizer_config.json and special_tokens_map.json. Where several templates are there, "tool_use" serves requests with tools
+  // and "default" all others. Throws Error(io) or Error(invalid_model).
   static ChatTemplate load(const std::filesystem::path& model);
   // Whether load() would find a template there.
   static bool has(const std::filesystem::path& model);
@@ -56,7 +56,8 @@ class SDX_API ChatTemplate {
   // context names template, line and tag.
   std::string render(const ChatInput& input, const ChatLimits& limits = {}) const;
 
-  const std::string& source() const;  // of the template used for requests without tools
+  const std::string& source() const;       // of the template used for requests without tools
+  const std::string& tool_source() const;  // of the one used for requests with tools; often the same
 
   // Sets the special tokens available to every rendering: a JSON object, else Error(invalid_argument). Not while another thread
   // renders with this object.

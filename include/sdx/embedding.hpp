@@ -68,10 +68,14 @@ class SDX_API Reranker {
   // Throws as TextEmbedder::load() does; Error(invalid_argument) for a model without one score for each pair.
   static Reranker load(const std::filesystem::path& model, const EmbedderOptions& options = {});
 
-  // One score for each document, in their order; higher is better. From 0 to 1 (sigmoid), as sentence-transformers' CrossEncoder
-  // has them for models with one label; of two labels, the second's probability. `tokens`, where given, becomes the number of
-  // tokens that the model reads: those of the query count with each document.
-  std::vector<float> score(std::string_view query, std::span<const std::string> documents, std::size_t* tokens = nullptr) const;
+  // One score for each document, in their order; higher is better. From 0 to 1 (sigmoid of logits()), as sentence-transformers'
+  // CrossEncoder has them for models with one label; of two labels, the second's probability. `tokens`, where given, becomes the
+  // number of tokens that the model reads: those of the query count with each document.
+  std::vector<double> score(std::string_view query, std::span<const std::string> documents, std::size_t* tokens = nullptr) const;
+  // What the model itself returns, without bounds: the label's logit; of two labels, by how much the second's is larger. Sort by
+  // this: above 37, scores are all 1.
+  std::vector<float> logits(std::string_view query, std::span<const std::string> documents, std::size_t* tokens = nullptr) const;
+  static double score_of(float logit);
   const Tokenizer& tokenizer() const;  // truncates pairs to what the model takes
   const Session& session() const;
 

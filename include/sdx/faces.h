@@ -20,12 +20,13 @@ typedef struct sdx_face {
   float score;               /* 0 to 1 */
   int has_points;            /* not 0: `points` are the right eye, left eye, nose, right and left corner of the mouth: x, y */
   float points[5][2];
+  int turned; /* clockwise degrees by which the picture must be turned for the face to be upright: 90, 180, 270; else 0 */
 } sdx_face;
 
 /* Opens a detector model; its outputs determine its kind. `options` are session options and may be NULL. `settings` may be
  * NULL: "key=value,key=value" with runtime (auto, native, ort), size (auto, native, 640x480), score, nms (0 to 1), top_k,
- * min_face (pixels), any_orientation (0 or 1), decoder. Returns SDX_INVALID_ARGUMENT for a model that is not a detector, with
- * the outputs seen and the decoders known. */
+ * min_face (pixels), any_orientation (0 or 1), thorough (0 or 1; for hiding faces), decoder. Returns SDX_INVALID_ARGUMENT for a
+ * model that is not a detector, with the outputs seen and the decoders known. */
 SDX_C_API sdx_status sdx_face_detector_open(const char* model, const sdx_options* options, const char* settings,
                                             sdx_face_detector** detector);
 SDX_C_API void sdx_face_detector_free(sdx_face_detector* detector);
@@ -39,6 +40,8 @@ SDX_C_API sdx_status sdx_face_detector_detect_file(const sdx_face_detector* dete
 SDX_C_API size_t sdx_faces_count(const sdx_faces* faces);
 /* Highest score first. Returns SDX_INVALID_ARGUMENT if `index` is out of range. */
 SDX_C_API sdx_status sdx_faces_get(const sdx_faces* faces, size_t index, sdx_face* face);
+/* The same for all of them: with any_orientation, by how many degrees the picture had to be turned. */
+SDX_C_API int sdx_faces_turned(const sdx_faces* faces);
 /* What ran: "native" or "ort"; "cpu", "cuda", ... */
 SDX_C_API const char* sdx_faces_runtime(const sdx_faces* faces);
 SDX_C_API const char* sdx_faces_provider(const sdx_faces* faces);

@@ -61,6 +61,9 @@ struct Face {
   Box box;
   float score = 0;  // 0 to 1
   Points points;
+  // Clockwise degrees by which the picture must be turned for the face to be upright: 0, 90, 180 or 270. `box` and `points` are
+  // in the picture as it is.
+  int turned = 0;
 };
 
 // ---- Detection
@@ -79,12 +82,16 @@ struct DetectorOptions {
   // size; fixed: fit into width x height, keeping proportions. A model of fixed input size always gets that size.
   enum class Size { automatic, native, fixed } size = Size::automatic;
   int width = 0, height = 0;  // for Size::fixed
-  // For Size::automatic: smallest face of interest, in pixels. 0: find faces larger than 1.6 % of the longer side at once, and go
-  // down to 10 pixels if larger or doubtful faces hint at more.
+  // Smallest face of interest: faces whose longer side has fewer pixels are not reported. With Size::automatic it also decides
+  // how closely the picture is examined. 0: find faces larger than 1.6 % of the longer side (of pictures longer than 3:2: of a
+  // picture of 3:2 with the same area) at once, and go down to 10 pixels if larger or doubtful faces hint at more.
   int min_face = 0;
   // If no face, or none with a score of 0.89, is found, also try the picture turned by 90, 180 and 270 degrees, and use the
   // direction that shows the most.
   bool any_orientation = false;
+  // For hiding faces: with Size::automatic examine the whole picture as closely as min_face requires, or at its full resolution,
+  // and report smaller faces than min_face, too.
+  bool thorough = false;
 };
 
 // Milliseconds.
@@ -102,6 +109,8 @@ struct Detection {
   // With Size::automatic: there are faces, or hints of some, almost too small to see at the picture's full resolution. A larger
   // version may show more.
   bool small_faces = false;
+  // Faces whose longer side has fewer pixels of the picture were too small for the closest pass.
+  double smallest = 0;
 };
 
 class SDX_API FaceDetector {
@@ -112,6 +121,9 @@ class SDX_API FaceDetector {
 
   // Thread-safe. Throws Error for a picture that the model cannot take, or a failed run.
   Detection detect(const media::Image& picture) const;
+  // The same for a picture that was reduced: `scale` is pixels of `picture` for one of the original, in whose pixels min_face is.
+  // Coordinates are those of `picture`. Throws Error(invalid_argument) unless 0 < scale <= 1.
+  Detection detect(const media::Image& picture, double scale) const;
 
   const std::string& decoder() const;                // the one in use
   const std::string& runtime() const;                // "native" or "ort"
@@ -183,10 +195,13 @@ SDX_API const std::vector<Preset>& presets();
 // Rounded to nearest: 35 mm at 300 dpi are 413 pixels. Throws Error(invalid_argument) outside 1 to kMaxCropSide.
 SDX_API int mm_to_pixels(double mm, double dpi);
 
-// The part of the picture that becomes the result, in picture pixels; ignores any shift or rotation from `fill` and `align_eyes`.
+// The part of the picture that becomes the result, in picture pixels, of an upright face; ignores any shift or rotation from
+// `fill` and `align_eyes`.
 // Throws Error(invalid_argument) for options out of range.
 SDX_API Box crop_box(const Box& face, const CropOptions& options);
-// Crops with Lanczos resampling (a = 3), antialiased when shrinking. Returns three channels, or four if the shape or the colour
+SDX_API Box crop_box(const Face& face, const CropOptions& options);  // upright or not
+// Crops with Lanczos resampling (a = 3), antialiased when shrinking. The result is upright: the picture is turned by
+// Face::turned first. Returns three channels, or four if the shape or the colour
 // is transparent or the picture has opacity. With align_eyes the same resampling rotates the picture about the middle of the
 // face; without both eyes it is not rotated. With Fill::colour a pixel takes the colour if its centre lies outside the picture,
 // and none of it otherwise (if rotated, the slanting border is antialiased). Needs memory only for the result and for the part of

@@ -30,6 +30,9 @@ struct EngineOptions {
   // Limit on the key-value cache; 0: half of the memory available to the process when the engine is made.
   std::uint64_t cache_bytes = 0;
   bool share_prefixes = true;  // compute common prompt prefixes once and keep them while there is room
+  // Limit on what is kept for prompts to come and no running answer uses; 0: one text of the model's context, of 8192 tokens at
+  // most, but at least 512 MiB. Never more than cache_bytes.
+  std::uint64_t prefix_bytes = 0;
 };
 
 struct GenerationRequest {

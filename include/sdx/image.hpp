@@ -49,12 +49,13 @@ struct DecodeLimits {
   bool upright = true;                // false: the file's orientation is ignored (HEIC and AVIF are always turned)
 };
 
-// Decodes JPEG, PNG, WebP, BMP, PNM, PAM, TIFF, JPEG 2000, HEIC, AVIF or a camera's raw file, whatever the file's name. Returns
-// three channels, or four if the file has opacity. Grey, palette, CMYK, interlaced and progressive files are converted; of 16-bit
-// values the high byte is kept; colour profiles and gamma are not applied. The picture is turned upright by the file's
-// orientation; an invalid orientation is ignored. Throws Error(invalid_argument) for other formats, damaged or truncated files
-// and animations, Error(out_of_memory) beyond `limits`, Error(io) if the library that a format needs (libtiff, libheif, libraw)
-// cannot be loaded, naming Debian's package; read_image() also throws Error(io) if it cannot read the file.
+// Decodes JPEG, PNG, WebP, GIF, BMP, TGA, PNM, PAM, TIFF, JPEG 2000, JPEG XL, HEIC, AVIF or a camera's raw file, whatever the
+// file's name; of an animation the first picture. Returns three channels, or four if the file has opacity. Grey, palette, CMYK,
+// interlaced and progressive files are converted; of 16-bit values the high byte is kept; colour profiles and gamma are not
+// applied. The picture is turned upright by the file's orientation; an invalid orientation is ignored. Throws
+// Error(invalid_argument) for other formats and damaged or truncated files, Error(out_of_memory) beyond `limits`, Error(io) if
+// the library that a format needs (libtiff, libheif, libjxl, libraw) cannot be loaded, naming Debian's package; read_image() also
+// throws Error(io) if it cannot read the file.
 SDX_API Image decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits = {});
 SDX_API Image read_image(const std::filesystem::path& path, const DecodeLimits& limits = {});
 
@@ -94,10 +95,11 @@ struct DecodedImage {
   int full_width = 0, full_height = 0;  // of the whole upright picture, in the file's own pixels
   double scale = 1;                     // 1, 1/2, 1/4, 1/8: pixels of `image` for one of the file's
   Rectangle region;                     // the part shown by `image`, in pixels of the whole upright picture
-  std::string_view format;              // "jpeg", "png", "webp", "bmp", "pnm", "tiff", "jpeg2000", "heic", "avif", "raw"
-  int orientation = 1;                  // 1 to 8, as EXIF numbers it: what the file asked for; `image` has been turned
-  Metadata metadata;                    // with to_srgb: without the profile, once applied
-  std::vector<std::string> warnings;    // harmless anomalies, e.g. a profile that cannot be applied
+  std::string_view
+      format;           // "jpeg", "png", "webp", "gif", "bmp", "tga", "pnm", "tiff", "jpeg2000", "jpegxl", "heic", "avif", "raw"
+  int orientation = 1;  // 1 to 8, as EXIF numbers it: what the file asked for; `image` has been turned
+  Metadata metadata;    // with to_srgb: without the profile, once applied
+  std::vector<std::string> warnings;  // harmless anomalies, e.g. a profile that cannot be applied
 };
 
 // Like decode_image() and read_image(), with options. Pixel (x, y) of `image` shows the square of side 1/scale at region.x +
@@ -112,7 +114,7 @@ struct ImageInfo {
   int orientation = 1;
   bool alpha = false;      // decoding gives four channels
   bool icc = false;        // there is a colour profile
-  bool animation = false;  // decoding refuses it
+  bool animation = false;  // decoding gives the first picture
 };
 
 // Reads only the header: decodes no pixels and checks no limit. Throws as decode_image() does.
@@ -144,6 +146,10 @@ struct EncodeOptions {
   // tags of its main, EXIF and GPS directories, but no maker notes. The image is assumed to be upright: orientations become 1,
   // sizes become those of the image, and the thumbnail, which would show what was cropped away, is dropped.
   Metadata metadata{};
+  // The image shows only a part of the picture that the metadata is from. What tells places in that picture, or who is in it, is
+  // dropped: regions of faces with their names (MWG, Microsoft, IPTC, ACDSee), IPTC's persons, SubjectArea, SubjectLocation.
+  // Places are also dropped if the orientation in EXIF is not 1.
+  bool cropped = false;
 };
 
 // Opacity is kept where the format has it, all but JPEG. Throws Error(invalid_argument) for an image or a number out of range,

@@ -1,6 +1,6 @@
 #pragma once
-// All of libsdx. Benchmarking and comparison, <sdx/runner.hpp> and <sdx/compare.hpp>, are in a separate library,
-// libsdx_benchmark.
+// All of libsdx except <sdx/mapped_files.hpp>, which is about signals. Benchmarking and comparison, <sdx/runner.hpp> and
+// <sdx/compare.hpp>, are in a separate library, libsdx_benchmark.
 
 #include <sdx/convert.hpp>
 #include <sdx/dtype.hpp>

@@ -134,6 +134,9 @@ struct SessionOptions {
   // Destination for one line of JSON per run (docs/providers.md): "stderr", or a file to append to. Empty: use the environment
   // variable SDX_TELEMETRY; if that is unset, write nothing.
   std::string telemetry;
+  // Map the model's files if they have more than 4 MiB. Off: the session keeps a copy of them in memory, so nothing that happens
+  // to them later matters. Opening takes longer, and the weights count as the process's own memory.
+  bool mmap = true;
 };
 
 // Cancels runs from another thread. Copies share one state. Thread-safe.
@@ -256,6 +259,15 @@ struct ProfileEvent {
   std::int64_t start_ns = 0, duration_ns = 0;
   std::uint64_t thread = 0;
   std::uint64_t run = 0;
+  // Of tensors only: a sequence, a map or nothing has the data type `undefined`, no shape and no bytes.
+  struct TensorFacts {
+    DataType dtype = DataType::undefined;
+    std::vector<std::int64_t> shape;
+    std::uint64_t bytes = 0;   // of strings: 0
+    bool is_constant = false;  // a weight of the model
+  };
+  // In the node's order, also weights that the kernel holds in a form of its own.
+  std::vector<TensorFacts> inputs, outputs;
 };
 
 // A loaded, compiled model. Movable. Any number of threads may call const members concurrently; each run has its own memory.

@@ -280,14 +280,15 @@ class SDX_API LanguageModel {
 
   // For GenerationSettings::mask: answers that match the constraint and end where it does. Throws Error(invalid_argument) for
   // constraints that cannot be enforced, Error(not_implemented) for tokenizers whose tokens do not simply concatenate
-  // (WordPiece). The first call prepares the model's vocabulary.
-  TokenMaskMaker constrain(OutputFormat format, std::string_view text = {}) const;
+  // (WordPiece). The first call prepares the model's vocabulary. `unenforced`, where given, gets the places of a schema's
+  // conditions that answers may not meet ("#/properties/tags/uniqueItems"); without it they are logged as a warning.
+  TokenMaskMaker constrain(OutputFormat format, std::string_view text = {}, std::vector<std::string>* unenforced = nullptr) const;
 
   // The same for function calls: the answer is one or several calls in the format. `tools` and `prompt` are as for AnswerParser:
   // if the prompt ends within reasoning, the answer begins with the rest of it. Throws Error(invalid_argument) for a name that is
   // not among the tools, schemas that cannot be enforced, and ToolCallFormat::none; `detect` is treated as hermes.
   TokenMaskMaker constrain_calls(const AnswerFormat& format, std::string_view tools, const ToolChoice& choice = {},
-                                 std::string_view prompt = {}) const;
+                                 std::string_view prompt = {}, std::vector<std::string>* unenforced = nullptr) const;
 
   Report report() const;  // of the session
 

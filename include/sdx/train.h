@@ -79,7 +79,7 @@ SDX_C_API const char* sdx_trainer_output_name(const sdx_trainer* trainer, size_t
 
 /* Trains on one batch: forward, backward, update. `inputs` follow the order of the names. `loss` (may be NULL) is the loss
  * before the update. With refuse_non_finite, SDX_RUNTIME_FAILURE for a
- * loss that is not finite; nothing is changed then. */
+ * loss or a gradient that is not finite; nothing is changed then. */
 SDX_C_API sdx_status sdx_trainer_train_step(sdx_trainer* trainer, const sdx_tensor* const* inputs, size_t count, float* loss);
 /* An output of the last step, as a new tensor. */
 SDX_C_API sdx_status sdx_trainer_last_output(const sdx_trainer* trainer, size_t index, sdx_tensor** out);

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "base/system/control_group.h"
 #include "base/system/thread_maker.h"
 
 namespace sdx {
@@ -44,9 +45,7 @@ std::vector<int> usable_cores() {
 
 int count_of(int threads, const std::vector<int>& cores) {
   if (threads > 0) return threads;
-  if (!cores.empty()) return static_cast<int>(cores.size());
-  const std::size_t usable = usable_cores().size();
-  return std::max(1, usable != 0 ? static_cast<int>(usable) : static_cast<int>(std::thread::hardware_concurrency()));
+  return cores.empty() ? usable_cpus() : within_quota(static_cast<int>(cores.size()), cpu_quota());
 }
 
 // A refusal (the core went offline) leaves the thread to the system.

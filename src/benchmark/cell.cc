@@ -108,7 +108,7 @@ class LocalCell : public Cell {
       opened.init_ms = report.init_ms;
       opened.places = places_of(report, options_.session.providers);
       check_providers(report, options_, opened);
-      inputs_ = inputs::with_made_up(session_->inputs(), options_.inputs, options_.shapes, options_.seed);
+      inputs_ = inputs::with_made_up(session_->inputs(), options_.inputs, options_.shapes, options_.seed, options_.bounds);
       return opened;
     });
   }
@@ -119,7 +119,7 @@ class LocalCell : public Cell {
       const LoadOptions load = order.sequential ? LoadOptions{} : options_.load;
       const Calibration before = order.sequential ? Calibration{} : calibrate(threads());
       Load out = generate_load(
-          load, order.count, order.duration_ns, order.seed, [&] { session_->run(inputs_, run_options); }, done);
+          load, order.count, order.duration_ns, order.seed, [&] { run_once(run_options); }, done);
       if (!order.sequential) {
         const Calibration after = calibrate(threads());
         out.compute_ns = std::max(before.compute_ns, after.compute_ns);
@@ -144,6 +144,15 @@ class LocalCell : public Cell {
   }
 
  private:
+  void run_once(const RunOptions& run_options) const {
+    try {
+      session_->run(inputs_, run_options);
+    } catch (Error& e) {
+      const std::string made_up = inputs::made_up_note(session_->inputs(), options_.shapes, options_.bounds);
+      if (!made_up.empty() && e.code() == ErrorCode::runtime_failure) e.add_context(made_up);
+      throw;
+    }
+  }
   // The number of threads of a run.
   int threads() const { return options_.session.threads > 0 ? options_.session.threads : usable_cores(); }
 

@@ -12,6 +12,7 @@
 #include <sdx/runner.hpp>
 
 #include "benchmark/load.h"
+#include "inputs/index_bounds.h"
 
 namespace sdx::benchmark {
 
@@ -21,6 +22,7 @@ struct CellOptions {
   bool allow_fallback = false;
   NamedValues inputs;  // by name; the rest is made up in `shapes`
   std::vector<std::pair<std::string, Shape>> shapes;
+  inputs::IndexBounds bounds;  // of the made-up ones
   std::uint64_t seed = 0;
   LoadOptions load;
   bool profile = false;

@@ -1,7 +1,6 @@
 #include "benchmark/machine.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <sdx/provider.hpp>
 
 #include "base/error.h"
+#include "base/system/control_group.h"
 #include "base/system/cpu_features.h"
 #include "benchmark/load.h"
 
@@ -61,11 +61,7 @@ std::int64_t throttle_events() {
 
 }  // namespace
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-}
+int usable_cores() { return usable_cpus(); }
 
 MachineInfo machine_info() {
   MachineInfo m;

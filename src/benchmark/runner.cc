@@ -120,8 +120,10 @@ void Bench::make_slots() {
   const std::vector<std::string> backends = o_.backends.empty() ? std::vector<std::string>{"auto"} : o_.backends;
   const std::vector<int> threads = o_.threads.empty() ? std::vector<int>{o_.session.threads} : o_.threads;
   const std::vector<std::int64_t> batches = o_.batch_sizes.empty() ? std::vector<std::int64_t>{0} : o_.batch_sizes;
-  for (const std::int64_t b : batches)
-    plans_.push_back(inputs::plan_inputs(specs_, {o_.inputs, o_.shapes, o_.session.dimensions, b}));
+  for (const std::int64_t b : batches) {
+    inputs::InputPlan& plan = plans_.emplace_back(inputs::plan_inputs(specs_, {o_.inputs, o_.shapes, o_.session.dimensions, b}));
+    plan.bounds = inputs::bounds_of(o_.model, o_.session, specs_, plan.given, plan.shapes);
+  }
   for (const inputs::InputPlan& plan : plans_) {
     for (const int t : threads) {
       for (const std::string& backend : backends) {
@@ -148,6 +150,7 @@ CellOptions Bench::cell_options(const Slot& slot, std::size_t index) const {
   c.allow_fallback = o_.allow_fallback;
   c.inputs = slot.plan->given;
   c.shapes = slot.plan->shapes;
+  c.bounds = slot.plan->bounds;
   c.seed = o_.seed;
   c.load = {o_.clients, o_.rate, o_.arrival};
   c.profile = o_.profile && process_ + 1 == processes_;

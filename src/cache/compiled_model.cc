@@ -114,11 +114,11 @@ std::string compiled_problem(const CompiledPlace& place) {
   return none;
 }
 
-std::shared_ptr<const CompiledModel> CompiledModel::open(const CompiledPlace& place) {
+std::shared_ptr<const CompiledModel> CompiledModel::open(const CompiledPlace& place, bool mmap) {
   if (!has_compiled(place)) return nullptr;  // the usual case, and a cheap one
   try {
     const std::shared_ptr<CompiledModel> made(new CompiledModel);
-    made->read(place);
+    made->read(place, mmap);
     if (!made->trusted(place)) return nullptr;
     made->lock_ = mark_in_use(place.folder);
     return made;
@@ -134,8 +134,9 @@ CompiledModel::~CompiledModel() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-void CompiledModel::read(const CompiledPlace& place) {
-  file_ = MappedFile::open(place.folder / kFile, 0);  // nobody but this program writes there, and it renames files into place
+void CompiledModel::read(const CompiledPlace& place, bool mmap) {
+  // Mapped also where it is small: nobody but this program writes there, and it renames files into place.
+  file_ = MappedFile::open(place.folder / kFile, mmap ? 0 : MappedFile::kAll);
   const std::span<const std::byte> bytes = file_->bytes();
   Head head{};
   if (bytes.size() < sizeof(head)) ByteReader::damaged();
@@ -149,7 +150,7 @@ void CompiledModel::read(const CompiledPlace& place) {
   const Hash128 expected{head.hash_low, head.hash_high};
   head.hash_low = head.hash_high = 0;
   if (hash_head(&head, bytes.data() + sizeof(head), checked_ - sizeof(head)) != expected) ByteReader::damaged();
-  read_tables({reinterpret_cast<const char*>(bytes.data()) + sizeof(head), head.meta_bytes}, place);
+  read_tables({reinterpret_cast<const char*>(bytes.data()) + sizeof(head), head.meta_bytes}, place, MappedFile::copied(mmap));
 }
 
 const std::byte* CompiledModel::block(const Block& b) const {
@@ -167,7 +168,7 @@ static void read_pairs(ByteReader& in, std::vector<std::pair<std::string, std::s
   }
 }
 
-void CompiledModel::read_tables(std::string_view meta, const CompiledPlace& place) {
+void CompiledModel::read_tables(std::string_view meta, const CompiledPlace& place, std::size_t copied) {
   ByteReader in(meta);
   if (in.view() != place.conditions) fail(ErrorCode::invalid_model, "it was written by another build, or for other options");
   if (in.view() != place.model.string()) fail(ErrorCode::invalid_model, "it was written for another model");
@@ -206,7 +207,7 @@ void CompiledModel::read_tables(std::string_view meta, const CompiledPlace& plac
       Source& from = sources_.at(in.number<std::size_t>());
       const auto offset = in.number<std::uint64_t>();
       s.bytes = in.number<std::uint64_t>();
-      if (from.map == nullptr) from.map = MappedFile::open(from.path);
+      if (from.map == nullptr) from.map = MappedFile::open(from.path, copied);
       const std::span<const std::byte> all = from.map->bytes();
       if (s.bytes > all.size() || offset > all.size() - s.bytes) ByteReader::damaged();
       s.data = all.data() + offset;

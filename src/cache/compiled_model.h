@@ -51,7 +51,8 @@ struct ModelInterface {
 class CompiledModel final : public PackShelf, public std::enable_shared_from_this<CompiledModel> {
  public:
   // Null where there is none, or none that may be used; never throws for what is in the folder.
-  static std::shared_ptr<const CompiledModel> open(const CompiledPlace& place);
+  // Without `mmap`, it and the model's files are copied, as SessionOptions::mmap says.
+  static std::shared_ptr<const CompiledModel> open(const CompiledPlace& place, bool mmap = true);
   ~CompiledModel() override;
   CompiledModel(const CompiledModel&) = delete;
   CompiledModel& operator=(const CompiledModel&) = delete;
@@ -88,8 +89,8 @@ class CompiledModel final : public PackShelf, public std::enable_shared_from_thi
   };
 
   CompiledModel() = default;
-  void read(const CompiledPlace& place);
-  void read_tables(std::string_view meta, const CompiledPlace& place);
+  void read(const CompiledPlace& place, bool mmap);
+  void read_tables(std::string_view meta, const CompiledPlace& place, std::size_t copied);
   bool trusted(const CompiledPlace& place);
   bool blocks_whole() const;
   const std::byte* block(const Block& b) const;

@@ -90,7 +90,8 @@ void Search::make_inputs() {
   const std::vector<ValueSpec> specs = model_inputs(o_.model, o_.session);
   const inputs::InputPlan plan = inputs::plan_inputs(specs, {o_.inputs, o_.shapes, o_.session.dimensions, 0});
   out_.notes.insert(out_.notes.end(), plan.notes.begin(), plan.notes.end());
-  inputs_ = inputs::with_made_up(specs, plan.given, plan.shapes, o_.seed);
+  const inputs::IndexBounds bounds = inputs::bounds_of(o_.model, o_.session, specs, plan.given, plan.shapes);
+  inputs_ = inputs::with_made_up(specs, plan.given, plan.shapes, o_.seed, bounds);
 }
 
 ValueDifference Search::difference(const std::string& name, const Value& a, const Value& b, std::size_t output_index) const {

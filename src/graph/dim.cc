@@ -1,6 +1,7 @@
 #include "graph/dim.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/checked.h"
 
@@ -10,12 +11,55 @@ namespace {
 // A polynomial that grew beyond this is treated as unknown: hostile files could make it explode.
 constexpr std::size_t kMaxTerms = 16;
 constexpr std::size_t kMaxName = 200;
+// Enclose names that files give and that read like expressions ("min(4, n)", "n + 1"), wherever names are stored: such a symbol
+// equals no expression. Not shown.
+constexpr char kOpen = '\x01', kClose = '\x02';
+
+std::string shown(std::string name) {
+  std::erase_if(name, [](char c) { return c == kOpen || c == kClose; });
+  return name;
+}
+
+// A name that cannot be taken for a part of an expression.
+bool is_word(const std::string& name) {
+  const auto letter = [](unsigned char c) { return std::isalpha(c) != 0 || c == '_' || c >= 0x80; };
+  const auto part = [&](unsigned char c) { return letter(c) || std::isdigit(c) != 0 || c == '.' || c == '-' || c == ':'; };
+  return letter(static_cast<unsigned char>(name[0])) && std::all_of(name.begin(), name.end(), part);
+}
+
+// As names are stored: different expressions have different texts.
+template <class Poly>
+std::string spelt(const Poly& poly) {
+  std::string out;
+  std::string constant;
+  for (const auto& [names, coefficient] : poly) {
+    std::string term;
+    const std::int64_t magnitude = coefficient < 0 ? -coefficient : coefficient;
+    if (names.empty()) {
+      constant = (coefficient < 0 ? " - " : " + ") + std::to_string(magnitude);
+      continue;
+    }
+    if (magnitude != 1) term = std::to_string(magnitude) + "*";
+    for (std::size_t i = 0; i < names.size(); ++i) term += (i == 0 ? "" : "*") + names[i];
+    if (out.empty()) {
+      out = (coefficient < 0 ? "-" : "") + term;
+    } else {
+      out += (coefficient < 0 ? " - " : " + ") + term;
+    }
+  }
+  return out + constant;
+}
+
+// "min(a, b)", whichever comes first.
+std::string call(const char* function, const std::string& a, const std::string& b) {
+  return std::string(function) + "(" + std::min(a, b) + ", " + std::max(a, b) + ")";
+}
 
 }  // namespace
 
 Dim Dim::symbol(const std::string& name) {
-  if (name.empty() || name.size() > kMaxName) return {};
-  return from(Poly{{{name}, 1}});
+  if (name.empty() || name.size() > kMaxName || shown(name) != name) return {};
+  return from(Poly{{{is_word(name) ? name : kOpen + name + kClose}, 1}});
 }
 
 Dim Dim::from(Poly poly) {
@@ -39,30 +83,13 @@ Dim::Poly Dim::poly() const {
 std::string Dim::symbol_name() const {
   if (!poly_ || poly_->size() != 1) return {};
   const auto& [names, coefficient] = *poly_->begin();
-  return names.size() == 1 && coefficient == 1 ? names[0] : std::string();
+  return names.size() == 1 && coefficient == 1 ? shown(names[0]) : std::string();
 }
 
 std::string Dim::str() const {
   if (known_) return std::to_string(value_);
   if (!poly_) return "?";
-  std::string out;
-  std::string constant;
-  for (const auto& [names, coefficient] : *poly_) {
-    std::string term;
-    const std::int64_t magnitude = coefficient < 0 ? -coefficient : coefficient;
-    if (names.empty()) {
-      constant = (coefficient < 0 ? " - " : " + ") + std::to_string(magnitude);
-      continue;
-    }
-    if (magnitude != 1) term = std::to_string(magnitude) + "*";
-    for (std::size_t i = 0; i < names.size(); ++i) term += (i == 0 ? "" : "*") + names[i];
-    if (out.empty()) {
-      out = (coefficient < 0 ? "-" : "") + term;
-    } else {
-      out += (coefficient < 0 ? " - " : " + ") + term;
-    }
-  }
-  return out + constant;
+  return shown(spelt(*poly_));
 }
 
 bool operator==(const Dim& a, const Dim& b) {
@@ -127,6 +154,7 @@ std::optional<Dim> Dim::divide_exactly(const Dim& by) const {
 }
 
 Dim floor_div(const Dim& a, const Dim& b) {
+  const auto text = [](const Dim& d) { return d.known_ ? std::to_string(d.value_) : spelt(*d.poly_); };
   if (a.is_unknown() || b.is_unknown() || (b.known_ && b.value_ == 0)) return {};
   if (a.known_ && b.known_) {
     if (b.value_ == -1) return a * b;
@@ -134,23 +162,28 @@ Dim floor_div(const Dim& a, const Dim& b) {
   }
   if (a.known_ && a.value_ == 0) return Dim(0);
   if (auto exact = a.divide_exactly(b)) return *exact;
-  return Dim::symbol("floor((" + a.str() + ")/(" + b.str() + "))");
+  std::string name = "floor((" + text(a) + ")/(" + text(b) + "))";
+  return name.size() > kMaxName ? Dim() : Dim::from({{{std::move(name)}, 1}});
 }
 
 Dim ceil_div(const Dim& a, const Dim& b) { return Dim(0) - floor_div(Dim(0) - a, b); }
 
 Dim min(const Dim& a, const Dim& b) {
+  const auto text = [](const Dim& d) { return d.known_ ? std::to_string(d.value_) : spelt(*d.poly_); };
   if (a == b) return a;
   if (a.known_ && b.known_) return Dim(std::min(a.value_, b.value_));
   if (a.is_unknown() || b.is_unknown()) return {};
-  return Dim::symbol("min(" + std::min(a.str(), b.str()) + ", " + std::max(a.str(), b.str()) + ")");
+  std::string name = call("min", text(a), text(b));
+  return name.size() > kMaxName ? Dim() : Dim::from({{{std::move(name)}, 1}});
 }
 
 Dim max(const Dim& a, const Dim& b) {
+  const auto text = [](const Dim& d) { return d.known_ ? std::to_string(d.value_) : spelt(*d.poly_); };
   if (a == b) return a;
   if (a.known_ && b.known_) return Dim(std::max(a.value_, b.value_));
   if (a.is_unknown() || b.is_unknown()) return {};
-  return Dim::symbol("max(" + std::min(a.str(), b.str()) + ", " + std::max(a.str(), b.str()) + ")");
+  std::string name = call("max", text(a), text(b));
+  return name.size() > kMaxName ? Dim() : Dim::from({{{std::move(name)}, 1}});
 }
 
 std::string to_string(const SymShape& shape) {

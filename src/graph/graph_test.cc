@@ -22,6 +22,22 @@ TEST(Dim, OverflowBecomesUnknown) {
   EXPECT_TRUE((Dim(INT64_MAX) * 2).is_unknown());
 }
 
+// A file may name its extents as it likes.
+TEST(Dim, NamesThatReadLikeExpressionsEqualNone) {
+  const Dim n = Dim::symbol("n");
+  EXPECT_FALSE(Dim::symbol("min(4, n)") == min(Dim(4), n));
+  EXPECT_FALSE(Dim::symbol("max(4, n)") == max(Dim(4), n));
+  EXPECT_FALSE(Dim::symbol("floor((n)/(2))") == floor_div(n, 2));
+  EXPECT_FALSE(floor_div(Dim::symbol("n + 1"), 2) == floor_div(n + 1, 2));
+  EXPECT_FALSE(max(Dim::symbol("n*n"), 2) == max(n * n, 2));
+  EXPECT_FALSE(max(Dim::symbol("5"), n) == max(Dim(5), n));
+  EXPECT_EQ(floor_div(Dim::symbol("n + 1"), 2), floor_div(Dim::symbol("n + 1"), 2));
+  EXPECT_EQ(Dim::symbol("n + 1").str(), "n + 1");
+  EXPECT_EQ(Dim::symbol("n + 1").symbol_name(), "n + 1");
+  EXPECT_EQ(floor_div(Dim::symbol("n + 1") - 1, 2).str(), "floor((n + 1 - 1)/(2))");
+  EXPECT_TRUE(Dim::symbol("n\x01").is_unknown());
+}
+
 Node node(std::string op, std::vector<ValueId> in, std::vector<ValueId> out) {
   Node n;
   n.op_type = std::move(op);

@@ -35,6 +35,10 @@ std::int64_t batch_of(const std::vector<ValueSpec>& specs, const BatchAxis& axis
   return 1;
 }
 
+bool made_of_integers(const ValueSpec& spec, const std::vector<std::pair<std::string, Shape>>& shapes) {
+  return is_integer(spec.dtype) && std::any_of(shapes.begin(), shapes.end(), [&](const auto& s) { return s.first == spec.name; });
+}
+
 void check_name(const std::vector<ValueSpec>& specs, const std::string& name) {
   std::vector<std::string> names;
   for (const ValueSpec& s : specs) {
@@ -61,8 +65,10 @@ InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const InputRequest& r
   if (plan.overridden) {
     plan.notes.push_back(fmt::format("the model declares batch size {}; it was run at {} all the same", axis.fixed, batch));
   }
-  const Dimensions dimensions = batch > 0 ? with_batch(request.dimensions, axis, batch) : request.dimensions;
   std::vector<ChosenExtent> chosen;
+  const Dimensions dimensions =
+      with_symbols(specs, with_shapes_of(request.given, request.shapes),
+                   batch > 0 ? with_batch(request.dimensions, axis, batch) : request.dimensions, &chosen);
   for (const ValueSpec& spec : specs) {
     const bool counts = std::find(axis.inputs.begin(), axis.inputs.end(), spec.name) != axis.inputs.end();
     if (const Value* v = request.given.find(spec.name)) {
@@ -92,15 +98,37 @@ InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const InputRequest& r
   return plan;
 }
 
+IndexBounds bounds_of(const std::filesystem::path& model, const SessionOptions& options, const std::vector<ValueSpec>& specs,
+                      const NamedValues& given, const std::vector<std::pair<std::string, Shape>>& shapes) {
+  const bool integers = std::any_of(specs.begin(), specs.end(), [&](const ValueSpec& s) { return made_of_integers(s, shapes); });
+  if (!integers) return {};
+  return index_bounds(model, options, with_shapes_of(given, shapes));
+}
+
+std::string made_up_note(const std::vector<ValueSpec>& specs, const std::vector<std::pair<std::string, Shape>>& shapes,
+                         const IndexBounds& bounds) {
+  std::string names;
+  for (const ValueSpec& s : specs) {
+    if (!made_of_integers(s, shapes)) continue;
+    const auto found = bounds.find(s.name);
+    const IntegerRange range = drawn_from(found == bounds.end() ? IntegerRange{} : found->second);
+    names += fmt::format("{}'{}' ({} to {})", names.empty() ? "" : ", ", s.name, range.low, range.high);
+  }
+  if (names.empty()) return "";
+  return "with made-up integers for " + names + ": where the model needs others, give them with -i NAME=VALUE";
+}
+
 NamedValues with_made_up(const std::vector<ValueSpec>& specs, NamedValues given,
-                         const std::vector<std::pair<std::string, Shape>>& shapes, std::uint64_t seed) {
+                         const std::vector<std::pair<std::string, Shape>>& shapes, std::uint64_t seed,
+                         const IndexBounds& bounds) {
   std::uint64_t stream = seed * 1000003;
   for (const ValueSpec& spec : specs) {
     ++stream;
     const auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const auto& s) { return s.first == spec.name; });
     if (shape == shapes.end() || given.find(spec.name) != nullptr) continue;
     const DataType dtype = spec.dtype == DataType::undefined ? DataType::float32 : spec.dtype;
-    given.add(spec.name, random_tensor(dtype, shape->second, stream));
+    const auto bound = bounds.find(spec.name);
+    given.add(spec.name, random_tensor(dtype, shape->second, stream, bound == bounds.end() ? IntegerRange{} : bound->second));
   }
   return given;
 }

@@ -2,12 +2,14 @@
 // What is fed to a model that is tried out.
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <sdx/session.hpp>
 
+#include "inputs/index_bounds.h"
 #include "inputs/shapes.h"
 
 namespace sdx::inputs {
@@ -31,6 +33,7 @@ struct InputPlan {
   std::vector<std::pair<std::string, Shape>> shapes;  // of those to make up
   std::vector<PlannedInput> inputs;                   // both kinds, in the model's order
   std::vector<std::string> notes;
+  IndexBounds bounds;       // of those to make up, where the model was looked at
   bool overridden = false;  // the model's file declares another batch size
 };
 
@@ -38,8 +41,17 @@ struct InputPlan {
 // for inputs that cannot be made up.
 InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const InputRequest& request);
 
+// The bounds of those inputs that are to be made up; reads the model where one of them is of integers.
+IndexBounds bounds_of(const std::filesystem::path& model, const SessionOptions& options, const std::vector<ValueSpec>& specs,
+                      const NamedValues& given, const std::vector<std::pair<std::string, Shape>>& shapes);
+
 // `given`, and made-up values of these shapes for the others. The same on every machine for one seed.
 NamedValues with_made_up(const std::vector<ValueSpec>& specs, NamedValues given,
-                         const std::vector<std::pair<std::string, Shape>>& shapes, std::uint64_t seed);
+                         const std::vector<std::pair<std::string, Shape>>& shapes, std::uint64_t seed, const IndexBounds& bounds);
+
+// What an error of a run says of the inputs that were made up: "the inputs 'ids' (integers 0 to 1) and ... were made up: ...". ""
+// where none is of integers, since all other numbers do for every model.
+std::string made_up_note(const std::vector<ValueSpec>& specs, const std::vector<std::pair<std::string, Shape>>& shapes,
+                         const IndexBounds& bounds);
 
 }  // namespace sdx::inputs

@@ -91,8 +91,13 @@ std::optional<std::int64_t> by_symbol(const std::string& symbol) {
   return std::nullopt;
 }
 
+const std::string& symbol_of(const ValueSpec& spec, std::size_t axis) {
+  static const std::string none;
+  return axis < spec.symbols.size() ? spec.symbols[axis] : none;
+}
+
 std::int64_t usual_extent(const ValueSpec& spec, std::size_t axis) {
-  const std::string symbol = axis < spec.symbols.size() ? spec.symbols[axis] : "";
+  const std::string& symbol = symbol_of(spec, axis);
   if (axis == 0 && !has(lower(symbol), {"seq", "time", "token", "length", "height"})) return 1;
   if (const auto extent = by_symbol(symbol)) return *extent;
   if (spec.shape.size() == 4) {
@@ -104,14 +109,75 @@ std::int64_t usual_extent(const ValueSpec& spec, std::size_t axis) {
   return ids ? kTokens : 1;
 }
 
+// Not a fixed axis, nor an expression of symbols.
+bool has_plain_symbol(const ValueSpec& spec, std::size_t axis) {
+  const std::string& symbol = symbol_of(spec, axis);
+  return spec.shape[axis] < 0 && !symbol.empty() && symbol.find_first_of("+*") == std::string::npos;
+}
+
+bool is_known(const Dimensions& dimensions, const std::string& symbol) {
+  return std::any_of(dimensions.begin(), dimensions.end(), [&](const auto& d) { return d.first == symbol; });
+}
+
+bool has_symbol_twice(const std::vector<ValueSpec>& specs, const std::string& symbol) {
+  return std::any_of(specs.begin(), specs.end(),
+                     [&](const ValueSpec& s) { return std::count(s.symbols.begin(), s.symbols.end(), symbol) > 1; });
+}
+
+// What the axes with this symbol usually are, at most.
+ChosenExtent choose(const std::vector<ValueSpec>& open, const std::string& symbol) {
+  ChosenExtent out;
+  for (const ValueSpec& spec : open) {
+    for (std::size_t axis = 0; axis < spec.shape.size(); ++axis) {
+      if (symbol_of(spec, axis) != symbol || spec.shape[axis] >= 0) continue;
+      const std::int64_t extent = usual_extent(spec, axis);
+      if (out.input.empty() || extent > out.extent) out = {spec.name, symbol, axis, extent};
+    }
+  }
+  return out;
+}
+
 }  // namespace
+
+std::vector<std::pair<std::string, Shape>> with_shapes_of(const NamedValues& given,
+                                                          std::vector<std::pair<std::string, Shape>> shapes) {
+  for (const NamedValue& v : given) {
+    if (v.value.is_tensor()) shapes.emplace_back(v.name, v.value.tensor().shape());
+  }
+  return shapes;
+}
+
+Dimensions with_symbols(const std::vector<ValueSpec>& specs, const std::vector<std::pair<std::string, Shape>>& known,
+                        Dimensions dimensions, std::vector<ChosenExtent>* chosen) {
+  std::vector<ValueSpec> open;
+  for (const ValueSpec& spec : specs) {
+    if (!spec.has_shape || !spec.is_tensor) continue;
+    const auto shape = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == spec.name; });
+    if (shape == known.end() && !spec.has_default) open.push_back(spec);
+    if (shape == known.end() || shape->second.size() != spec.shape.size()) continue;
+    for (std::size_t axis = 0; axis < spec.shape.size(); ++axis) {
+      if (!has_plain_symbol(spec, axis) || is_known(dimensions, symbol_of(spec, axis))) continue;
+      if (!has_symbol_twice(specs, symbol_of(spec, axis))) dimensions.emplace_back(symbol_of(spec, axis), shape->second[axis]);
+    }
+  }
+  for (const ValueSpec& spec : open) {
+    for (std::size_t axis = 0; axis < spec.shape.size(); ++axis) {
+      const std::string& symbol = symbol_of(spec, axis);
+      if (!has_plain_symbol(spec, axis) || is_known(dimensions, symbol) || has_symbol_twice(specs, symbol)) continue;
+      const ChosenExtent choice = choose(open, symbol);
+      dimensions.emplace_back(symbol, choice.extent);
+      if (chosen != nullptr) chosen->push_back(choice);
+    }
+  }
+  return dimensions;
+}
 
 Shape concrete_shape(const ValueSpec& spec, const Dimensions& dimensions, std::vector<ChosenExtent>* chosen) {
   if (!spec.has_shape) return {1};
   Shape shape = spec.shape;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] >= 0) continue;
-    const std::string symbol = i < spec.symbols.size() ? spec.symbols[i] : "";
+    const std::string& symbol = symbol_of(spec, i);
     const auto known = symbol.empty() ? std::nullopt : Expression(symbol, dimensions).value();
     if (known && *known >= 0) {
       shape[i] = *known;

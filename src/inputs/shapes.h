@@ -29,6 +29,17 @@ struct ChosenExtent {
 // An unknown rank becomes [1]. What was chosen without being asked for is appended to `chosen`.
 Shape concrete_shape(const ValueSpec& spec, const Dimensions& dimensions, std::vector<ChosenExtent>* chosen = nullptr);
 
+// `shapes` and those of the given tensors.
+std::vector<std::pair<std::string, Shape>> with_shapes_of(const NamedValues& given,
+                                                          std::vector<std::pair<std::string, Shape>> shapes);
+
+// `dimensions`, whose entries count first, with an extent for each symbol of the inputs, so that concrete_shape() gives a symbol
+// one size in all inputs, and sums such as "past + seq" what their parts come to: the extent that an input of a known shape has
+// there (`known`: name and shape), else the largest of what the open inputs' axes usually are. A symbol that one input has twice
+// is a word for "any extent", as "?" is, and gets none.
+Dimensions with_symbols(const std::vector<ValueSpec>& specs, const std::vector<std::pair<std::string, Shape>>& known,
+                        Dimensions dimensions, std::vector<ChosenExtent>* chosen = nullptr);
+
 // "input: batch = 1, seq = 16" for people; extents of 1 on a first axis are not worth a word. Empty when nothing remains.
 std::string describe(const std::vector<ChosenExtent>& chosen);
 

@@ -12,25 +12,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The location as a relative path. Backslashes separate too: exporters on Windows write them.
+// The location as a relative path. Throws where it names no file below the model's folder.
 fs::path checked_path(const std::string& location) {
   if (location.empty()) fail(ErrorCode::invalid_model, "external data: the location is empty");
   if (location.find('\0') != std::string::npos) fail(ErrorCode::invalid_model, "external data: the location holds a zero byte");
-  std::string text = location;
-  std::replace(text.begin(), text.end(), '\\', '/');
+  fs::path path = plain_location(location);
+  const std::string text = path.generic_string();
   const bool drive = text.size() >= 2 && text[1] == ':';
   if (text.front() == '/' || drive) {
     fail(ErrorCode::invalid_model, "external data: the location '{}' is absolute; it must be relative to the model's folder",
          location);
   }
-  fs::path path(text);
-  for (const fs::path& part : path) {
-    if (part == "..") {
-      fail(ErrorCode::invalid_model, "external data: the location '{}' leaves the model's folder ('..' is not allowed)",
-           location);
-    }
+  if (*path.begin() == "..") {
+    fail(ErrorCode::invalid_model, "external data: the location '{}' leaves the model's folder by '..'", location);
   }
   return path;
+}
+
+// "link/../w.bin" means another file to the system than to whoever reads the name: neither is taken.
+void check_links(const fs::path& root, const std::string& location, const fs::path& file) {
+  std::string text = location;
+  std::replace(text.begin(), text.end(), '\\', '/');
+  std::error_code error;
+  const fs::path followed = fs::canonical(root / text, error);
+  if (error || followed == file) return;
+  fail(ErrorCode::invalid_model,
+       "external data: the location '{}' passes through a symbolic link and leads to '{}', not to '{}': name the file without "
+       "'..'",
+       location, followed.string(), file.string());
 }
 
 bool inside(const fs::path& file, const fs::path& folder) {
@@ -40,11 +49,16 @@ bool inside(const fs::path& file, const fs::path& folder) {
 
 }  // namespace
 
+fs::path plain_location(std::string_view location) {
+  std::string text(location);
+  std::replace(text.begin(), text.end(), '\\', '/');
+  return fs::path(text).lexically_normal();
+}
+
 const std::shared_ptr<const MappedFile>& ExternalFiles::open(const std::string& location) {
   const auto known = files_.find(location);
   if (known != files_.end()) return known->second;
-  const fs::path relative = checked_path(location);
-  const fs::path plain = roots_.at(0) / relative;
+  const fs::path plain = roots_.at(0) / checked_path(location);
   std::error_code error;
   const fs::path file = fs::canonical(plain, error);
   if (error) {
@@ -59,10 +73,12 @@ const std::shared_ptr<const MappedFile>& ExternalFiles::open(const std::string& 
     fail(ErrorCode::invalid_model, "external data: the location '{}' leads to '{}', which is outside the model's folder",
          location, file.string());
   }
+  check_links(roots_[0], location, file);
   std::shared_ptr<const MappedFile>& mapped = resolved_[file.string()];
   if (mapped == nullptr) {
-    mapped = MappedFile::open(file, std::min(MappedFile::kCopied, may_copy_));
-    if (!mapped->is_mapped()) may_copy_ -= mapped->bytes().size();
+    const bool all = copied_ == MappedFile::kAll;
+    mapped = MappedFile::open(file, all ? copied_ : std::min(copied_, may_copy_));
+    if (!all && !mapped->is_mapped()) may_copy_ -= mapped->bytes().size();
   }
   return files_.emplace(location, mapped).first->second;
 }
@@ -92,7 +108,8 @@ std::optional<OwnedBytes> given(const ExternalReference& reference, std::size_t 
     // The handle itself is what keeps memory alive that another tensor owns.
     return OwnedBytes{{static_cast<const std::byte*>(t.data()), size}, std::make_shared<const Tensor>(t)};
   }
-  const auto file = data->files.find(reference.location);
+  auto file = data->files.find(reference.location);
+  if (file == data->files.end()) file = data->files.find(plain_location(reference.location).generic_string());
   if (file == data->files.end()) return std::nullopt;
   return part_of(file->second, reference, size);
 }

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/system/mapped_file.h"
@@ -11,13 +13,19 @@
 
 namespace sdx {
 
-// Opens each file once. A location must be relative, without "..", and, with all symbolic links resolved, lie inside one of
-// `roots` (again resolved). Locations are relative to the first root. Two roots are useful where model and data are both
-// links into one store, as download caches lay them out: then the folder of the resolved model file is allowed as well. Without
-// roots only what the program gave in memory (given_data.h) is found, which also comes before files.
+// The location as models mean it: backslashes separate too, because exporters on Windows write them; "./a/../b" is "b". What
+// leads out of the folder begins with ".." or "/".
+std::filesystem::path plain_location(std::string_view location);
+
+// Opens each file once. A location must be relative, may not leave its folder by "..", and, with all symbolic links resolved,
+// must lie inside one of `roots` (again resolved). Locations are relative to the first root. Two roots are useful where model and
+// data are both links into one store, as download caches lay them out: then the folder of the resolved model file is allowed as
+// well. Without roots only what the program gave in memory (given_data.h) is found, which also comes before files.
 class ExternalFiles : public ExternalData {
  public:
-  explicit ExternalFiles(std::vector<std::filesystem::path> roots) : roots_(std::move(roots)) {}
+  // `copied`: see MappedFile::open().
+  explicit ExternalFiles(std::vector<std::filesystem::path> roots, std::size_t copied = MappedFile::kCopied)
+      : roots_(std::move(roots)), copied_(copied) {}
   OwnedBytes read(const ExternalReference& reference, std::size_t size) override;
 
  private:
@@ -26,6 +34,7 @@ class ExternalFiles : public ExternalData {
   std::vector<std::filesystem::path> roots_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;  // by location
   std::map<std::string, std::shared_ptr<const MappedFile>> resolved_;
+  std::size_t copied_;
   std::size_t may_copy_ = std::size_t{64} << 20;  // bytes: a model may have a file for each of its weights
 };
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/safe_name.h"
+#include "onnx/external_data.h"
 
 namespace sdx {
 namespace {
@@ -28,8 +29,18 @@ constexpr int kDeepest = 64;  // as the reader of models: If and Loop nest no de
 // Field numbers of onnx.proto, ONNX 1.23.
 class Scan {
  public:
-  std::set<std::string> names;
+  std::set<std::string> locations;  // as the model writes them
   bool has_graph = false;
+
+  void function(pbf_reader f) {
+    while (f.next()) {
+      switch (f.tag()) {
+        case 7: node(message(f), 0); break;
+        case 11: attribute(message(f), 0); break;
+        default: f.skip();
+      }
+    }
+  }
 
   void model(pbf_reader m) {
     while (m.next()) {
@@ -37,8 +48,7 @@ class Scan {
         graph(message(m), 0);
         has_graph = true;
       } else if (m.tag() == 25) {
-        pbf_reader f = message(m);  // FunctionProto
-        while (f.next()) f.tag() == 7 ? node(message(f), 0) : f.skip();
+        function(message(m));
       } else {
         m.skip();
       }
@@ -94,23 +104,35 @@ class Scan {
       }
     }
     if (key != "location") return;
-    std::replace(value.begin(), value.end(), '\\', '/');
-    while (value.starts_with("./")) value.erase(0, 2);
-    if (const std::string why = unsafe_name(value); !why.empty()) {
-      fail(ErrorCode::invalid_model, "it names '{}' as external data, which is refused: {}", value, why);
-    }
-    names.insert(value);
-    if (names.size() > 10000) fail(ErrorCode::invalid_model, "it names more than 10000 files of external data");
+    locations.insert(value);
+    if (locations.size() > 10000) fail(ErrorCode::invalid_model, "it names more than 10000 files of external data");
   }
 };
 
+// The location as a name in the model's folder. The model's reader resolves it in the same way.
+std::string safe_location(const std::string& location) {
+  std::string name = plain_location(location).generic_string();
+  if (const std::string why = unsafe_name(name); !why.empty()) {
+    fail(ErrorCode::invalid_model, "it names '{}' as external data, which is refused: {}", location, why);
+  }
+  return name;
+}
+
 }  // namespace
+
+bool names_external_data(std::string_view function) {
+  Scan scan;
+  scan.function(pbf_reader(function.data(), function.size()));
+  return !scan.locations.empty();
+}
 
 std::set<std::string> external_names(const std::filesystem::path& model) {
   const auto file = MappedFile::open(model);
   Scan scan;
+  std::set<std::string> names;
   try {
     scan.model(pbf_reader(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
+    for (const std::string& location : scan.locations) names.insert(safe_location(location));
   } catch (const protozero::exception&) {
     scan.has_graph = false;
   } catch (Error& e) {
@@ -126,7 +148,7 @@ std::set<std::string> external_names(const std::filesystem::path& model) {
          : page  ? ": it is a web page"
                  : "");
   }
-  return scan.names;
+  return names;
 }
 
 std::uint64_t model_file_bytes(const std::filesystem::path& model) {

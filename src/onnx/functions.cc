@@ -74,7 +74,8 @@ std::vector<std::string_view> body_nodes(std::string_view function) {
 
 class Inliner : public reading::CallExpander {
  public:
-  explicit Inliner(Model& model) : model_(model) {
+  Inliner(Model& model, ExternalData* external) : model_(model) {
+    state_.source.external = external;
     state_.ir_version = model.ir_version;
     state_.opsets = &model.opsets;
     state_.warnings = &model.warnings;
@@ -239,10 +240,10 @@ Function read_function(std::string_view message, PbSource& source) {
   return f;
 }
 
-void inline_functions(Model& model) {
+void inline_functions(Model& model, ExternalData* external) {
   if (model.functions.empty()) return;
   try {
-    Inliner(model).walk(model.graph, 0);
+    Inliner(model, external).walk(model.graph, 0);
   } catch (Error& e) {
     if (!model.path.empty()) e.add_context(fmt::format("in model '{}'", model.path));
     throw;

@@ -9,7 +9,7 @@
 namespace sdx {
 
 // Reads one FunctionProto: signature, defaults, opsets. The body stays serialised in Function::bytes.
-// `source` only lends its budget for sparse tensors. Throws Error(invalid_model).
+// `source` lends its budget for sparse tensors, and its external data to defaults. Throws Error(invalid_model).
 Function read_function(std::string_view message, PbSource& source);
 
 // Replaces every node that calls one of model.functions, also in subgraphs and in other functions' bodies, by the function's
@@ -17,6 +17,7 @@ Function read_function(std::string_view message, PbSource& source);
 // refer to the function's attributes get the call's values, else the function's defaults, else they are left out.
 // Throws Error(invalid_model): recursion, nesting above 64, a call that does not fit the signature, a broken body;
 // Error(out_of_memory): more than half a million nodes, or far more memory than the file's size explains.
-void inline_functions(Model& model);
+// `external`: where tensors of the bodies find external data; null: such tensors are refused.
+void inline_functions(Model& model, ExternalData* external = nullptr);
 
 }  // namespace sdx

@@ -344,6 +344,18 @@ struct Constants {
   std::unordered_map<std::string_view, std::size_t> by_name;
 };
 
+// Tools that merge models write shared initializers twice. The last one counts, as in ONNX Runtime, where both have one type. It
+// takes the place of the one before, and is left without a name.
+void replace_constant(State& state, NamedTensor& before, NamedTensor&& again) {
+  if (before.tensor.dtype() != again.tensor.dtype() || before.tensor.shape() != again.tensor.shape()) {
+    fail(ErrorCode::invalid_model, "initializer '{}' is given twice, as {} and as {}: give each its own name", again.name,
+         before.tensor.type_string(), again.tensor.type_string());
+  }
+  state.warnings->push_back(fmt::format("initializer '{}' is given twice; the last one is used", again.name));
+  before.tensor = std::move(again.tensor);
+  again.name.clear();
+}
+
 Constants read_constants(State& state, const GraphMessage& m) {
   Constants out;
   out.items.reserve(m.initializers.size() + m.sparse.size());
@@ -355,10 +367,12 @@ Constants read_constants(State& state, const GraphMessage& m) {
   for (const std::string_view t : m.sparse) add(decode_sparse_tensor(t, state.source));
   out.by_name.reserve(out.items.size());
   for (std::size_t i = 0; i < out.items.size(); ++i) {
-    if (!out.by_name.emplace(out.items[i].name, i).second) {
-      fail(ErrorCode::invalid_model, "initializer '{}' is given twice", out.items[i].name);
-    }
+    const auto [before, added] = out.by_name.emplace(out.items[i].name, i);
+    if (!added) replace_constant(state, out.items[before->second], std::move(out.items[i]));
   }
+  if (std::erase_if(out.items, [](const NamedTensor& t) { return t.name.empty(); }) == 0) return out;
+  out.by_name.clear();
+  for (std::size_t i = 0; i < out.items.size(); ++i) out.by_name.emplace(out.items[i].name, i);
   return out;
 }
 
@@ -380,7 +394,7 @@ void add_inputs(State& state, Scope& scope, const GraphMessage& m, Constants& co
     scope.declared[v.name] = v.type;
     Type type = declared_type(scope, v.name);
     Tensor* const value = initial == constants.by_name.end() ? nullptr : &constants.items[initial->second].tensor;
-    if (value != nullptr) {
+    if (value != nullptr && main) {
       const Type actual = Type::tensor(value->dtype(), to_sym(value->shape()));
       if (!compatible(type, actual)) {
         state.warnings->push_back(
@@ -393,7 +407,8 @@ void add_inputs(State& state, Scope& scope, const GraphMessage& m, Constants& co
       check_main_input(v.name, type);
     }
     const ValueId id = scope.graph.add_input(std::string(v.name), std::move(type));
-    if (value != nullptr) scope.graph.value(id).constant = *value;
+    // The formal inputs of subgraphs are always given: a default would never be used.
+    if (value != nullptr && main) scope.graph.value(id).constant = *value;
     scope.names.emplace(v.name, id);
   }
 }
@@ -477,11 +492,9 @@ void read_graph(State& state, Scope& scope, std::string_view message) {
     scope.names.emplace(t.name, id);
   }
   read_nodes(state, scope, m.nodes);
-  std::set<std::string_view> seen;
   for (const ValueMessage& o : outputs) {
     const auto id = resolve(state, scope, o.name);
     if (!id || *id == kNoValue) undefined_value(scope, o.name, "the graph returns");
-    if (!seen.insert(o.name).second) fail(ErrorCode::invalid_model, "graph output '{}' is given twice", o.name);
     graph.add_output(*id, std::string(o.name));
   }
   const std::vector<NodeId> moved = graph.compact();

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/system/mapped_file.h"
 #include "onnx/external_data.h"
+#include "onnx/external_names.h"
 #include "onnx/functions.h"
 #include "onnx/given_data.h"
 #include "onnx/graph_reader.h"
@@ -132,8 +133,9 @@ void check_versions(Model& model) {
   check_opsets(model.opsets);
 }
 
-void read_functions(const ModelMessage& m, std::size_t& dense_budget, Model& model) {
+void read_functions(const ModelMessage& m, ExternalData* external, std::size_t& dense_budget, Model& model) {
   PbSource source;
+  source.external = external;
   source.dense_budget = dense_budget;
   std::set<std::tuple<std::string, std::string, std::string>> seen;
   for (const std::string_view f : m.functions) {
@@ -154,8 +156,9 @@ Model read_checked(std::string_view data, PbSource source) {
   }
   check_versions(model);
   if (m.has_training) model.warnings.emplace_back("the model's training information is ignored");
-  read_functions(m, source.dense_budget, model);
+  read_functions(m, source.external, source.dense_budget, model);
   reading::State state;
+  ExternalData* const external = source.external;
   state.source = std::move(source);
   state.ir_version = model.ir_version;
   state.opsets = &model.opsets;
@@ -163,6 +166,8 @@ Model read_checked(std::string_view data, PbSource source) {
   for (const Function& f : model.functions) state.function_domains.insert(f.domain);
   reading::Scope scope(model.graph);
   reading::read_graph(state, scope, m.graph);
+  // Only here is it known where external data are.
+  if (std::any_of(m.functions.begin(), m.functions.end(), names_external_data)) inline_functions(model, external);
   unblock_channels(model);
   return model;
 }
@@ -233,16 +238,17 @@ void check_opsets(const std::map<std::string, int>& opsets) {
   }
 }
 
-Model read_model(const std::filesystem::path& path) {
+Model read_model(const std::filesystem::path& path, std::size_t copied) {
   try {
-    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path, copied);
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
     std::error_code error;
     const std::filesystem::path real = std::filesystem::canonical(path, error);
     std::vector<std::filesystem::path> roots{folder};
     if (!error) roots.push_back(real.parent_path());
-    ExternalFiles external(std::move(roots));
+    ExternalFiles external(std::move(roots), copied);
     Model model = read_bytes(file->bytes(), file, &external);
+    file->check_unchanged();
     model.path = path.string();
     for (const std::string& w : model.warnings) log::info("{}: {}", model.path, w);
     return model;
@@ -252,14 +258,15 @@ Model read_model(const std::filesystem::path& path) {
   }
 }
 
-Model read_model(std::span<const std::byte> data, std::shared_ptr<const void> owner, const std::filesystem::path& base_dir) {
+Model read_model(std::span<const std::byte> data, std::shared_ptr<const void> owner, const std::filesystem::path& base_dir,
+                 std::size_t copied) {
   if (owner == nullptr && !data.empty()) {
     auto copy = std::make_shared<std::vector<std::byte>>(data.begin(), data.end());
     data = *copy;
     owner = std::move(copy);
   }
   if (base_dir.empty() && given_data() == nullptr) return read_bytes(data, owner, nullptr);
-  ExternalFiles external(base_dir.empty() ? std::vector<std::filesystem::path>() : std::vector{base_dir});
+  ExternalFiles external(base_dir.empty() ? std::vector<std::filesystem::path>() : std::vector{base_dir}, copied);
   return read_bytes(data, owner, &external);
 }
 

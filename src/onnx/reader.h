@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "base/system/mapped_file.h"
 #include "base/tools_api.h"
 #include "graph/graph.h"
 
@@ -28,11 +29,12 @@ inline constexpr std::int64_t kNewestIrVersion = 14;
 //
 // Throws Error(io) and Error(invalid_model | not_implemented | out_of_memory) naming the file, and the node where one is
 // at fault. Memory taken is a small multiple of the file's size, and at most 256 MiB more for sparse tensors.
-SDX_TOOLS_API Model read_model(const std::filesystem::path& path);
+// `copied`: see MappedFile::open(); external data of up to 64 MiB in total are copied too, with MappedFile::kAll all of them.
+SDX_TOOLS_API Model read_model(const std::filesystem::path& path, std::size_t copied = MappedFile::kCopied);
 
 // The same from memory. `owner` keeps the bytes alive; null: they are copied first. External data are looked for in
 // `base_dir`; where that is empty, they are refused.
 SDX_TOOLS_API Model read_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                               const std::filesystem::path& base_dir);
+                               const std::filesystem::path& base_dir, std::size_t copied = MappedFile::kCopied);
 
 }  // namespace sdx

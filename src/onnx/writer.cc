@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
+#include "graph/notes.h"
 #include "onnx/attributes.h"
 #include "onnx/reader.h"
 #include "onnx/types.h"
@@ -38,6 +39,7 @@ class ExternalWriter {
   // One tensor in memory at a time.
   void write(const std::filesystem::path& folder) const {
     if (items_.empty()) return;
+    NewFile::remove_abandoned(folder / name_);
     NewFile file(folder / name_);
     for (const auto& [at, tensor] : items_) {
       const OwnedBytes raw = raw_bytes(tensor);
@@ -194,6 +196,10 @@ class Names {
       return;
     }
     if (names_[v].empty()) settle(v, graph_.value(v).name);
+    if (std::find(copies_.begin(), copies_.end(), std::pair(v, shown)) != copies_.end()) {  // listed twice
+      outputs_.push_back(shown);
+      return;
+    }
     if (!taken_.insert(shown).second) {
       fail(ErrorCode::invalid_argument, "the graph's output name '{}' is the name of another input or output as well", shown);
     }
@@ -291,7 +297,9 @@ std::string ModelWriter::write_node(const Node& n, const Names& names) {
   for (const ValueId v : n.outputs) w.add_string(2, v == kNoValue ? std::string() : names[v]);
   if (!n.name.empty()) w.add_string(3, n.name);
   w.add_string(4, n.op_type);
-  for (const auto& [name, value] : n.attributes.items()) w.add_message(5, write_attribute(name, value));
+  for (const auto& [name, value] : n.attributes.items()) {
+    if (!name.starts_with(kNotePrefix)) w.add_message(5, write_attribute(name, value));
+  }
   for (const Subgraph& s : n.subgraphs) w.add_message(5, write_subgraph(s, names));
   if (!n.domain.empty()) w.add_string(7, n.domain);
   if (!n.overload.empty()) w.add_string(8, n.overload);
@@ -362,6 +370,7 @@ std::uint64_t write_model(const Model& model, const std::filesystem::path& path,
                                 .run();
   if (!options.dry_run) {
     external.write(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
+    NewFile::remove_abandoned(path);
     write_file_atomically(path, bytes);
   }
   return bytes.size() + external.bytes();

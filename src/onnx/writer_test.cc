@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "onnx/external_names.h"
 #include "onnx/functions.h"
 #include "support/proto.h"
 
@@ -158,6 +159,20 @@ TEST(Writer, OutputsKeepTheirNames) {
   EXPECT_EQ(again.graph.node(again.graph.value(again.graph.outputs()[1]).producer).op_type, "Identity");
 }
 
+TEST(Writer, OutputsThatAreListedTwice) {
+  Model m = read(model(graph(relu_parts())));
+  Graph& g = m.graph;
+  g.add_output(g.outputs()[0], "y");
+  expect_round_trip(m, "the value's own name");
+  g.add_output(*g.find("x"), "copy");
+  g.add_output(*g.find("x"), "copy");
+  const Model again = read(write_model(m));
+  EXPECT_EQ(again.graph.output_names(), (std::vector<std::string>{"y", "y", "copy", "copy"}));
+  EXPECT_EQ(again.graph.nodes().size(), 2U);
+  g.add_output(*g.find("x"), "y");
+  EXPECT_THROW(write_model(m), Error);
+}
+
 TEST(Writer, InitializersOfOldModelsStayConstants) {
   GraphParts p = relu_parts();
   p.nodes = {node("Add", {"x", "w"}, {"y"})};
@@ -236,6 +251,56 @@ std::string external_model(const std::vector<std::pair<std::string, std::string>
   return model(graph(p));
 }
 
+// A function whose body and whose attribute's default name external data.
+std::string external_function(const std::string& location) {
+  const std::string weights = message([&](auto& w) {
+    w.add_int64(1, 6);
+    w.add_int32(2, 1);
+    w.add_message(13, message([&](auto& e) {
+                    e.add_string(1, "location");
+                    e.add_string(2, location);
+                  }));
+    w.add_enum(14, 1);
+  });
+  const auto attribute = [&](const std::string& name) {
+    return message([&](auto& a) {
+      a.add_string(1, name);
+      a.add_message(5, weights);
+      a.add_enum(20, 4);
+    });
+  };
+  const FunctionParts f{
+      "my",
+      "F",
+      {"a"},
+      {"b"},
+      {},
+      {attribute("d")},
+      {node("Constant", {}, {"v"}, {attribute("value")}), node("Constant", {}, {"w"}, {reference("value", "d", 4)}),
+       node("Add", {"a", "v"}, {"s"}), node("Add", {"s", "w"}, {"b"})}};
+  GraphParts p = relu_parts();
+  p.nodes = {node("F", {"x"}, {"y"}, {}, "my")};
+  return model(graph(p), {8, {opset("", 17), opset("my", 1)}, {function(f)}});
+}
+
+TEST(ExternalData, InFunctions) {
+  const Folder folder;
+  write_file_atomically(folder / "w.bin", floats(6, 7));
+  write_file_atomically(folder / "m.onnx", external_function("w.bin"));
+  Model m = read_model(folder / "m.onnx");
+  inline_functions(m);
+  ASSERT_EQ(m.graph.nodes().size(), 4U);
+  EXPECT_EQ(m.graph.node(0).attributes.get_tensor("value").values<float>()[5], 7);
+  EXPECT_EQ(m.graph.node(1).attributes.get_tensor("value").values<float>()[5], 7);
+  EXPECT_EQ(external_names(folder / "m.onnx"), std::set<std::string>{"w.bin"});
+  const std::string bytes = external_function("w.bin");
+  const auto data = std::as_bytes(std::span<const char>(bytes));
+  EXPECT_NO_THROW(read_model(data, nullptr, folder.path()));
+  EXPECT_THROW(read_model(data, nullptr, {}), Error);
+  const std::string escape = external_function("../w.bin");
+  EXPECT_THROW(read_model(std::as_bytes(std::span<const char>(escape)), nullptr, folder.path()), Error);
+}
+
 std::string error_in(const fs::path& folder, const std::vector<std::pair<std::string, std::string>>& entries) {
   write_file_atomically(folder / "m.onnx", external_model(entries));
   try {
@@ -265,12 +330,26 @@ TEST(ExternalData, StaysInTheModelsFolder) {
   EXPECT_EQ(error_in(folder.path(), {{"location", "./sub/w.bin"}}), "");
   EXPECT_EQ(error_in(folder.path(), {{"location", "sub\\w.bin"}}), "");
   EXPECT_EQ(error_in(folder.path(), {{"location", "inner_link"}}), "");
+  for (const char* plain : {"./sub/../w.bin", "sub/../w.bin", "sub\\..\\w.bin", "sub//../sub/./w.bin", "not_there/../w.bin"}) {
+    EXPECT_EQ(error_in(folder.path(), {{"location", plain}}), "") << plain;
+    EXPECT_EQ(external_names(folder / "m.onnx").size(), 1U) << plain;
+  }
+  write_file_atomically(folder / "m.onnx", external_model({{"location", "./sub/../w.bin"}}));
+  EXPECT_EQ(external_names(folder / "m.onnx"), std::set<std::string>{"w.bin"});
+  write_file_atomically(folder / "m.onnx", external_model({{"location", "sub/../../w.bin"}}));
+  EXPECT_THROW(external_names(folder / "m.onnx"), Error);
   refused({{"location", (outside / "secret").string()}}, "absolute");
   refused({{"location", "C:\\w.bin"}}, "absolute");
   refused({{"location", "../" + outside.path().filename().string() + "/secret"}}, "'..'");
-  refused({{"location", "sub/../w.bin"}}, "'..'");
+  refused({{"location", "sub/../../w.bin"}}, "'..'");
+  refused({{"location", "..\\w.bin"}}, "'..'");
+  refused({{"location", "sub/.."}}, "not a regular file");
   refused({{"location", "link"}}, "outside the model's folder");
   refused({{"location", "dir/secret"}}, "outside the model's folder");
+  fs::create_directories(folder / "a/b");
+  fs::create_directory_symlink("a/b", folder / "inner_dir");
+  write_file_atomically(folder / "a/w.bin", floats(6));
+  refused({{"location", "inner_dir/../w.bin"}}, "symbolic link");
   refused({{"location", ""}}, "empty");
   refused({}, "empty");
   refused({{"location", std::string("w.bin\0x", 7)}}, "zero byte");

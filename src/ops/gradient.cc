@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ops/custom.h"
+#include "ops/gradient_width.h"
 #include "ops/gradients/fused.h"
 #include "ops/op.h"
 #include "tensor/element.h"
@@ -394,7 +395,11 @@ std::vector<ValueId> emit_gradient(Graph& graph, NodeId id, std::vector<ValueId>
     }
     if (fn == nullptr) fail(ErrorCode::not_implemented, "operator {} has no gradient", node.op_type);
     GradientContext context(graph, id, std::move(of_outputs), std::move(wanted), fused);
-    fn(context);
+    if (needs_width(context)) {
+      context.through(in_float32);
+    } else {
+      fn(context);
+    }
     return context.results();
   } catch (Error& e) {
     e.add_context("in the gradient of " + graph.describe(id));

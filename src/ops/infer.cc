@@ -34,6 +34,16 @@ bool same(const Type& a, const Type& b) {
   return a.inner == b.inner || (a.inner && b.inner && same(*a.inner, *b.inner));
 }
 
+// A branch that cannot be valid stays in the graph, where passes and kernels would believe what the file declares of it.
+void forget_types(Graph& graph) {
+  for (ValueId v = 0; v < graph.values().size(); ++v) {
+    if (!graph.value(v).constant) graph.value(v).type = Type{};
+  }
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    for (Subgraph& s : graph.node(id).subgraphs) forget_types(*s.graph);
+  }
+}
+
 bool same(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.dtype() != DataType::string && a.shape() == b.shape() &&
          (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
@@ -114,7 +124,13 @@ class NodeServices : public InferServices {
     InferEngine inner(*sub.graph, engine_.options_);
     inner.set_nested();
     if (engine_.target_ != nullptr) inner.store_into(engine_.target_->node(id_).subgraphs[index].graph.get());
-    InferResult r = inner.run(types, values);
+    InferResult r;
+    try {
+      r = inner.run(types, values);
+    } catch (const Error&) {
+      if (engine_.target_ != nullptr) forget_types(*engine_.target_->node(id_).subgraphs[index].graph);
+      throw;
+    }
     std::vector<Type> outputs;
     for (const ValueId v : sub.graph->outputs()) outputs.push_back(r.types[v]);
     for (std::string& w : r.warnings) engine_.result_.warnings.push_back(std::move(w));
@@ -175,9 +191,11 @@ void InferEngine::note_sym(ValueId v, std::vector<Dim> elements) {
   has_sym_[v] = 1;
 }
 
+// Only of tensors does a session compare shapes with the declared ones, not of what sequences and optional values hold.
 Type InferEngine::input_type(ValueId v, const Type& given) const {
   const Type& declared = graph_.value(v).declared;
-  return merge(given, nested_ ? without_shape(declared) : declared);
+  const bool checked = (!nested_ || options_.trust_declarations) && declared.is_tensor() && given.is_tensor();
+  return merge(given, checked ? declared : without_shape(declared));
 }
 
 void InferEngine::seed_values(const std::vector<Type>& input_types, const std::vector<const Tensor*>& input_values) {
@@ -186,7 +204,7 @@ void InferEngine::seed_values(const std::vector<Type>& input_types, const std::v
     if (info.constant) {
       result_.types[v] = Type::tensor(info.constant->dtype(), to_sym(info.constant->shape()));
     } else if (info.producer == kNoNode && (!nested_ || !info.is_input)) {
-      result_.types[v] = info.declared;
+      result_.types[v] = info.declared.is_tensor() ? info.declared : without_shape(info.declared);
     }
   }
   for (std::size_t i = 0; i < graph_.inputs().size() && i < input_types.size(); ++i) {
@@ -210,6 +228,8 @@ void InferEngine::accept_outputs(NodeId id, InferContext& context) {
                                                graph_.value(v).name, declared.str(), inferred.str(), graph_.describe(id)));
       }
       result_.types[v] = std::move(inferred);
+    } else if (options_.trust_declarations) {
+      result_.types[v] = merge(inferred, declared);
     } else if (inferred.is_tensor() && inferred.elem != DataType::undefined) {
       result_.types[v] = std::move(inferred);  // the declaration adds nothing
     } else {
@@ -382,7 +402,10 @@ namespace {
 
 std::vector<Type> declared_inputs(const Graph& graph) {
   std::vector<Type> types;
-  for (const ValueId v : graph.inputs()) types.push_back(graph.value(v).declared);
+  for (const ValueId v : graph.inputs()) {
+    const Type& declared = graph.value(v).declared;
+    types.push_back(declared.is_tensor() ? declared : without_shape(declared));
+  }
   return types;
 }
 

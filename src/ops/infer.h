@@ -20,6 +20,8 @@ struct InferOptions {
   // Nodes whose operator this build does not know get the element types that the file declares, instead of an error: a provider
   // may know the operator.
   bool allow_unknown = false;
+  // Declarations in subgraphs and of inner values count where inference finds less, also their shapes.
+  bool trust_declarations = false;
 };
 
 // Nodes of this domain stand for parts of the graph that a provider compiled: their outputs have the types declared for them.

@@ -129,6 +129,8 @@ void restate(Graph& g, const std::map<std::string, int>& opsets) {
       n.version = opset;
     } else if (n.op_type == "FusedConv" || n.op_type == "FusedGemm") {
       if (!known_activation(n.op_type, activation_of(n))) split_activation(g, id, opset);
+    } else if (n.op_type == "Gelu" || n.op_type == "FastGelu") {
+      n.attributes.erase("alpha");
     }
   }
   g.compact();

@@ -58,6 +58,13 @@ StepTypes::StepTypes(const Node& node, const Plan& plan) {
   context.outputs = out_;
 }
 
+bool has_expected_shapes(const Program& program, const Plan& plan, const StepPlan& step) {
+  const Step& s = program.steps()[step.step];
+  if (s.kernel->allocates_outputs()) return true;
+  const StepTypes types(program.graph().node(s.node), plan);
+  return program.expected_shapes().hold(step.step, types.context.inputs, types.context.outputs);
+}
+
 std::size_t resolve_step(const Program& program, const Plan& plan, StepPlan& step) {
   const Step& s = program.steps()[step.step];
   const Node& node = program.graph().node(s.node);
@@ -96,6 +103,7 @@ std::shared_ptr<Plan> adapt_plan(const Program& program, const Plan& base, const
         std::none_of(node.outputs.begin(), node.outputs.end(), differs)) {
       continue;
     }
+    if (!has_expected_shapes(program, *made, s)) return nullptr;
     const std::size_t bytes = resolve_step(program, *made, s);
     if ((bytes == 0) != (s.workspace_bytes == 0) || with_slack(bytes) != with_slack(s.workspace_bytes)) return nullptr;
     s.workspace_bytes = bytes;

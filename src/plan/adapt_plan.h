@@ -30,6 +30,9 @@ class StepTypes {
   std::vector<const Type*> in_, out_;
 };
 
+// Whether the step's kernel was chosen for shapes like those in `plan`, or makes its own results.
+bool has_expected_shapes(const Program& program, const Plan& plan, const StepPlan& step);
+
 // Has the step's kernel choose its state for the types in `plan`. Returns the bytes of workspace that it needs.
 std::size_t resolve_step(const Program& program, const Plan& plan, StepPlan& step);
 

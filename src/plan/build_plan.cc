@@ -155,6 +155,8 @@ void PlanBuilder::place_results() {
     for (const ValueId v : node.outputs) {
       if (v != kNoValue) s.dynamic = s.dynamic || !facts_[v].fixed;
     }
+    // Or for other shapes.
+    s.dynamic = s.dynamic || !has_expected_shapes(program_, *plan_, s);
     // Results of subgraph calls are made by the subgraph.
     s.dynamic = s.dynamic || !node.subgraphs.empty();
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -400,7 +402,9 @@ void PlanBuilder::lay_out() {
 void PlanBuilder::find_releases() {
   for (ValueId v = 0; v < plan_->values.size(); ++v) {
     const Place place = plan_->values[v].place;
-    if ((place != Place::dynamic && place != Place::kept) || last_[v] >= plan_->steps.size()) continue;
+    // Of inputs only sequences: there may be views of a tensor's memory, and whoever changes a sequence must hold it alone.
+    const bool given = place == Place::input && plan_->values[v].type->kind == Type::Kind::sequence;
+    if ((place != Place::dynamic && place != Place::kept && !given) || last_[v] >= plan_->steps.size()) continue;
     plan_->steps[last_[v]].release.push_back(v);
   }
   if (!poisoning()) return;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "base/poison.h"
 #include "base/system/interruption.h"
 #include "ops/check_values.h"
+#include "ops/last_use.h"
 #include "ops/op.h"
 #include "plan/frame.h"
 #include "plan/program.h"
@@ -22,10 +24,30 @@ constexpr int kMaxDepth = 200;
 // Frames (and with them shapes and pointers, not memory blocks) kept per plan for concurrent runs.
 constexpr std::size_t kMaxFrames = 16;
 
+std::size_t count_of(const std::vector<ValueId>& list, ValueId v) {
+  return static_cast<std::size_t>(std::count(list.begin(), list.end(), v));
+}
+
+std::uint64_t bytes_of(DataType dtype, const Shape& shape) {
+  return dtype == DataType::string ? 0 : byte_size(dtype, element_count(shape));
+}
+
+// `value`: as it is after the step. A constant that a kernel has packed is no longer there; its type still is.
+ProfileEvent::TensorFacts facts_of(const Value& value, const ValueInfo& info) {
+  const bool is_constant = info.producer == kNoNode && !info.is_input;
+  if (value.is_tensor() && value.tensor().dtype() != DataType::undefined) {
+    const Tensor& t = value.tensor();
+    return {t.dtype(), t.shape(), bytes_of(t.dtype(), t.shape()), is_constant};
+  }
+  if (!is_constant || !info.type.is_tensor() || !info.type.shape || !all_const(*info.type.shape)) return {};
+  const Shape shape = to_shape(*info.type.shape);
+  return {info.type.elem, shape, bytes_of(info.type.elem, shape), is_constant};
+}
+
 }  // namespace
 
 // One run of one program.
-class Execution : public ops::RunServices {
+class Execution : public ops::RunServices, public ops::LastUses {
  public:
   Execution(const Program& program, const Plan& plan, Frame& frame, RunEnv& env)
       : program_(program), plan_(plan), frame_(frame), env_(env) {}
@@ -34,7 +56,7 @@ class Execution : public ops::RunServices {
 
   std::vector<Value> run_subgraph(const Node& node, std::size_t index, std::vector<Value> formal_inputs) override {
     const Subgraph& sub = node.subgraphs.at(index);
-    for (const ValueId v : sub.captures) formal_inputs.push_back(frame_.values[v]);
+    for (const ValueId v : sub.captures) formal_inputs.push_back(captured(node, v));
     if (env_.depth >= kMaxDepth) fail(ErrorCode::runtime_failure, "subgraphs are nested more than {} deep", kMaxDepth);
     ++env_.depth;
     struct Leave {
@@ -44,9 +66,13 @@ class Execution : public ops::RunServices {
     return program_.children(current_->step)[index]->run(std::move(formal_inputs), env_);
   }
   const StopCondition& stop() const override { return env_.stop; }
+  Value* last_use(const Value* input) override;
   std::uint64_t next_seed() override { return env_.seed != nullptr ? env_.seed->fetch_add(0x9E3779B97F4A7C15ULL) : 0; }
 
  private:
+  Value captured(const Node& node, ValueId v);
+  bool is_released(ValueId v) const { return count_of(current_->release, v) != 0; }
+  void record(const StepPlan& s, std::int64_t start);
   void run_step(std::size_t index);
   void run_static(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out);
   void run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out);
@@ -57,6 +83,7 @@ class Execution : public ops::RunServices {
                       std::vector<Type>& in_types, std::vector<Type>& out_types);
   void check_shapes(const Node& node) const;
   bool types_are_expected(const Node& node, std::span<const Value* const> in) const;
+  void run_reference(const Node& node, const ops::OpDef& def, std::span<const Value* const> in, std::span<Value* const> out);
 
   const Program& program_;
   const Plan& plan_;
@@ -65,6 +92,24 @@ class Execution : public ops::RunServices {
   const StepPlan* current_ = nullptr;
   std::vector<std::pair<const void*, std::shared_ptr<const void>>> planned_;  // of the current step's outputs, and who keeps it
 };
+
+// A branch runs once: it may change a sequence that nobody reads after it.
+Value Execution::captured(const Node& node, ValueId v) {
+  Value& value = frame_.values[v];
+  const bool once = node.op_type == "If" && node.domain.empty() && value.is_sequence();
+  return once && is_released(v) && count_of(node.inputs, v) == 0 ? std::exchange(value, Value()) : value;
+}
+
+// A node may read a value more than once, also from within its subgraphs.
+Value* Execution::last_use(const Value* input) {
+  const auto at =
+      std::find_if(current_->release.begin(), current_->release.end(), [&](ValueId v) { return &frame_.values[v] == input; });
+  if (at == current_->release.end()) return nullptr;
+  const Node& node = program_.graph().node(program_.steps()[current_->step].node);
+  std::size_t uses = count_of(node.inputs, *at);
+  for (const Subgraph& s : node.subgraphs) uses += count_of(s.captures, *at);
+  return uses == 1 ? &frame_.values[*at] : nullptr;
+}
 
 void Execution::run_steps() {
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
@@ -85,24 +130,35 @@ void Execution::run_steps() {
       e.add_context("in " + program_.graph().describe(program_.steps()[s.step].node) + " with inputs " + types);
       throw;
     }
-    if (env_.profiler != nullptr) {
-      const Step& step = program_.steps()[s.step];
-      const Node& node = program_.graph().node(step.node);
-      ProfileEvent event;
-      const bool nameless = node.name.empty() && !node.outputs.empty() && node.outputs[0] != kNoValue;
-      event.name = nameless ? program_.graph().value(node.outputs[0]).name : node.name;
-      event.op = node.op_type;
-      event.kernel = step.kernel->name();
-      event.provider = step.provider;
-      event.start_ns = start;
-      event.duration_ns = env_.profiler->now() - start;
-      event.thread = std::hash<std::thread::id>{}(std::this_thread::get_id());
-      event.run = env_.run;
-      env_.profiler->record(std::move(event));
-    }
+    if (env_.profiler != nullptr) record(s, start);
     for (const ValueId v : s.release) frame_.values[v] = Value();
     for (const ValueId v : s.dead) poison(frame_.values[v].tensor());
   }
+}
+
+void Execution::record(const StepPlan& s, std::int64_t start) {
+  ProfileEvent event;
+  event.duration_ns = env_.profiler->now() - start;
+  const Step& step = program_.steps()[s.step];
+  const Graph& graph = program_.graph();
+  const Node& node = graph.node(step.node);
+  const bool nameless = node.name.empty() && !node.outputs.empty() && node.outputs[0] != kNoValue;
+  event.name = nameless ? graph.value(node.outputs[0]).name : node.name;
+  event.op = node.op_type;
+  event.kernel = step.kernel->name();
+  event.provider = step.provider;
+  event.start_ns = start;
+  event.thread = std::hash<std::thread::id>{}(std::this_thread::get_id());
+  event.run = env_.run;
+  const auto add = [&](const std::vector<ValueId>& values, std::vector<ProfileEvent::TensorFacts>& to) {
+    for (const ValueId v : values) {
+      to.emplace_back();
+      if (v != kNoValue) to.back() = facts_of(frame_.values[v], graph.value(v));
+    }
+  };
+  add(node.inputs, event.inputs);
+  add(node.outputs, event.outputs);
+  env_.profiler->record(std::move(event));
 }
 
 void Execution::run_step(std::size_t index) {
@@ -200,8 +256,8 @@ bool Execution::settle_outputs(const Node& node, const ops::OpDef& def, std::spa
   for (std::size_t i = 0; i < in.size(); ++i) {
     ops::InferContext::Input input;
     if (node.inputs[i] != kNoValue) {
-      if (in[i] == nullptr || !in[i]->is_tensor()) {
-        if (in[i] != nullptr && !in[i]->empty()) return false;
+      if (in[i] != nullptr && !in[i]->is_tensor()) return false;
+      if (in[i] == nullptr) {
         in_types[i] = *plan_.values[node.inputs[i]].type;  // a constant that was packed away
       } else {
         in_types[i] = Type::tensor(in[i]->tensor().dtype(), to_sym(in[i]->tensor().shape()));
@@ -235,6 +291,28 @@ bool Execution::types_are_expected(const Node& node, std::span<const Value* cons
   return true;
 }
 
+// For inputs that the node's kernel was not chosen for. A constant that the kernel has packed comes from the graph, where that
+// keeps it: without it the operator could take an optional input for one that is left out.
+void Execution::run_reference(const Node& node, const ops::OpDef& def, std::span<const Value* const> in,
+                              std::span<Value* const> out) {
+  std::vector<const Value*> all(in.begin(), in.end());
+  std::vector<Value> packed(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i] != nullptr || node.inputs[i] == kNoValue) continue;
+    const ValueInfo& info = program_.graph().value(node.inputs[i]);
+    if (!info.constant) {
+      fail(ErrorCode::runtime_failure,
+           "the graph foresees other types or shapes here, and the constant '{}' was packed for those: correct what the model "
+           "declares of its inputs, branches and loop bodies",
+           info.name);
+    }
+    packed[i] = info.constant->is_aligned() ? *info.constant : info.constant->aligned();
+    all[i] = &packed[i];
+  }
+  ops::OpContext reference(node, all, out, *this);
+  def.run(reference);
+}
+
 void Execution::run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in,
                             std::span<Value* const> out) {
   for (Value* v : out) {
@@ -251,16 +329,14 @@ void Execution::run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<c
   if (kernel.allocates_outputs()) return kernel.run(context);
   if (def == nullptr) fail(ErrorCode::internal, "the shape of a result is not known when it is needed");
   std::vector<Type> in_types, out_types;
-  if (!expected || !settle_outputs(node, *def, in, out, in_types, out_types)) {
-    ops::OpContext reference(node, in, out, *this);
-    return def->run(reference);
-  }
+  if (!expected || !settle_outputs(node, *def, in, out, in_types, out_types)) return run_reference(node, *def, in, out);
   std::vector<const Type*> in_pointers, out_pointers;
   for (std::size_t i = 0; i < in.size(); ++i) in_pointers.push_back(node.inputs[i] == kNoValue ? nullptr : &in_types[i]);
   for (std::size_t i = 0; i < out.size(); ++i) out_pointers.push_back(out[i] == nullptr ? nullptr : &out_types[i]);
   ResolveContext resolve;
   resolve.inputs = in_pointers;
   resolve.outputs = out_pointers;
+  if (!program_.expected_shapes().hold(s.step, in_pointers, out_pointers)) return run_reference(node, *def, in, out);
   const std::unique_ptr<KernelState> state = kernel.resolve(resolve);
   context.state = state.get();
   std::shared_ptr<void> workspace;

@@ -22,7 +22,9 @@ void collect_pointers(const Program& program, const Plan& plan, Frame& frame) {
     const Kernel& kernel = *program.steps()[s.step].kernel;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
-      const bool gone = v != kNoValue && plan.values[v].place == Place::constant && !kernel.uses_input(i);
+      // A constant that is packed may have been dropped, which leaves nothing that makes the value.
+      const bool unmade = v != kNoValue && (plan.values[v].place == Place::constant || plan.values[v].place == Place::absent);
+      const bool gone = unmade && !kernel.uses_input(i);
       frame.inputs.push_back(v == kNoValue || gone ? nullptr : &frame.values[v]);
     }
     for (const ValueId v : node.outputs) frame.outputs.push_back(v == kNoValue ? nullptr : &frame.values[v]);

@@ -14,6 +14,8 @@ Program::Program(Graph graph, std::span<const Provider* const> chain, std::size_
                  const LowerOptions& lowering)
     : graph_(std::move(graph)), cache_size_(std::max<std::size_t>(plan_cache_size, 1)) {
   lower_nodes(chain, std::move(regions), lowering);
+  for (const Step& step : steps_) expected_.add(graph_, graph_.node(step.node).inputs, graph_.node(step.node).outputs);
+  expected_.add(graph_, graph_.inputs(), {});
   compile_children(chain, lowering);
   settle_constants();
   note_files();
@@ -247,6 +249,21 @@ std::vector<Type> types_of(const std::vector<Value>& inputs) {
 
 }  // namespace
 
+// Passes have relied on the types of a subgraph's inputs: no fallback is left where these are others.
+void Program::check_inputs(const std::vector<Type>& types) const {
+  std::vector<const Type*> pointers;
+  for (const Type& t : types) pointers.push_back(&t);
+  if (expected_.hold(steps_.size(), pointers, {})) return;
+  std::string expected, received;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const ValueInfo& info = graph_.value(graph_.inputs()[i]);
+    expected += fmt::format("{}'{}': {}", i == 0 ? "" : ", ", info.name, info.type.str());
+    received += (i == 0 ? "" : ", ") + types[i].str();
+  }
+  fail(ErrorCode::runtime_failure, "graph '{}' takes {}, received {}: correct the shapes that the model declares", graph_.name,
+       expected, received);
+}
+
 std::shared_ptr<const Plan> Program::plan_for(const std::vector<Value>& inputs) const {
   std::vector<std::int64_t> key = signature_of(inputs);
   {
@@ -257,7 +274,9 @@ std::shared_ptr<const Plan> Program::plan_for(const std::vector<Value>& inputs) 
       return plans_.front();
     }
   }
-  std::shared_ptr<const Plan> plan = planner_.plan(std::move(key), types_of(inputs));
+  const std::vector<Type> types = types_of(inputs);
+  check_inputs(types);
+  std::shared_ptr<const Plan> plan = planner_.plan(std::move(key), types);
   const std::lock_guard lock(mutex_);
   plans_.push_front(plan);
   if (plans_.size() > cache_size_) plans_.pop_back();

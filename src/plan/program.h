@@ -15,6 +15,7 @@
 #include "base/cancel.h"
 #include "base/tools_api.h"
 #include "graph/graph.h"
+#include "plan/expected_shapes.h"
 #include "plan/plan.h"
 #include "plan/profiler.h"
 #include "plan/regions.h"
@@ -58,6 +59,8 @@ class SDX_TOOLS_API Program {
 
   const Graph& graph() const { return graph_; }
   const std::vector<Step>& steps() const { return steps_; }
+  // By step; behind the last one those of the graph's inputs.
+  const ExpectedShapes& expected_shapes() const { return expected_; }
   // Programs of the node's subgraphs, in the order of Node::subgraphs.
   const std::vector<std::unique_ptr<Program>>& children(std::size_t step) const { return children_[step]; }
   // Throws Error(io) if a file whose weights are used in place has been written to.
@@ -70,6 +73,7 @@ class SDX_TOOLS_API Program {
   friend class Execution;
 
   std::shared_ptr<const Plan> plan_for(const std::vector<Value>& inputs) const;
+  void check_inputs(const std::vector<Type>& types) const;
   void lower_nodes(std::span<const Provider* const> chain, Regions regions, const LowerOptions& lowering);
   void compile_children(std::span<const Provider* const> chain, const LowerOptions& lowering);
   void drop_packed(const Step& step, std::vector<std::uint32_t>& pending);
@@ -81,6 +85,7 @@ class SDX_TOOLS_API Program {
 
   Graph graph_;
   std::vector<Step> steps_;
+  ExpectedShapes expected_;
   std::vector<std::vector<std::unique_ptr<Program>>> children_;
   std::vector<Value> constants_;                          // by ValueId; aligned where a kernel needs it
   std::vector<std::shared_ptr<const MappedFile>> files_;  // that constants_ are views of, those of the children as well

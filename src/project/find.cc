@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "project/yaml/yaml.h"
@@ -58,10 +59,20 @@ std::string word(const nlohmann::json& info, const char* key) {
   return it != info.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
+// All of a folder, the one that counts first.
+std::vector<fs::path> project_files_in(const fs::path& folder) {
+  std::vector<fs::path> out;
+  for (const char* name : {"sdx.yml", "sdx.yaml", "gpux.yml", "gpux.yaml"}) {
+    if (is_file(folder / name)) out.push_back(folder == "." ? fs::path(name) : folder / name);
+  }
+  return out;
+}
+
 std::optional<Located> in_working_folder(const std::string& name, const Places& places) {
-  const auto file = project_file_in(places.working);
-  if (!file || project_name(*file) != name) return std::nullopt;
-  return Located{Located::Kind::project, *file, "in " + file->string()};
+  for (const fs::path& file : project_files_in(places.working)) {
+    if (project_name(file) == name) return Located{Located::Kind::project, file, "in " + file.string()};
+  }
+  return std::nullopt;
 }
 
 std::optional<Located> in_registry(const std::string& name, const Places& places) {
@@ -146,10 +157,13 @@ Places default_places() {
 }
 
 std::optional<fs::path> project_file_in(const fs::path& folder) {
-  for (const char* name : {"sdx.yml", "sdx.yaml", "gpux.yml", "gpux.yaml"}) {
-    if (is_file(folder / name)) return folder == "." ? fs::path(name) : folder / name;
+  const std::vector<fs::path> all = project_files_in(folder);
+  if (all.empty()) return std::nullopt;
+  if (all.size() > 1) {
+    log::warning("'{}' has several project files; '{}' is used, '{}' is not. Name the file to use the other one", folder.string(),
+                 all[0].filename().string(), all[1].filename().string());
   }
-  return std::nullopt;
+  return all.front();
 }
 
 std::optional<fs::path> registry_file(const Places& places) {
@@ -190,7 +204,7 @@ Located locate(const std::string& text, const Places& places) {
 std::vector<std::string> known_names(const Places& places) {
   std::vector<std::string> names;
   try {
-    if (const auto file = project_file_in(places.working)) names.push_back(project_name(*file));
+    for (const fs::path& file : project_files_in(places.working)) names.push_back(project_name(file));
   } catch (const Error&) {
     // Whoever opens the project hears of it.
   }

@@ -32,7 +32,7 @@ struct Located {
   std::shared_ptr<const RegistryEntry> entry = nullptr;  // of a model that the registry names
 };
 
-// The project file of a folder: sdx.yml, sdx.yaml, gpux.yml or gpux.yaml, the first that is there.
+// The project file of a folder: sdx.yml, sdx.yaml, gpux.yml or gpux.yaml, the first that is there. Warns of further ones.
 SDX_TOOLS_API std::optional<std::filesystem::path> project_file_in(const std::filesystem::path& folder);
 
 // A path that exists: a model file, a project file (.yml, .yaml), or a folder with a project file, with model.onnx or with a
@@ -42,7 +42,7 @@ std::optional<Located> locate_path(const std::filesystem::path& path);
 // The registry file in use: see Registry::find_file().
 std::optional<std::filesystem::path> registry_file(const Places& places);
 
-// In this order: an explicit path; ./sdx.yml (or gpux.yml) if it has that name; the registry; ~/.sdx/models/NAME (a folder),
+// In this order: an explicit path; ./sdx.yml, ./gpux.yml … if one has that name; the registry; ~/.sdx/models/NAME (a folder),
 // NAME.onnx or NAME.yml; ./.sdx/, if what was built there has that name. nullopt where nothing matches. Throws
 // Error(invalid_argument) when ./sdx.yml or the registry cannot be read, Error(io) when the registry names a file that is gone.
 std::optional<Located> find_by_name(const std::string& name, const Places& places = default_places());

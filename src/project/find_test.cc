@@ -37,6 +37,18 @@ class Find : public ::testing::Test {
   Places places_;
 };
 
+TEST_F(Find, ProjectsOfBothToolsAreFoundByTheirNames) {
+  put("work/sdx.yml", "name: ours");
+  put("work/gpux.yml", "name: theirs");
+  EXPECT_EQ(find("ours"), "work/sdx.yml");
+  EXPECT_EQ(find("theirs"), "work/gpux.yml");
+  const std::vector<std::string> names = known_names(places_);
+  EXPECT_EQ(names, (std::vector<std::string>{"ours", "theirs"}));
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(find((root_ / "work").string()), "work/sdx.yml");
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("'sdx.yml' is used, 'gpux.yml' is not"), std::string::npos);
+}
+
 TEST_F(Find, OrderIsPathThenProjectThenHomeThenBuilt) {
   EXPECT_EQ(find("net"), "");
   put("work/.sdx/model_info.json", R"({"name": "net", "config": "gone.yml", "compiled": "model.onnx"})");

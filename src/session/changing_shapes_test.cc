@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <thread>
+#include <tuple>
 
 #include "support/session.h"
 
@@ -115,6 +117,28 @@ TEST(ChangingShapes, OnSeveralThreads) {
     });
   }
   for (std::thread& t : threads) t.join();
+}
+
+// Whatever the extents turn out to be, also none at all, of which the operators say what remains.
+TEST(ChangingShapes, ReductionsOfExtentsThatAreNotKnown) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::tuple<const char*, float, float> operators[] = {{"ReduceSum", 1.5F, 0},
+                                                             {"ReduceMean", 0.75F, 0},
+                                                             {"ReduceMax", 2, -kInfinity},
+                                                             {"ReduceMin", -0.5F, kInfinity},
+                                                             {"ReduceProd", -1, 1}};
+  for (const auto& [op, of_two, of_none] : operators) {
+    SCOPED_TRACE(op);
+    const Session s =
+        open("input x: float32[n,m,3]\nconstant a: int64[1] 1\ny = " + std::string(op) + "(x, a) {keepdims=0}\noutput y\n");
+    const Tensor two = floats({1, 2, 3}, {2, 2, 2, -0.5F, -0.5F, -0.5F});
+    EXPECT_EQ(testing::elements(s.run({{"x", two}}).tensor("y")), Floats(3, of_two));
+    EXPECT_EQ(s.run({{"x", floats({0, 2, 3}, {})}}).tensor("y").shape(), (Shape{0, 3}));
+    const NamedValues none = s.run({{"x", floats({2, 0, 3}, {})}});
+    EXPECT_EQ(none.tensor("y").shape(), (Shape{2, 3}));
+    EXPECT_EQ(testing::elements(none.tensor("y")), Floats(6, of_none));
+    EXPECT_EQ(testing::elements(s.run({{"x", two}}).tensor("y")), Floats(3, of_two));
+  }
 }
 
 }  // namespace

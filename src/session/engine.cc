@@ -40,7 +40,7 @@ const Model& Core::full_model() const {
   if (!compiled->sources_unchanged()) {
     fail(ErrorCode::io, "'{}' has changed since the session was opened; open it again", model.path);
   }
-  auto late = std::make_unique<Model>(read_model(std::filesystem::path(model.path)));
+  auto late = std::make_unique<Model>(read_model(std::filesystem::path(model.path), MappedFile::copied(options.mmap)));
   prepare(*late, options, allow_unknown);
   late_ = std::move(late);
   return *late_;
@@ -64,6 +64,25 @@ void check_files(const Graph& graph) {
   for (const auto& file : files) file->check_unchanged();
 }
 
+void forget_extents(Graph& graph) {
+  for (const ValueId v : graph.inputs()) {
+    ValueInfo& info = graph.value(v);
+    if (info.declared.shape) info.declared.shape->assign(info.declared.shape->size(), Dim::unknown());
+  }
+}
+
+// Every axis of the inputs that has a symbol gets one of its own.
+void separate_symbols(Graph& graph) {
+  for (const ValueId v : graph.inputs()) {
+    ValueInfo& info = graph.value(v);
+    if (!info.declared.shape) continue;
+    SymShape& shape = *info.declared.shape;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i].is_symbolic()) shape[i] = Dim::symbol(fmt::format("{}:{}", info.name, i));
+    }
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<plan::Program> Engine::make_variant(std::size_t which, const std::function<void(int)>& compiling,
@@ -83,16 +102,14 @@ std::unique_ptr<plan::Program> Engine::make_variant(std::size_t which, const std
       if (core_->inputs[i].has_default) graph.remove_input(i);
     }
   }
-  if ((which & kOtherExtents) != 0) {
-    for (const ValueId v : graph.inputs()) {
-      ValueInfo& info = graph.value(v);
-      if (info.declared.shape) info.declared.shape->assign(info.declared.shape->size(), Dim::unknown());
-    }
-  }
+  if ((which & kOtherExtents) != 0) forget_extents(graph);
+  if ((which & kOwnSymbols) != 0) separate_symbols(graph);
   if (which != 0) check_and_infer(graph, core_->allow_unknown);
-  const bool as_in_file = (which & kOtherExtents) == 0 && core_->options.dimensions.empty();
+  const bool as_in_file = (which & (kOtherExtents | kOwnSymbols)) == 0 && core_->options.dimensions.empty();
   const Origin origin{&model, as_in_file ? &core_->source : nullptr, core_->reject_nan, compiling};
-  return compile(std::move(graph), chain_, core_->options, origin, failures, recording);
+  auto program = compile(std::move(graph), chain_, core_->options, origin, failures, recording);
+  check_files(model.graph);  // weights were packed meanwhile
+  return program;
 }
 
 // A compiler may hang as a kernel may: env.provider tells whose it is, also to runs that wait for it.
@@ -142,7 +159,9 @@ std::vector<Value> Engine::run(const Request& request, plan::RunEnv& env) const 
     for (const std::size_t i : core_->plain_inputs) passed.push_back(request.values[i]);
   }
   program.check_files();
-  return program.run(std::move(passed), env, request.wanted, request.bound);
+  std::vector<Value> results = program.run(std::move(passed), env, request.wanted, request.bound);
+  program.check_files();  // what was written meanwhile may be in the results
+  return results;
 }
 
 std::string Engine::label() const { return label_of(chain_); }

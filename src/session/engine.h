@@ -17,6 +17,7 @@
 #include "cache/compiled_model.h"
 #include "graph/graph.h"
 #include "plan/program.h"
+#include "session/given/given_inputs.h"
 #include "session/selection.h"
 
 namespace sdx::session {
@@ -32,6 +33,7 @@ struct Core {
   Model model;         // prepared; its graph is what programs are compiled from. With `compiled` only its path: see full_model()
   ModelSource source;  // of the model, as providers with a reader of their own take it
   std::vector<ValueSpec> inputs, outputs;
+  SharedSymbols symbols;                                 // of `inputs`
   std::vector<bool> may_be_absent;                       // parallel to `inputs`: of an optional type
   std::vector<std::size_t> plain_inputs;                 // index into `inputs` of those without a default
   std::shared_ptr<const cache::CompiledModel> compiled;  // null: programs come from the model
@@ -53,10 +55,12 @@ struct Core {
   mutable std::unique_ptr<const Model> late_;  // guarded by reading_
 };
 
-// Programs differ in what they take for granted. Variant 0 treats inputs with defaults as constants and fixed extents as fixed. A
-// run that overrides a default (1), or brings other extents than the file declares (2: many files declare the size they were
-// exported with, and work at others), uses a variant that is compiled when first needed.
-inline constexpr std::size_t kOverrides = 1, kOtherExtents = 2;
+// Programs differ in what they take for granted. Variant 0 treats inputs with defaults as constants, fixed extents as fixed, and
+// axes with one symbol as equally long. A run that overrides a default (1), brings other extents than the file declares (2: many
+// files declare the size they were exported with, and work at others), or gives one symbol two sizes (4: many files name every
+// extent that they leave open "N", and inputs of two sizes broadcast) uses a variant that is compiled when first needed. In
+// variant 2 nothing is known of any extent, so that it serves runs of the third kind as well.
+inline constexpr std::size_t kOverrides = 1, kOtherExtents = 2, kOwnSymbols = 4, kVariants = 8;
 
 // One call of Session::run, checked.
 struct Request {
@@ -102,10 +106,10 @@ class Engine {
   std::string providers_, runtime_;
   mutable bool from_compiled_ = false;                      // set by the constructor
   std::vector<std::string> names_;                          // of the chain
-  mutable std::mutex compiling_;                            // held while variants 1 to 3 are made
+  mutable std::mutex compiling_;                            // held while other variants than 0 are made
   mutable std::atomic<const std::string*> busy_ = nullptr;  // whose turn it is then: one of names_
-  mutable std::mutex mutex_;                                // guards variants_[1..3] and failures_
-  mutable std::array<std::unique_ptr<plan::Program>, 4> variants_;
+  mutable std::mutex mutex_;                                // guards failures_ and variants_ but the first
+  mutable std::array<std::unique_ptr<plan::Program>, kVariants> variants_;
   mutable std::vector<std::string> failures_;
 };
 

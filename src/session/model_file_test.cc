@@ -71,6 +71,15 @@ TEST_F(ModelFileTest, CutShortWhileASessionIsOpenIsAnErrorOfItsRuns) {
   io_error([&] { last(s, filled(2000000)); });  // compiles once more
 }
 
+TEST_F(ModelFileTest, CutShortItIsWhatItWasWhereItWasCopied) {
+  SessionOptions options;
+  options.mmap = false;
+  const Session s = Session::open(file_, options);
+  std::filesystem::resize_file(file_, 100);
+  EXPECT_EQ(last(s, one_), 4);
+  EXPECT_EQ(last(s, filled(2000000)), 4);  // compiles once more
+}
+
 // Runs do not read them there: one byte that is read may map 2 MB of the file.
 TEST_F(ModelFileTest, SmallConstantsOfALargeOneAreCopied) {
   write(file_, aligned_model([](const std::string& w) {

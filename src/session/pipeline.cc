@@ -9,6 +9,7 @@
 #include "cache/pack_store.h"
 #include "cache/tuned.h"
 #include "onnx/functions.h"
+#include "ops/control/element_types.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "passes/expand_gradients.h"
@@ -53,6 +54,7 @@ std::vector<std::string> check_and_infer(Graph& graph, bool allow_unknown) {
   options.allow_unknown = allow_unknown;
   check_nodes(graph);  // before inference: counts and attributes, on which inference functions rely
   std::vector<std::string> warnings = ops::infer_in_place(graph, options);
+  if (ops::note_element_types(graph, options)) ops::infer_in_place(graph, options);
   check_nodes(graph);  // and with types
   return warnings;
 }

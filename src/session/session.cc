@@ -9,10 +9,12 @@
 #include "base/memory.h"
 #include "base/stoppable_lock.h"
 #include "base/suggest.h"
+#include "base/system/mapped_file.h"
 #include "base/thread_pool.h"
 #include "onnx/reader.h"
 #include "passes/pass.h"
 #include "session/additions.h"
+#include "session/given/given_inputs.h"
 #include "session/observe/measure.h"
 #include "session/observe/opened.h"
 #include "session/observe/run_profile.h"
@@ -36,50 +38,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
-
-// Files of IR version 3 list every weight as an input with a default: of those the first few must do.
-std::string describe(const std::vector<ValueSpec>& specs) {
-  constexpr std::size_t kDefaultsShown = 4;
-  std::string out;
-  std::size_t defaults = 0;
-  for (const ValueSpec& s : specs) {
-    if (s.has_default && ++defaults > kDefaultsShown) continue;
-    out += fmt::format("\n    {}: {}{}", s.name, s.type, s.has_default ? " (optional, has a default)" : "");
-  }
-  if (defaults > kDefaultsShown) out += fmt::format("\n    and {} more that have a default", defaults - kDefaultsShown);
-  return out;
-}
-
-std::vector<std::string> names_of(const std::vector<ValueSpec>& specs) {
-  std::vector<std::string> names;
-  for (const ValueSpec& s : specs) names.push_back(s.name);
-  return names;
-}
-
-// Throws Error(invalid_argument) unless the value can be input `spec`. Returns whether an extent differs from a fixed one in the
-// declaration: such models may run all the same (see Variant).
-bool check_input(const ValueSpec& spec, const Value& value) {
-  if (!spec.is_tensor) {
-    const std::string problem = container_problem(spec.type, value);
-    if (problem.empty()) return false;
-    fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}", spec.name, spec.type, problem.substr(2));
-  }
-  if (!value.is_tensor()) {
-    fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}", spec.name, spec.type, value.type_string());
-  }
-  const Tensor& t = value.tensor();
-  const auto mismatch = [&](const std::string& why) {
-    fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}{}", spec.name, spec.type, t.type_string(), why);
-  };
-  if (spec.dtype != DataType::undefined && t.dtype() != spec.dtype)
-    mismatch(": convert the elements to " + std::string(name(spec.dtype)));
-  if (!spec.has_shape) return false;
-  if (t.rank() != spec.shape.size()) mismatch(fmt::format(": rank {} instead of {}", t.rank(), spec.shape.size()));
-  bool deviates = false;
-  for (std::size_t i = 0; i < spec.shape.size(); ++i)
-    deviates = deviates || (spec.shape[i] >= 0 && spec.shape[i] != t.shape()[i]);
-  return deviates;
-}
 
 std::size_t output_index(const std::vector<ValueSpec>& outputs, const std::string& name) {
   const auto it = std::find_if(outputs.begin(), outputs.end(), [&](const ValueSpec& s) { return s.name == name; });
@@ -146,7 +104,7 @@ struct Session::Impl {
   std::string why;
   std::vector<std::string> warnings;
   std::vector<std::string> option_notes;  // join the warnings once the model's own are known
-  bool warned_of_extents = false;
+  bool warned_of_extents = false, warned_of_symbols = false;
 
   ~Impl() {
     if (service) service->close();
@@ -158,6 +116,8 @@ struct Session::Impl {
   void keep();
   void describe_interface();
   void warn_of_other_extents(const std::vector<Value>& values);
+  void warn_of_two_sizes(const std::vector<Value>& values);
+  void warn(std::string text);
   NamedValues run(const NamedValues& given, const RunOptions& run_options);
   std::vector<Value> answer(const Request& request);
   void start();
@@ -211,7 +171,7 @@ bool Session::Impl::open_compiled() {
   if (!place || (!core->options.keep_compiled && !cache::has_compiled(*place))) return false;
   unused_cache = cache::compiled_problem(*place);
   if (!unused_cache.empty()) return false;
-  core->compiled = cache::CompiledModel::open(*place);
+  core->compiled = cache::CompiledModel::open(*place, core->options.mmap);
   if (core->compiled != nullptr) {
     choose();
     if (!cpu_alone(selection)) core->compiled = nullptr;
@@ -269,6 +229,7 @@ void Session::Impl::start() {
   for (std::size_t i = 0; i < core->inputs.size(); ++i) {
     if (!core->inputs[i].has_default) core->plain_inputs.push_back(i);
   }
+  core->symbols = shared_symbols(core->inputs);
   warnings.insert(warnings.end(), option_notes.begin(), option_notes.end());
   telemetry = Telemetry::open(core->options.telemetry);
   if (measures) return open_measured();
@@ -339,6 +300,12 @@ std::shared_ptr<Service> Session::Impl::serving() const {
   return service;
 }
 
+// The caller holds `mutex`.
+void Session::Impl::warn(std::string text) {
+  log::warning("{}", text);
+  warnings.push_back(std::move(text));
+}
+
 // Once per session: a run that the file does not foresee has worked.
 void Session::Impl::warn_of_other_extents(const std::vector<Value>& values) {
   const std::vector<ValueSpec>& inputs = core->inputs;
@@ -346,11 +313,20 @@ void Session::Impl::warn_of_other_extents(const std::vector<Value>& values) {
   if (std::exchange(warned_of_extents, true)) return;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!values[i].is_tensor() || !check_input(inputs[i], values[i])) continue;
-    warnings.push_back(fmt::format(
+    warn(fmt::format(
         "input '{}' is declared as {} but given as {}: the model runs at this size although its file declares another",
         inputs[i].name, inputs[i].type, values[i].type_string()));
-    log::warning("{}", warnings.back());
   }
+}
+
+// Once per session. Tensors without elements stand for what there is not yet, such as the caches of a decoder's first step.
+void Session::Impl::warn_of_two_sizes(const std::vector<Value>& values) {
+  const std::lock_guard lock(mutex);
+  if (warned_of_symbols) return;
+  const std::optional<TwoSizes> sizes = find_two_sizes(core->symbols, values, Empty::skipped);
+  if (!sizes) return;
+  warned_of_symbols = true;
+  warn(describe(*sizes, core->inputs, values) + ": the model runs at these sizes as if each axis had a symbol of its own");
 }
 
 // The given values in the order of `inputs`, checked; defaults where nothing is given.
@@ -374,20 +350,22 @@ std::vector<Value> Session::Impl::arrange(const NamedValues& given, std::size_t&
   }
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (present[i]) {
-      if (check_input(inputs[i], values[i])) which |= kOtherExtents;
-    } else if (inputs[i].has_default) {
+    if (!present[i] && inputs[i].has_default) {
       if ((which & kOverrides) == 0) continue;  // then all defaults are constants
       const Graph& graph = core->full_model().graph;
       values[i] = *graph.value(graph.inputs()[i]).constant;
-    } else if (!core->may_be_absent[i]) {
-      missing.push_back("'" + inputs[i].name + "'");
+    } else if (!present[i]) {
+      if (!core->may_be_absent[i]) missing.push_back("'" + inputs[i].name + "'");
+      continue;
     }
+    if (check_input(inputs[i], values[i])) which |= kOtherExtents;
   }
   if (!missing.empty()) {
     fail(ErrorCode::invalid_argument, "missing input{} {}. The model takes:{}", missing.size() == 1 ? "" : "s", join(missing),
          describe(inputs));
   }
+  // Without extents there are no symbols either.
+  if ((which & kOtherExtents) == 0 && find_two_sizes(core->symbols, values)) which |= kOwnSymbols;
   return values;
 }
 
@@ -425,19 +403,16 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
     // Only then is the size to blame; a deadline, say, has nothing to do with it.
     const bool unfit =
         e.code() == ErrorCode::invalid_model || e.code() == ErrorCode::runtime_failure || e.code() == ErrorCode::invalid_argument;
-    if ((which & kOtherExtents) == 0 || !unfit) throw;
-    std::string sizes;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const Value& value = request.values[i];
-      if (!value.is_tensor() || !check_input(inputs[i], value)) continue;
-      sizes += fmt::format("{}input '{}' must be {}, received {}", sizes.empty() ? "" : "; ", inputs[i].name, inputs[i].type,
-                           value.type_string());
-    }
+    if ((which & (kOtherExtents | kOwnSymbols)) == 0 || !unfit) throw;
+    const std::string sizes = (which & kOtherExtents) != 0
+                                  ? describe_other_extents(inputs, request.values)
+                                  : describe(*find_two_sizes(core->symbols, request.values), inputs, request.values);
     fail(ErrorCode::invalid_argument, "{}. The model does not work at this size: {}", sizes, e.what());
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory, "the machine ran out of memory during a run");
   }
   if ((which & kOtherExtents) != 0) warn_of_other_extents(request.values);
+  if ((which & kOwnSymbols) != 0) warn_of_two_sizes(request.values);
   std::vector<Value> own(request.bound.size());  // the caller's memory, perhaps on purpose where an input lies
   for (std::size_t i = 0; i < own.size(); ++i) {
     if (request.bound[i].is_tensor()) own[i] = std::exchange(results[i], Value());
@@ -527,7 +502,7 @@ void load(Impl& impl, const SessionOptions& options, const std::string& shown, R
 Session Session::open(const std::filesystem::path& path, const SessionOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->core->source.path = path;
-  load(*impl, options, path.string(), [&] { return read_model(path); });
+  load(*impl, options, path.string(), [&] { return read_model(path, MappedFile::copied(options.mmap)); });
   return Session(std::move(impl));
 }
 
@@ -541,7 +516,7 @@ Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptio
     impl->core->source.owner = copy;
     impl->core->source.bytes = *copy;
     impl->core->source.folder = folder;
-    return read_model(std::span<const std::byte>(*copy), copy, folder);
+    return read_model(std::span<const std::byte>(*copy), copy, folder, MappedFile::copied(options.mmap));
   });
   return Session(std::move(impl));
 }

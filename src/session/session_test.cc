@@ -418,6 +418,13 @@ TEST(Session, ProfileAndTrace) {
     EXPECT_GE(e.duration_ns, 0);
   }
   EXPECT_NE(events.front().run, events.back().run);
+  for (const auto* values : {&events.front().inputs, &events.front().outputs}) {
+    ASSERT_EQ(values->size(), 1U);
+    EXPECT_EQ(values->front().dtype, DataType::float32);
+    EXPECT_EQ(values->front().shape, (std::vector<std::int64_t>{2}));
+    EXPECT_EQ(values->front().bytes, 8U);
+    EXPECT_FALSE(values->front().is_constant);
+  }
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() /
       ("sdx_trace_" + std::to_string(std::hash<std::thread::id>()(std::this_thread::get_id())) + ".json");

@@ -8,6 +8,8 @@
 namespace sdx {
 namespace {
 
+const HeldSequence& held_sequence(const Value& v) { return static_cast<const HeldSequence&>(v.sequence()); }
+
 using Containers = std::unordered_set<const void*>;
 
 const void* address(const Value& v) { return v.is_sequence() ? static_cast<const void*>(&v.sequence()) : &v.map(); }
@@ -58,7 +60,16 @@ bool owns_memory(const Value& v) {
   if (v.is_tensor()) return owns(v.tensor());
   if (v.is_map()) return owns(v.map().keys) && owns(v.map().values);
   if (!v.is_sequence()) return true;
-  return std::all_of(v.sequence().items.begin(), v.sequence().items.end(), owns_memory);
+  const HeldSequence& held = held_sequence(v);
+  if (held.owns_memory.load(std::memory_order_relaxed)) return true;
+  const bool all = std::all_of(held.items.begin(), held.items.end(), owns_memory);
+  if (all) held.owns_memory.store(true, std::memory_order_relaxed);
+  return all;
+}
+
+Sequence* sole_sequence(Value& v) {
+  if (!v.is_sequence() || held_sequence(v).weak_from_this().use_count() != 1) return nullptr;
+  return const_cast<HeldSequence*>(&held_sequence(v));  // made as one that may be changed
 }
 
 Value owned(const Value& v) {

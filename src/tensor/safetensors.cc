@@ -91,6 +91,7 @@ std::vector<Entry> entries_of(const json& header, std::uint64_t data_bytes, std:
       entries.push_back(entry_of(name, value));
       continue;
     }
+    if (value.is_null()) continue;  // MLX writes it so where there is nothing to say
     if (!value.is_object()) malformed("'__metadata__' is not an object");
     for (const auto& [key, text] : value.items()) {
       if (!text.is_string()) malformed("'__metadata__' has a value that is not text");
@@ -132,7 +133,9 @@ SafeTensors parse_safetensors(std::span<const std::byte> bytes, const std::share
 SafeTensors read_safetensors(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path);
   try {
-    return parse_safetensors(file->bytes(), file);
+    SafeTensors out = parse_safetensors(file->bytes(), file);
+    file->check_unchanged();
+    return out;
   } catch (const Error& e) {
     fail(e.code(), "{}: {}", path.string(), e.message());
   }
@@ -154,6 +157,7 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<std:
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begin at a multiple of 8
   const std::uint64_t length = text.size();
+  NewFile::remove_abandoned(path);
   NewFile file(path);
   file.append(std::as_bytes(std::span(&length, 1)));
   file.append(std::as_bytes(std::span(text)));

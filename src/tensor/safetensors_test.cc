@@ -33,6 +33,14 @@ TEST(SafeTensors, ThereAndBack) {
   EXPECT_EQ(read.tensors.at("c").type_string(), "bfloat16[0,4]");
 }
 
+// The format's own implementation takes null for "no metadata", and MLX writes it.
+TEST(SafeTensors, MetadataMayBeNull) {
+  const SafeTensors read =
+      parse(file_of("{\"__metadata__\":null,\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2));
+  EXPECT_TRUE(read.metadata.empty());
+  EXPECT_EQ(read.tensors.at("a").type_string(), "uint8[2]");
+}
+
 TEST(SafeTensors, RefusesWhatIsMalformed) {
   const std::vector<std::string> bad{
       "",
@@ -51,6 +59,8 @@ TEST(SafeTensors, RefusesWhatIsMalformed) {
               "offsets\":[2,6]}}",
               6),
       file_of("{\"__metadata__\":{\"a\":1}}", 0),
+      file_of("{\"__metadata__\":{\"a\":null}}", 0),
+      file_of("{\"__metadata__\":[]}", 0),
       std::string("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF{}"),
   };
   for (const std::string& file : bad) EXPECT_THROW(parse(file), Error) << file;

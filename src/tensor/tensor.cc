@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/poison.h"
+#include "tensor/own.h"
 #include "tensor/poison.h"
 
 namespace sdx {
@@ -129,7 +130,7 @@ Tensor Tensor::aligned() const { return is_aligned() ? *this : clone(); }
 
 std::string Tensor::type_string() const { return std::string(name(dtype_)) + to_string(shape_); }
 
-Value::Value(Sequence sequence) : held_(std::make_shared<const Sequence>(std::move(sequence))) {}
+Value::Value(Sequence sequence) : held_(std::make_shared<HeldSequence>(std::move(sequence))) {}
 
 Value::Value(Map map) : held_(std::make_shared<const Map>(std::move(map))) {}
 

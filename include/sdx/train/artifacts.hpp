@@ -68,6 +68,8 @@ struct ArtifactOptions {
   // (activations, normalisations, masks).
   std::vector<std::string> recompute;
   std::uint64_t seed = 0;
+  // Parameters that are read in several places are shared on purpose: no warning. Exporters join those whose values are equal.
+  bool shares_parameters = false;
   std::vector<std::filesystem::path> custom_ops;  // libraries with the model's own operators and their gradients
 };
 

@@ -111,13 +111,12 @@ struct TrainerOptions : ModuleOptions {
   float learning_rate = 0.001F;
   Schedule schedule;
   std::int64_t accumulate = 1;  // batches whose gradients are summed before each update
-  // If the loss or the gradient norm is not finite, skip the update and throw Error(runtime_failure) naming the step. Parameters
-  // keep their values from before it.
+  // If the loss or a gradient is not finite, skip the update and throw Error(runtime_failure) naming the step. Parameters keep
+  // their values from before it. false: gradients are freed as soon as they were applied, which saves their memory.
   bool refuse_non_finite = true;
 };
 
-// Forward, backward and update compiled into one plan: parameters and moments are updated where they lie, gradients are freed as
-// soon as they were applied. Not thread-safe.
+// Forward, backward and update compiled into one plan: parameters and moments are updated where they lie. Not thread-safe.
 class SDX_API Trainer {
  public:
   // `artifacts`: a folder that generate_artifacts() wrote, or the training model's file in one. `state` outlives the trainer.

@@ -14,7 +14,8 @@ constexpr std::int64_t kOneWishNs = 300'000'000;
 
 // Other threads read it; in a handler only atomics without locks are allowed.
 std::atomic<std::int64_t> first_ns{0};
-static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+std::atomic<int> first_number{SIGINT};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 std::int64_t now_ns() {
   timespec now{};
@@ -26,7 +27,9 @@ void on_signal(int number) {
   const int error = errno;
   std::int64_t before = 0;
   const std::int64_t now = now_ns();
-  if (!first_ns.compare_exchange_strong(before, now) && now - before > kOneWishNs) {
+  if (first_ns.compare_exchange_strong(before, now)) {
+    first_number = number;
+  } else if (now - before > kOneWishNs) {
     ::signal(number, SIG_DFL);
     ::raise(number);  // comes when the handler is left
   }
@@ -51,5 +54,6 @@ Interrupt::~Interrupt() {
 }
 
 bool Interrupt::requested() noexcept { return first_ns != 0; }
+int Interrupt::exit_code() noexcept { return 128 + first_number; }
 
 }  // namespace sdx

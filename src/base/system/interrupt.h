@@ -17,6 +17,8 @@ class SDX_TOOLS_API Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   static bool requested() noexcept;
+  // As shells tell of whom the first signal ended: 130 for SIGINT, 143 for SIGTERM.
+  static int exit_code() noexcept;
   static constexpr int kLookMs = 100;  // how often whoever waits looks at it
 
  private:

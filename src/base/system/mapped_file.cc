@@ -61,6 +61,7 @@ FileStamp stamp_of(const struct stat& info) {
 struct OpenFiles {
   std::mutex mutex;
   std::map<const std::byte*, const MappedFile*> by_address;
+  std::string damaged;  // the path of one that was closed
 };
 
 OpenFiles& open_files() {
@@ -92,8 +93,29 @@ std::optional<MappedFile::Place> MappedFile::place_of(const void* data) {
   return Place{file->path_, static_cast<std::uint64_t>(static_cast<const std::byte*>(data) - file->data_)};
 }
 
+namespace {
+
+[[noreturn]] void fail_damaged(const std::string& path) {
+  fail(ErrorCode::io,
+       "'{}' was cut short while in use, or its disk fails: a part of it could not be read. Open it again. To replace a file in "
+       "use, write the new one beside it and rename it",
+       path);
+}
+
+}  // namespace
+
+void MappedFile::check_none_damaged() {
+  OpenFiles& files = open_files();
+  const std::lock_guard lock(files.mutex);
+  if (!files.damaged.empty()) fail_damaged(files.damaged);
+  for (const auto& [address, file] : files.by_address) {
+    if (file->range_ && file->range_->damaged()) fail_damaged(file->path_.string());
+  }
+}
+
 void MappedFile::check_unchanged() const {
   if (!mapped_) return;
+  if (range_->damaged()) fail_damaged(path_.string());
   const std::optional<FileStamp> now = file_stamp(absolute_);
   if (!now || now->device != stamp_.device || now->inode != stamp_.inode) return;
   if (now->bytes == stamp_.bytes && now->modified_ns == stamp_.modified_ns) return;
@@ -107,6 +129,7 @@ void MappedFile::map(int fd) {
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) fail_io("map", path_);
   data_ = static_cast<const std::byte*>(data);
+  range_ = std::make_unique<MappedRange>(data, size_);
   absolute_ = std::filesystem::absolute(path_);
   mapped_ = true;
 }
@@ -145,7 +168,9 @@ MappedFile::~MappedFile() {
     OpenFiles& files = open_files();
     const std::lock_guard lock(files.mutex);
     files.by_address.erase(data_);
+    if (range_ && range_->damaged()) files.damaged = path_.string();
   }
+  range_.reset();
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
 

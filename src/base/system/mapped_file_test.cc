@@ -1,9 +1,14 @@
 #include "base/system/mapped_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
+#include <sdx/mapped_files.hpp>
 
 #include "base/error.h"
 
@@ -43,6 +48,74 @@ TEST_F(MappedFileTest, SoIsWritingAsMuchAsThereWas) {
   const auto file = MappedFile::open(path_, 0);
   write(path_, std::string(kBytes, 'b'));
   EXPECT_THROW(file->check_unchanged(), Error);
+}
+
+// Sums what a file has, which touches each of its pages.
+int sum_of(const MappedFile& file) {
+  int sum = 0;
+  for (const std::byte b : file.bytes()) sum += std::to_integer<int>(b);
+  return sum;
+}
+
+std::string damage() {
+  try {
+    MappedFile::check_none_damaged();
+    return "";
+  } catch (const Error& e) {
+    return e.message();
+  }
+}
+
+TEST_F(MappedFileTest, WhatAFileNoLongerHasReadsAsZeros) {
+  survive_mapped_faults();
+  EXPECT_EQ(damage(), "");
+  const auto whole = MappedFile::open(path_, 0);
+  auto file = MappedFile::open(path_, 0);
+  EXPECT_EQ(sum_of(*file), static_cast<int>(kBytes * 'a'));
+  std::filesystem::resize_file(path_, 100);  // the rest of its page stays readable, as zeros
+  EXPECT_EQ(sum_of(*file), 100 * 'a');
+  EXPECT_THROW(file->check_unchanged(), Error);
+  EXPECT_NE(damage().find("was cut short while in use"), std::string::npos) << damage();
+  // What was read stays damaged, whatever becomes of the file; so does the process's knowledge of it.
+  write(path_, std::string(kBytes, 'a'));
+  std::filesystem::remove(path_);
+  EXPECT_THROW(file->check_unchanged(), Error);
+  file.reset();
+  EXPECT_NE(damage(), "");
+  EXPECT_THROW(check_mapped_files(), Error);
+  EXPECT_NO_THROW(whole->check_unchanged());
+}
+
+// The handler that was there before ends the process: by the signal, or with a sanitizer's report and exit code.
+bool is_ended_by_fault(int status) {
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr bool is_sanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  constexpr bool is_sanitized = true;
+#else
+  constexpr bool is_sanitized = false;
+#endif
+#else
+  constexpr bool is_sanitized = false;
+#endif
+  return ::testing::KilledBySignal(SIGBUS)(status) || (is_sanitized && WIFEXITED(status) && WEXITSTATUS(status) != 0);
+}
+
+TEST_F(MappedFileTest, OtherFaultsEndTheProcessAsBefore) {
+  const auto die = [this] {
+    survive_mapped_faults();
+    std::ofstream(path_, std::ios::trunc).flush();
+    const int fd = ::open(path_.c_str(), O_RDONLY);
+    const void* none = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    ::_exit(*static_cast<const volatile char*>(none));
+  };
+  EXPECT_EXIT(die(), is_ended_by_fault, "");
+  const auto be_killed = [] {
+    survive_mapped_faults();
+    ::raise(SIGBUS);
+  };
+  EXPECT_EXIT(be_killed(), is_ended_by_fault, "");
 }
 
 TEST_F(MappedFileTest, OneThatWasReplacedOrRemovedIsWhatItWas) {

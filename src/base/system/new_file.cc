@@ -14,12 +14,18 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/safe_name.h"
 
 namespace sdx {
 namespace {
 
 constexpr std::string_view kTemporary = ".tmp.", kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
 constexpr std::size_t kRandom = 6;  // letters behind that
+
+// What the names of new files that are to get this name begin with.
+std::string temporary_start(const std::filesystem::path& path) {
+  return shortened_name(path.filename().string(), kLongestName - kTemporary.size() - kRandom).append(kTemporary);
+}
 
 }  // namespace
 
@@ -47,7 +53,7 @@ NewFile::NewFile(std::filesystem::path path, unsigned mode) : path_(std::move(pa
   constexpr int kTries = 100;
   std::random_device random;
   for (int i = 0; i < kTries; ++i) {
-    temporary_ = path_.string().append(kTemporary);
+    temporary_ = (path_.parent_path() / temporary_start(path_)).string();
     for (std::size_t k = 0; k < kRandom; ++k) temporary_ += kLetters[random() % kLetters.size()];
     if (open_temporary(mode)) return;
     if (errno != EEXIST) break;
@@ -80,6 +86,7 @@ void NewFile::cannot_begin() const {
 }
 
 void NewFile::check(const std::filesystem::path& path) {
+  remove_abandoned(path);
   struct stat s {};
   const bool other = ::stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
   if (!other) {
@@ -115,7 +122,7 @@ bool NewFile::open_temporary(unsigned mode) {
 
 void NewFile::remove_abandoned(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
-  const std::string start = path.filename().string().append(kTemporary);
+  const std::string start = temporary_start(path);
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::error_code error;
   std::vector<fs::path> found;

@@ -33,7 +33,8 @@ class SDX_TOOLS_API NewFile {
   void resize(std::uint64_t bytes) const;
   void publish();
 
-  // Whether a new file of that name could be begun: for those who work for a while before they write. Leaves nothing.
+  // Whether a new file of that name could be begun: for those who work for a while before they write. Leaves nothing, also not
+  // what remove_abandoned() removes.
   static void check(const std::filesystem::path& path);
   // The same for a file whose folders, if missing, will be created first.
   static void check_with_folders(const std::filesystem::path& path);

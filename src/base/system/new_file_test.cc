@@ -96,6 +96,13 @@ TEST_F(NewFileTest, RemovesWhatNobodyWritesAnyMore) {
   EXPECT_EQ(fs::file_size(folder_ / "r.csv"), 1U);
 }
 
+// A process that is killed during the check leaves its file, and the next run's own file has another name.
+TEST_F(NewFileTest, ChecksLeaveNothingOfKilledOnes) {
+  std::ofstream(folder_ / "r.csv.tmp.abc123") << "x";
+  NewFile::check(folder_ / "r.csv");
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
 // Folders that another thread made meanwhile were open to everybody.
 TEST_F(NewFileTest, LeavesTheProcessesMaskAlone) {
   const mode_t before = ::umask(022);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+
 namespace sdx {
 
 std::string unsafe_name(std::string_view name) {
@@ -18,10 +20,18 @@ std::string unsafe_name(std::string_view name) {
     const std::string_view part = name.substr(at, slash - at);
     if (part.empty()) return at == 0 ? "it is absolute" : "it has an empty part";
     if (part == "." || part == "..") return "it may lead out of the folder";
-    if (part.size() > 255) return "a part of it is longer than 255 bytes";
+    if (part.size() > kLongestName) return "a part of it is longer than 255 bytes";
     at = slash + 1;
   }
   return "";
+}
+
+std::string shortened_name(std::string_view name, std::size_t most) {
+  if (name.size() <= most) return std::string(name);
+  constexpr std::size_t kDigits = 8;
+  std::size_t cut = most > kDigits + 1 ? most - kDigits - 1 : 0;
+  while (cut > 0 && (static_cast<unsigned char>(name[cut]) & 0xC0) == 0x80) --cut;
+  return std::string(name.substr(0, cut)) + "~" + hash_text(name).substr(0, kDigits);
 }
 
 }  // namespace sdx

@@ -45,6 +45,17 @@ std::optional<SymHeads> sym_heads(InferContext& c, std::size_t input) {
   return SymHeads{(*s)[0], heads, (*s)[1], floor_div((*s)[2], heads), true};
 }
 
+// sdx: one entry of Q, K or V may serve the whole batch.
+bool shares_batch(const Node& node) { return node.domain == "sdx"; }
+
+Dim joint_batch(const Node& node, const SymHeads& q, const SymHeads& k, const SymHeads& v) {
+  if (!shares_batch(node)) return q.batch;
+  for (const Dim& d : {q.batch, k.batch, v.batch}) {
+    if (!(d.is_const() && d.value() == 1)) return d;
+  }
+  return q.batch;
+}
+
 void infer_attention(InferContext& c) {
   const DataType elem = c.dtype(kQ);
   const DataType elem_v = c.dtype(kV);
@@ -53,10 +64,11 @@ void infer_attention(InferContext& c) {
   const auto v = sym_heads(c, kV);
   for (std::size_t i = 0; i < 4; ++i) c.output(i, i == 2 ? elem_v : elem);
   if (!q || !k || !v) return;
+  const Dim batch = joint_batch(c.node(), *q, *k, *v);
   if (q->flat) {
-    c.output(0, elem, {q->batch, q->rows, q->heads * v->size});
+    c.output(0, elem, {batch, q->rows, q->heads * v->size});
   } else {
-    c.output(0, elem, {q->batch, q->heads, q->rows, v->size});
+    c.output(0, elem, {batch, q->heads, q->rows, v->size});
   }
   Dim total = k->rows;
   if (c.has_input(kPastKey)) {
@@ -66,7 +78,7 @@ void infer_attention(InferContext& c) {
   }
   c.output(1, elem, {k->batch, k->heads, total, k->size});
   c.output(2, elem_v, {v->batch, v->heads, total, v->size});
-  c.output(3, elem, {q->batch, q->heads, q->rows, total});
+  c.output(3, elem, {batch, q->heads, q->rows, total});
 }
 
 // --- execution -----------------------------------------------------------------------------------------------------------
@@ -154,6 +166,45 @@ RowHook<T> mask_hook(OpContext& c, const AttentionProblem<T>& p, Tensor& held) {
   };
 }
 
+template <class T>
+struct Broadcast {
+  const T* data = nullptr;
+  std::int64_t batch = 0, head = 0, row = 0, key = 0;
+  const T& at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    return data[b * batch + h * head + i * row + j * key];
+  }
+};
+
+template <class T, class Problem>
+Broadcast<T> broadcast_scores(OpContext& c, const Tensor& t, const Problem& p, const T* data) {
+  Shape s = t.shape();
+  while (s.size() < 4) s.insert(s.begin(), 1);
+  const std::int64_t wanted[] = {p.batch, p.heads, p.q_len, p.kv_len};
+  for (std::size_t i = 0; i < 4; ++i) {
+    if (s.size() != 4 || (s[i] != 1 && s[i] != wanted[i])) {
+      c.fail("{} does not broadcast to the scores, [{},{},{},{}]", t.type_string(), p.batch, p.heads, p.q_len, p.kv_len);
+    }
+  }
+  return {data, s[0] == 1 ? 0 : s[1] * s[2] * s[3], s[1] == 1 ? 0 : s[2] * s[3], s[2] == 1 ? 0 : s[3], s[3] == 1 ? 0 : 1};
+}
+
+// `see` and `hidden`, after what `add` does.
+template <class T>
+RowHook<T> hidden_hook(OpContext& c, const AttentionProblem<T>& p, RowHook<T> add, Tensor& held) {
+  const Tensor *see = c.optional_input(kSee), *hidden = c.optional_input(kHidden);
+  if (see == nullptr && hidden == nullptr) return add;
+  if (see == nullptr || hidden == nullptr) c.fail("see and hidden go together");
+  held = converted(*hidden, DataTypeOf<T>::value);
+  const auto sees = broadcast_scores(c, *see, p, static_cast<const bool*>(see->data()));
+  const auto others = broadcast_scores(c, *hidden, p, static_cast<const T*>(held.data()));
+  return [=, keys = p.kv_len](std::int64_t b, std::int64_t h, std::int64_t i, T* scores) {
+    if (add) add(b, h, i, scores);
+    for (std::int64_t j = 0; j < keys; ++j) {
+      if (!sees.at(b, h, i, j)) scores[j] = others.at(b, h, i, j);
+    }
+  };
+}
+
 // Which keys a query sees for its position's sake.
 struct Frontier {
   bool causal = false;
@@ -165,7 +216,7 @@ struct Frontier {
 Frontier frontier_of(OpContext& c, std::int64_t batch, std::int64_t q_len, std::int64_t kv_len, std::int64_t past_len) {
   const auto attr = parse<AttentionAttrs>(c);
   Frontier f;
-  f.causal = attr.causal;
+  f.causal = attr.causal && !attr.by_steps;  // else the mask says so
   f.left = attr.left_window;
   f.right = attr.right_window;
   if (f.left < -1 || f.right < -1) c.fail("window sizes must be -1 or more, received {} and {}", f.left, f.right);
@@ -220,7 +271,11 @@ void run_typed(OpContext& c) {
   const Heads<T> q = heads_of<T>(c, kQ);
   const Heads<T> k = heads_of<T>(c, kK);
   const Heads<T> v = heads_of<T>(c, kV);
-  if (k.batch != q.batch || v.batch != q.batch || v.heads != k.heads || v.rows != k.rows || k.size != q.size) {
+  const bool cached = c.has_input(kPastKey) || c.wants_output(1) || c.wants_output(2);
+  const bool shares = !cached && shares_batch(c.node());
+  const std::int64_t batch = !shares || q.batch != 1 ? q.batch : k.batch != 1 ? k.batch : v.batch;
+  const auto serves = [&](const Heads<T>& h) { return h.batch == batch || (shares && h.batch == 1); };
+  if (!serves(q) || !serves(k) || !serves(v) || v.heads != k.heads || v.rows != k.rows || k.size != q.size) {
     c.fail("Q, K and V do not fit together: {}, {} and {}", c.input(kQ).type_string(), c.input(kK).type_string(),
            c.input(kV).type_string());
   }
@@ -228,11 +283,14 @@ void run_typed(OpContext& c) {
   std::int64_t past_len = 0;
   if (const Tensor* past = c.optional_input(kPastKey)) past_len = past->rank() == 4 ? past->dim(2) : 0;
   AttentionProblem<T> p;
-  p.batch = q.batch, p.heads = q.heads, p.kv_heads = k.heads, p.q_len = q.rows, p.kv_len = total_rows(past_len, k.rows);
+  p.batch = batch, p.heads = q.heads, p.kv_heads = k.heads, p.q_len = q.rows, p.kv_len = total_rows(past_len, k.rows);
   p.size = q.size, p.v_size = v.size;
   p.q = q.view, p.k = k.view, p.v = v.view;
+  if (q.batch != batch) p.q.batch = 0;
+  if (k.batch != batch) p.k.batch = 0;
+  if (v.batch != batch) p.v.batch = 0;
   Tensor keys, values;
-  if (c.has_input(kPastKey) || c.wants_output(1) || c.wants_output(2)) {
+  if (cached) {
     keys = with_past(c, k, kPastKey, past_len);
     values = with_past(c, v, kPastValue, past_len);
     p.k = view_bnsh(static_cast<const T*>(keys.data()), k.heads, p.kv_len, k.size);
@@ -240,7 +298,7 @@ void run_typed(OpContext& c) {
   }
   const DataType elem = c.input(kQ).dtype();
   const std::int64_t width = element_count(Shape{q.heads, v.size});
-  Tensor y(DataTypeOf<T>::value, q.flat ? Shape{q.batch, q.rows, width} : Shape{q.batch, q.heads, q.rows, v.size});
+  Tensor y(DataTypeOf<T>::value, q.flat ? Shape{batch, q.rows, width} : Shape{batch, q.heads, q.rows, v.size});
   p.out = static_cast<T*>(y.mutable_data());
   p.out_batch = element_count(Shape{q.rows, width});
   p.out_head = q.flat ? v.size : element_count(Shape{q.rows, v.size});
@@ -251,8 +309,10 @@ void run_typed(OpContext& c) {
   p.stop = &c.stop();
   const Frontier frontier = frontier_of(c, p.batch, p.q_len, p.kv_len, past_len);
   limit_keys(p, frontier);
-  Tensor held, scores;
-  p.add_bias = mask_hook(c, p, held);
+  p.by_steps = attr.by_steps, p.zero_nan = attr.zero_nan;
+  p.q_scale = static_cast<T>(attr.q_scale), p.k_scale = static_cast<T>(attr.k_scale);
+  Tensor held, held_hidden, scores;
+  p.add_bias = hidden_hook(c, p, mask_hook(c, p, held), held_hidden);
   watch_scores(c, p, scores);
   attend(p);
   convert_into(c.output(0, elem, y.shape()), y);
@@ -278,8 +338,9 @@ OpDef version(const char* domain, int since) {
       .in("attn_mask", "U", types::numeric | types::boolean, Arity::optional)
       .in("past_key", "T1", types::floats, Arity::optional)
       .in("past_value", "T2", types::floats, Arity::optional);
-  const bool own = *domain != 0;  // sdx: as opset 25, but Q, K and V may differ in rank
+  const bool own = *domain != 0;  // sdx: as opset 25, but Q, K and V may differ in rank, and in a batch that is 1
   if (since >= 24 || own) def.in("nonpad_kv_seqlen", "", types::int64, Arity::optional);
+  if (own) def.in("see", "", types::boolean, Arity::optional).in("hidden", "", types::floats, Arity::optional);
   def.out("Y", "T1", types::floats)
       .out("present_key", "T1", types::floats, Arity::optional)
       .out("present_value", "T2", types::floats, Arity::optional)

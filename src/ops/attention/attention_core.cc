@@ -52,9 +52,48 @@ void softmax_row(T* row, std::int64_t count, std::int64_t begin, std::int64_t en
   for (std::int64_t j = begin; j < end; ++j) row[j] *= factor;
 }
 
+// exp(row - max) / sum with NaN as it comes: infinity less infinity.
+template <class T>
+void softmax_by_steps(T* row, std::int64_t count, bool zero_nan) {
+  T top = -std::numeric_limits<T>::infinity();
+  for (std::int64_t j = 0; j < count; ++j) top = row[j] > top || std::isnan(row[j]) ? row[j] : top;
+  double sum = 0.0;
+  for (std::int64_t j = 0; j < count; ++j) {
+    row[j] = std::exp(row[j] - top);
+    sum += static_cast<double>(row[j]);
+  }
+  const T factor = static_cast<T>(1.0 / sum);
+  for (std::int64_t j = 0; j < count; ++j) {
+    row[j] *= factor;
+    if (zero_nan && std::isnan(row[j])) row[j] = T(0);
+  }
+}
+
+template <class T>
+void attend_row_by_steps(const AttentionProblem<T>& p, std::int64_t b, std::int64_t h, std::int64_t i, T* row) {
+  const std::int64_t kv = h / (p.heads / p.kv_heads);
+  const T *q = p.q.at(b, h, i), rest = p.scale / (p.q_scale * p.k_scale);
+  for (std::int64_t j = 0; j < p.kv_len; ++j) {
+    const T* k = p.k.at(b, kv, j);
+    T sum = 0;
+    for (std::int64_t c = 0; c < p.size; ++c) sum += (q[c] * p.q_scale) * (k[c] * p.k_scale);
+    row[j] = sum * rest;
+  }
+  if (p.see_scores) p.see_scores(b, h, i, row);
+  if (p.see_capped) p.see_capped(b, h, i, row);
+  if (p.add_bias) p.add_bias(b, h, i, row);
+  if (p.see_masked) p.see_masked(b, h, i, row);
+  softmax_by_steps(row, p.kv_len, p.zero_nan);
+  if (p.see_probabilities) p.see_probabilities(b, h, i, row);
+  T* out = p.out + b * p.out_batch + h * p.out_head + i * p.out_row;
+  std::fill(out, out + p.v_size, T(0));
+  for (std::int64_t j = 0; j < p.kv_len; ++j) add_scaled(out, p.v.at(b, kv, j), row[j], p.v_size);
+}
+
 template <class T>
 void attend_row(const AttentionProblem<T>& p, std::int64_t b, std::int64_t h, std::int64_t i, T* row) {
   if (p.stop != nullptr) p.stop->check();
+  if (p.by_steps) return attend_row_by_steps(p, b, h, i, row);
   const std::int64_t kv = h / (p.heads / p.kv_heads);
   std::int64_t begin = 0, end = p.kv_len;
   if (p.visible) {

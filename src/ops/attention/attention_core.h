@@ -49,6 +49,10 @@ struct AttentionProblem {
   std::int64_t out_batch = 0, out_head = 0, out_row = 0;
   T scale = 1;
   T softcap = 0;  // > 0: scores become softcap * tanh(score / softcap)
+  // Whether rows that see no key, NaN and infinities give what single operators give: q_scale and k_scale, parts of `scale`,
+  // apply before the product, and no key is skipped for its weight of 0. zero_nan: weights that are NaN become 0.
+  bool by_steps = false, zero_nan = false;
+  T q_scale = 1, k_scale = 1;
   // Keys [first, second) that a query row may see; all when null.
   std::function<std::pair<std::int64_t, std::int64_t>(std::int64_t batch, std::int64_t query)> visible;
   RowHook add_bias;         // adds masks and biases, after the softcap
@@ -58,7 +62,7 @@ struct AttentionProblem {
   const StopCondition* stop = nullptr;
 };
 
-// A row that may see no key, or only keys at -infinity, gives zeros.
+// A row that may see no key, or only keys at -infinity, gives zeros, unless by_steps.
 void attend(const AttentionProblem<float>& problem);
 void attend(const AttentionProblem<double>& problem);
 

@@ -13,6 +13,11 @@ struct AttentionAttrs {
   std::optional<float> scale;                        // else 1 / sqrt(size)
   float softcap = 0;                                 // 0: none
   std::int64_t qk_output_mode = 0;
+  // Of sdx, for what fuse-attention makes of single operators. by_steps: NaN, infinities and rows that see no key give what the
+  // single operators give; a mask that comes with is_causal hides the same keys. zero_nan: probabilities that are NaN become 0.
+  // q_scale, k_scale: the parts of `scale` that Q and K are multiplied with before their product.
+  bool by_steps = false, zero_nan = false;
+  float q_scale = 1, k_scale = 1;
 
   void fields(auto& f, const OpId& op) {
     f("is_causal", causal);
@@ -24,12 +29,19 @@ struct AttentionAttrs {
       f("left_window_size", left_window);
       f("right_window_size", right_window);
     }
+    if (op.domain == "sdx") {
+      f("by_steps", by_steps);
+      f("zero_nan", zero_nan);
+      f("q_scale", q_scale);
+      f("k_scale", k_scale);
+    }
     f("scale", scale);
     f("softcap", softcap);
   }
 };
 struct AttentionIn {
-  enum Slot : std::size_t { kQ, kK, kV, kMask, kPastKey, kPastValue, kNonpad };
+  // kSee and kHidden, of sdx: where `see` does not hold, the score after the mask is replaced by `hidden`.
+  enum Slot : std::size_t { kQ, kK, kV, kMask, kPastKey, kPastValue, kNonpad, kSee, kHidden };
 };
 
 // com.microsoft Attention, DecoderMaskedSelfAttention, MultiHeadAttention, DecoderMaskedMultiHeadAttention, QAttention.

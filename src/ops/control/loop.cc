@@ -2,8 +2,10 @@
 
 #include <limits>
 
+#include "ops/control/element_types.h"
 #include "ops/control/slices.h"
 #include "ops/control/subgraphs.h"
+#include "ops/last_use.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
@@ -29,6 +31,15 @@ Shape counter_shape(const Node& node, std::size_t body, std::size_t formal) {
   return t.shape && t.shape->size() == 1 ? Shape{1} : Shape{};
 }
 
+// Whether there is a first turn in any case.
+bool surely_runs(const InferContext& c) {
+  const Tensor* limit = c.value(0);
+  if (c.has_input(0) && (limit == nullptr || limit->size() != 1 || single_int(*limit, "the trip count of Loop") < 1))
+    return false;
+  const Tensor* condition = c.value(1);
+  return !c.has_input(1) || (condition != nullptr && condition->size() == 1 && single_bool(*condition, "the condition of Loop"));
+}
+
 void infer_loop(InferContext& c) {
   const Sizes s = sizes_of(c.node());
   std::vector<Type> states;
@@ -43,8 +54,9 @@ void infer_loop(InferContext& c) {
   });
   for (std::size_t i = 0; i < s.states; ++i) c.output(i, states[i]);
   for (std::size_t i = 0; i < s.scans; ++i) {
-    const Type& item = results[1 + s.states + i];
+    Type item = results[1 + s.states + i];
     if (!item.is_tensor()) continue;
+    if (!surely_runs(c)) item = element_of_any_run(c.node(), s.states + i, std::move(item));
     if (!item.shape) {
       c.output(s.states + i, item.elem);
       continue;
@@ -73,7 +85,7 @@ void run_loop(OpContext& c) {
   bool go_on = true;
   if (const Tensor* cond = c.optional_input(1)) go_on = single_bool(*cond, "the condition of Loop");
   std::vector<Value> states;
-  for (std::size_t i = 0; i < s.states; ++i) states.push_back(c.input_value(2 + i));
+  for (std::size_t i = 0; i < s.states; ++i) states.push_back(take_container(c, 2 + i));
   std::vector<SliceCollector> scans(s.scans);
   const Shape counter = counter_shape(c.node(), s.body, 0);
   const Shape condition = counter_shape(c.node(), s.body, 1);
@@ -93,8 +105,9 @@ void run_loop(OpContext& c) {
   }
   for (std::size_t k = 0; k < s.states; ++k) c.set_output(k, std::move(states[k]));
   for (std::size_t k = 0; k < s.scans; ++k) {
-    c.set_output(s.states + k, scans[k].count() > 0 ? scans[k].finish()
-                                                    : empty_stack(subgraph_output_type(c.node(), s.body, 1 + s.states + k)));
+    c.set_output(s.states + k, scans[k].count() > 0
+                                   ? scans[k].finish()
+                                   : empty_stack(unrun_element(c.node(), s.body, 1 + s.states + k, s.states + k)));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/control/element_types.h"
 #include "ops/control/signatures.h"
 #include "ops/control/slices.h"
 #include "ops/control/subgraphs.h"
@@ -113,8 +114,12 @@ void infer_scan(InferContext& c) {
     return std::vector<Type>(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(p.states));
   });
   for (std::size_t i = 0; i < p.states; ++i) c.output(i, batched ? add_batch(states[i], batch) : states[i]);
+  const auto positive = [](const Dim& d) { return d.is_const() && d.value() > 0; };
+  const bool runs = positive(length) && (!batched || (positive(batch) && !c.has_input(0)));
   for (std::size_t i = 0; i < p.outputs; ++i) {
-    Type t = with_axis(results[p.states + i], p.output_axes[i], length);
+    Type item = results[p.states + i];
+    if (!runs) item = element_of_any_run(c.node(), p.states + i, std::move(item));
+    Type t = with_axis(item, p.output_axes[i], length);
     c.output(p.states + i, batched ? add_batch(t, batch) : std::move(t));
   }
 }
@@ -146,6 +151,18 @@ void fill_with_zeros(Tensor& t) {
   if (t.dtype() != DataType::string && t.bytes() > 0) std::fill_n(static_cast<char*>(t.mutable_data()), t.bytes(), char{0});
 }
 
+// Output number `k` of a pass without a turn.
+Tensor unrun_output(OpContext& c, const Plan& p, std::size_t k, std::int64_t total) {
+  const Type item = unrun_element(c.node(), p.body, p.states + k, p.states + k);
+  const std::size_t rank = item.shape ? item.shape->size() : 0;
+  const auto axis = static_cast<std::size_t>(normalize_axis(p.output_axes[k], rank + 1));
+  Shape shape = empty_stack(item, axis).shape();
+  shape[axis] = total;
+  Tensor out(item.elem, std::move(shape));
+  fill_with_zeros(out);
+  return out;
+}
+
 // One pass over the sequence. `inputs` are the scanned tensors, `states` in and out; returns the stacked outputs: `total`
 // long, of which the first `length` are filled (Scan-8 pads shorter sequences with zeros).
 std::vector<Target> scan_once(OpContext& c, const Plan& p, std::vector<Value>& states, const std::vector<Tensor>& inputs,
@@ -172,15 +189,7 @@ std::vector<Target> scan_once(OpContext& c, const Plan& p, std::vector<Value>& s
     }
   }
   if (length == 0) {
-    for (std::size_t k = 0; k < p.outputs; ++k) {
-      const Type& item = subgraph_output_type(c.node(), p.body, p.states + k);
-      const std::size_t rank = item.shape ? item.shape->size() : 0;
-      const auto axis = static_cast<std::size_t>(normalize_axis(p.output_axes[k], rank + 1));
-      Shape shape = empty_stack(item, axis).shape();
-      shape[axis] = total;
-      targets[k].tensor = Tensor(item.elem, std::move(shape));
-      fill_with_zeros(targets[k].tensor);
-    }
+    for (std::size_t k = 0; k < p.outputs; ++k) targets[k].tensor = unrun_output(c, p, k, total);
   }
   return targets;
 }
@@ -202,6 +211,57 @@ void run_scan_9(OpContext& c) {
   for (std::size_t k = 0; k < p.outputs; ++k) c.set_output(p.states + k, std::move(targets[k].tensor));
 }
 
+// One sample of Scan-8's batch: what goes in, and afterwards what came out.
+struct Sample {
+  std::int64_t length = 0;
+  std::vector<Value> states;
+  std::vector<Tensor> inputs;
+  std::vector<Target> outputs;
+};
+
+Sample sample_at(OpContext& c, const Plan& p, std::int64_t at, std::int64_t batch, std::int64_t total) {
+  Sample s;
+  for (std::size_t i = 0; i < p.states + p.inputs; ++i) {
+    const Tensor& t = c.input(p.first + i);
+    const std::size_t least = i < p.states ? 1 : 2;
+    if (t.rank() < least || t.dim(0) != batch || (least == 2 && t.dim(1) != total)) {
+      c.fail("input {} of Scan-8 is {}; expected the batch {} and, if scanned, the sequence {} first", p.first + i,
+             t.type_string(), batch, total);
+    }
+    if (i < p.states) {
+      s.states.emplace_back(take_slice(t, 0, at));
+    } else {
+      s.inputs.push_back(take_slice(t, 0, at));
+    }
+  }
+  return s;
+}
+
+// No sample, so the body never runs: the states stay as they are.
+void run_without_samples(OpContext& c, const Plan& p, std::int64_t total) {
+  for (std::size_t k = 0; k < p.states; ++k) c.set_output(k, c.input(p.first + k).clone());
+  for (std::size_t k = 0; k < p.outputs; ++k) {
+    const Tensor one = unrun_output(c, p, k, total);
+    Shape shape = one.shape();
+    shape.insert(shape.begin(), 0);
+    c.set_output(p.states + k, Tensor(one.dtype(), std::move(shape)));
+  }
+}
+
+// Samples without a turn have outputs like the others', which know the shape.
+void agree_on_shapes(std::vector<Sample>& samples) {
+  const auto ran = std::find_if(samples.begin(), samples.end(), [](const Sample& s) { return s.length > 0; });
+  if (ran == samples.end()) return;
+  for (Sample& s : samples) {
+    if (s.length > 0) continue;
+    for (std::size_t k = 0; k < s.outputs.size(); ++k) {
+      const Tensor& like = ran->outputs[k].tensor;
+      s.outputs[k].tensor = Tensor(like.dtype(), like.shape());
+      fill_with_zeros(s.outputs[k].tensor);
+    }
+  }
+}
+
 void run_scan_8(OpContext& c) {
   const Plan p = plan_of(c.node());
   const Tensor& lead = c.input(p.first + p.states);
@@ -211,32 +271,22 @@ void run_scan_8(OpContext& c) {
   if (const Tensor* t = c.optional_input(0)) lengths = to_ints(*t);
   if (c.has_input(0) && lengths.size() != static_cast<std::size_t>(batch))
     c.fail("sequence_lens has {} elements, expected {}", lengths.size(), batch);
-  std::vector<SliceCollector> outputs(p.states + p.outputs);
+  if (batch == 0) return run_without_samples(c, p, total);
+  std::vector<Sample> samples;
   for (std::int64_t b = 0; b < batch; ++b) {
     c.stop().check();
     const std::int64_t length = lengths.empty() ? total : lengths[static_cast<std::size_t>(b)];
     if (length < 0 || length > total) c.fail("sequence_lens[{}] is {}; expected 0 to {}", b, length, total);
-    std::vector<Value> states;
-    std::vector<Tensor> inputs;
-    for (std::size_t i = 0; i < p.states + p.inputs; ++i) {
-      const Tensor& t = c.input(p.first + i);
-      const std::size_t least = i < p.states ? 1 : 2;
-      if (t.rank() < least || t.dim(0) != batch || (least == 2 && t.dim(1) != total)) {
-        c.fail("input {} of Scan-8 is {}; expected the batch {} and, if scanned, the sequence {} first", p.first + i,
-               t.type_string(), batch, total);
-      }
-      if (i < p.states) {
-        states.emplace_back(take_slice(t, 0, b));
-      } else {
-        inputs.push_back(take_slice(t, 0, b));
-      }
-    }
-    std::vector<Target> targets = scan_once(c, p, states, inputs, length, total);
-    for (std::size_t k = 0; k < p.states; ++k) outputs[k].append(states[k].tensor());
-    for (std::size_t k = 0; k < p.outputs; ++k) outputs[p.states + k].append(targets[k].tensor);
+    Sample& s = samples.emplace_back(sample_at(c, p, b, batch, total));
+    s.length = length;
+    s.outputs = scan_once(c, p, s.states, s.inputs, length, total);
+    s.inputs.clear();
   }
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    c.set_output(k, batch > 0 ? outputs[k].finish() : empty_stack(subgraph_output_type(c.node(), p.body, k)));
+  agree_on_shapes(samples);
+  for (std::size_t k = 0; k < p.states + p.outputs; ++k) {
+    SliceCollector all;
+    for (Sample& s : samples) all.append(k < p.states ? s.states[k].tensor() : s.outputs[k - p.states].tensor);
+    c.set_output(k, all.finish());
   }
 }
 

@@ -1,5 +1,7 @@
 #include "ops/control/subgraphs.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "tensor/element.h"
 
@@ -82,6 +84,18 @@ Type without_extents(const Type& type) {
   return out;
 }
 
+namespace {
+
+// Texts would not do: an unknown extent and the symbol that a file names "?" have the same.
+bool identical(const Type& a, const Type& b) {
+  if (a.kind != b.kind || a.elem != b.elem || a.shape.has_value() != b.shape.has_value()) return false;
+  const auto same = [](const Dim& x, const Dim& y) { return x == y || (x.is_unknown() && y.is_unknown()); };
+  if (a.shape && !std::equal(a.shape->begin(), a.shape->end(), b.shape->begin(), b.shape->end(), same)) return false;
+  return a.inner == b.inner || (a.inner && b.inner && identical(*a.inner, *b.inner));
+}
+
+}  // namespace
+
 bool widen(std::vector<Type>& types, const std::vector<Type>& next, const char* what) {
   bool changed = false;
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -94,7 +108,7 @@ bool widen(std::vector<Type>& types, const std::vector<Type>& next, const char* 
     if (!b.known()) {
       // Nothing is known of the next value, but its element type may not change.
       const Type t = a.is_tensor() ? Type::tensor(a.elem) : Type{};
-      changed = changed || a.str() != t.str();
+      changed = changed || !identical(a, t);
       types[i] = t;
       continue;
     }
@@ -102,7 +116,7 @@ bool widen(std::vector<Type>& types, const std::vector<Type>& next, const char* 
     if (a.is_tensor() && b.is_tensor() && t.elem == DataType::undefined) {
       t.elem = a.elem != DataType::undefined ? a.elem : b.elem;
     }
-    changed = changed || t.str() != a.str();
+    changed = changed || !identical(t, a);
     types[i] = std::move(t);
   }
   return changed;

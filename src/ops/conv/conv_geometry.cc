@@ -26,6 +26,12 @@ std::vector<std::int64_t> checked_list(IntList list, std::string_view name, std:
 
 std::int64_t effective_kernel(const WindowAttrs& w, std::size_t axis) { return (w.kernel[axis] - 1) * w.dilations[axis] + 1; }
 
+WindowAttrs read_pool_attrs(const Attributes& attrs, std::size_t spatial) {
+  WindowAttrs w = read_window_attrs(attrs, spatial);
+  w.pools = true;
+  return w;
+}
+
 bool is_same(AutoPad p) { return p == AutoPad::same_upper || p == AutoPad::same_lower; }
 
 // Extents after [N, C]; at least one is needed.
@@ -76,8 +82,8 @@ struct TransposeAttrs {
 
 TransposeAttrs read_transpose_attrs(const Attributes& attrs, std::size_t spatial, const std::vector<std::int64_t>& kernel) {
   const auto given = parse<OutputAttrs>(attrs);
-  TransposeAttrs t{read_window_attrs(attrs, spatial, kernel), checked_list(given.output_padding, "output_padding", spatial, 0, 0),
-                   to_vector(given.output_shape)};
+  TransposeAttrs t{read_window_attrs(attrs, spatial, kernel, kLeastPad),
+                   checked_list(given.output_padding, "output_padding", spatial, 0, 0), to_vector(given.output_shape)};
   // Some exporters write the whole shape, [N, C, spatial...].
   if (t.output_shape.size() == spatial + 2) t.output_shape.erase(t.output_shape.begin(), t.output_shape.begin() + 2);
   if (!t.output_shape.empty() && t.output_shape.size() != spatial) {
@@ -146,7 +152,8 @@ AutoPad read_auto_pad(std::string_view word) {
   fail(ErrorCode::invalid_model, "attribute 'auto_pad' is '{}'; permitted: NOTSET, SAME_UPPER, SAME_LOWER, VALID", word);
 }
 
-WindowAttrs read_window_attrs(const Attributes& attrs, std::size_t spatial, const std::vector<std::int64_t>& kernel) {
+WindowAttrs read_window_attrs(const Attributes& attrs, std::size_t spatial, const std::vector<std::int64_t>& kernel,
+                              std::int64_t least_pad) {
   const auto given = parse<WindowFields>(attrs);
   WindowAttrs w;
   w.auto_pad = read_auto_pad(given.auto_pad);
@@ -170,8 +177,13 @@ WindowAttrs read_window_attrs(const Attributes& attrs, std::size_t spatial, cons
   w.strides = checked_list(given.strides, "strides", spatial, 1, 1);
   w.dilations = checked_list(given.dilations, "dilations", spatial, 1, 1);
   w.pads.assign(2 * spatial, 0);
-  if (w.auto_pad == AutoPad::notset) w.pads = checked_list(given.pads, "pads", 2 * spatial, 0, 0);
+  if (w.auto_pad == AutoPad::notset) w.pads = checked_list(given.pads, "pads", 2 * spatial, least_pad, 0);
   return w;
+}
+
+bool crops(const Attributes& attrs) {
+  const IntList pads = parse<WindowFields>(attrs).pads;
+  return std::any_of(pads.begin(), pads.end(), [](std::int64_t p) { return p < 0; });
 }
 
 WindowAxis window_axis(const WindowAttrs& w, std::size_t axis, std::int64_t in) {
@@ -187,18 +199,17 @@ WindowAxis window_axis(const WindowAttrs& w, std::size_t axis, std::int64_t in) 
   }
   const std::int64_t room = in + a.pad_begin + a.pad_end - effective;
   if (room < 0 && in == 0) return a;  // nothing in, nothing out
-  // With VALID and ceil_mode the specification's formula drops the partial window and its shape inference keeps it; declared
-  // shapes of models come from the latter.
-  const bool up = w.ceil_mode;
-  // With ceil_mode the first window may be partial too, by less than a stride: the formula gives 1 there.
-  if (room < 0 && (!up || room <= -a.stride)) {
+  if (room < 0 && (!w.pools || room <= -2 * a.stride)) {
     fail(ErrorCode::invalid_model,
          "the window of spatial axis {} (kernel {}, dilation {}: {} wide) is larger than the padded input ({} + {} + {}){}", axis,
          a.kernel, a.dilation, effective, in, a.pad_begin, a.pad_end,
-         up ? fmt::format(" by the stride ({}) or more", a.stride) : std::string());
+         w.pools ? fmt::format(" by two strides ({}) or more", a.stride) : std::string());
   }
+  // With VALID and ceil_mode the specification's formula drops the partial window and its shape inference keeps it; declared
+  // shapes of models come from the latter. A negative quotient is rounded towards 0, as ONNX Runtime does.
+  const bool up = w.ceil_mode || room < 0;
   a.out = (up ? ceil_div(room, a.stride) : room / a.stride) + 1;
-  if (up && (a.out - 1) * a.stride >= in + a.pad_begin) --a.out;
+  if (w.ceil_mode && room >= 0 && (a.out - 1) * a.stride >= in + a.pad_begin) --a.out;
   return a;
 }
 
@@ -239,7 +250,7 @@ std::int64_t ConvGeometry::kernel_taps() const {
 ConvGeometry conv_geometry(const Attributes& attrs, const Shape& x, const Shape& w) {
   const std::size_t spatial = spatial_rank(x.size(), "X");
   check_same_rank(x.size(), w.size());
-  const WindowAttrs window = read_window_attrs(attrs, spatial, spatial_of(w));
+  const WindowAttrs window = read_window_attrs(attrs, spatial, spatial_of(w), kLeastPad);
   ConvGeometry g{x[0], x[1], w[0], read_group(attrs), {}};
   check_conv_channels(x[1], w[0], w[1], g.groups);
   for (std::size_t i = 0; i < spatial; ++i) g.axes.push_back(window_axis(window, i, x[i + 2]));
@@ -260,7 +271,7 @@ SymShape conv_output_shape(const Attributes& attrs, const SymShape& x, const Sym
     out.resize(x.size());
     return out;
   }
-  const WindowAttrs window = read_window_attrs(attrs, spatial, kernel);
+  const WindowAttrs window = read_window_attrs(attrs, spatial, kernel, kLeastPad);
   for (std::size_t i = 0; i < spatial; ++i) out.push_back(window_extent(window, i, x[i + 2]));
   return out;
 }
@@ -302,7 +313,7 @@ SymShape conv_transpose_output_shape(const Attributes& attrs, const SymShape& x,
 
 SymShape pool_output_shape(const Attributes& attrs, const SymShape& x) {
   const std::size_t spatial = spatial_rank(x.size(), "X");
-  const WindowAttrs window = read_window_attrs(attrs, spatial);
+  const WindowAttrs window = read_pool_attrs(attrs, spatial);
   SymShape out{x[0], x[1]};
   for (std::size_t i = 0; i < spatial; ++i) out.push_back(window_extent(window, i, x[i + 2]));
   return out;
@@ -310,7 +321,7 @@ SymShape pool_output_shape(const Attributes& attrs, const SymShape& x) {
 
 std::vector<WindowAxis> pool_axes(const Attributes& attrs, const Shape& x) {
   const std::size_t spatial = spatial_rank(x.size(), "X");
-  const WindowAttrs window = read_window_attrs(attrs, spatial);
+  const WindowAttrs window = read_pool_attrs(attrs, spatial);
   std::vector<WindowAxis> axes;
   for (std::size_t i = 0; i < spatial; ++i) axes.push_back(window_axis(window, i, x[i + 2]));
   return axes;

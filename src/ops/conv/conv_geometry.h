@@ -18,12 +18,14 @@ namespace sdx::ops {
 enum class AutoPad : std::uint8_t { notset, same_upper, same_lower, valid };
 
 // The attributes of a window operation, checked and with defaults filled in: one entry per spatial axis (pads: two).
-// Every kernel extent, stride and dilation is in [1, 2^31), every pad in [0, 2^31).
+// Every kernel extent, stride and dilation is in [1, 2^31), every pad in [0, 2^31), of convolutions in (-2^31, 2^31): a negative
+// one crops.
 struct WindowAttrs {
   std::vector<std::int64_t> kernel, strides, dilations;
   std::vector<std::int64_t> pads;  // all begins, then all ends; zeros unless auto_pad is notset
   AutoPad auto_pad = AutoPad::notset;
   bool ceil_mode = false;
+  bool pools = false;  // the first window may reach beyond the padded input; see window_axis()
 };
 
 // One spatial axis with everything known. Output position o and tap k touch input position o*stride - pad_begin + k*dilation.
@@ -63,11 +65,17 @@ AutoPad read_auto_pad(std::string_view word);
 
 // Reads kernel_shape, strides, dilations, pads, auto_pad and ceil_mode for `spatial` axes. `kernel` is the weights' spatial
 // extents: kernel_shape, if given, must agree; when `kernel` is empty, kernel_shape is required. Throws Error(invalid_model).
-WindowAttrs read_window_attrs(const Attributes& attrs, std::size_t spatial, const std::vector<std::int64_t>& kernel = {});
+WindowAttrs read_window_attrs(const Attributes& attrs, std::size_t spatial, const std::vector<std::int64_t>& kernel = {},
+                              std::int64_t least_pad = 0);
+// The least pad of convolutions: a negative one crops.
+constexpr std::int64_t kLeastPad = 1 - (std::int64_t{1} << 31);
+// Whether `pads` has a negative number.
+bool crops(const Attributes& attrs);
 
 // Geometry of spatial axis `axis` for an input extent: explicit pads and output extent. With ceil_mode, windows that would
-// start in the right padding are dropped. Throws Error(invalid_model) when the window is larger than the padded input, with
-// ceil_mode when it is so by a stride or more.
+// start in the right padding are dropped. Throws Error(invalid_model) when the window of a convolution is larger than the padded
+// input. A pooling has one window then, which is partial, or none where the window is larger by a stride or more; it is refused
+// from two strides on.
 WindowAxis window_axis(const WindowAttrs& w, std::size_t axis, std::int64_t in);
 // The output extent alone, for an extent that may be symbolic.
 Dim window_extent(const WindowAttrs& w, std::size_t axis, const Dim& in);

@@ -60,28 +60,26 @@ TEST(ConvGeometry, CeilModeDropsWindowsThatStartInThePadding) {
   EXPECT_EQ(pool_axes(b, {1, 1, 6})[0].out, 3);
 }
 
-// Extents as ONNX's formula has them; refused where it has none above 0.
-TEST(ConvGeometry, CeilModeAdmitsAWindowThatReachesBeyondTheInput) {
+// Quotients below 0 are rounded towards it, with ceil_mode and without.
+TEST(ConvGeometry, PoolsAdmitAWindowThatReachesBeyondTheInput) {
   for (const char* pad : {"NOTSET", "VALID"}) {
     for (std::int64_t in = 1; in < 5; ++in) {
       for (std::int64_t kernel = 1; kernel < 8; ++kernel) {
         for (std::int64_t stride = 1; stride < 5; ++stride) {
           for (std::int64_t dilation = 1; dilation < 3; ++dilation) {
-            const auto attrs = [&](std::int64_t ceil) {
-              return with({{"kernel_shape", Ints{kernel}},
-                           {"strides", Ints{stride}},
-                           {"dilations", Ints{dilation}},
-                           {"auto_pad", std::string(pad)},
-                           {"ceil_mode", ceil}});
-            };
             const std::int64_t room = in - (kernel - 1) * dilation - 1;
-            if (room <= -stride) {
-              EXPECT_THROW(pool_axes(attrs(1), {1, 1, in}), Error);
-            } else if (room < 0) {
-              EXPECT_EQ(pool_axes(attrs(1), {1, 1, in})[0].out, 1);
-            }
-            if (room < 0) {
-              EXPECT_THROW(pool_axes(attrs(0), {1, 1, in}), Error);
+            if (room >= 0) continue;
+            for (const std::int64_t ceil : {0, 1}) {
+              const Attributes attrs = with({{"kernel_shape", Ints{kernel}},
+                                             {"strides", Ints{stride}},
+                                             {"dilations", Ints{dilation}},
+                                             {"auto_pad", std::string(pad)},
+                                             {"ceil_mode", ceil}});
+              if (room <= -2 * stride) {
+                EXPECT_THROW(pool_axes(attrs, {1, 1, in}), Error);
+              } else {
+                EXPECT_EQ(pool_axes(attrs, {1, 1, in})[0].out, room <= -stride ? 0 : 1);
+              }
             }
           }
         }
@@ -92,6 +90,17 @@ TEST(ConvGeometry, CeilModeAdmitsAWindowThatReachesBeyondTheInput) {
       with({{"kernel_shape", Ints{7}}, {"strides", Ints{4}}, {"pads", Ints{1, 1}}, {"ceil_mode", std::int64_t{1}}});
   EXPECT_EQ(pool_axes(padded, {1, 1, 2})[0].out, 1);
   EXPECT_EQ(pool_axes(padded, {1, 1, 0})[0].out, 0);
+}
+
+// Negative pads crop.
+TEST(ConvGeometry, ConvolutionsCrop) {
+  const Attributes a = with({{"pads", Ints{-1, 2}}});
+  EXPECT_TRUE(crops(a));
+  EXPECT_FALSE(crops(with({{"pads", Ints{0, 2}}})));
+  EXPECT_EQ(conv_geometry(a, {1, 2, 7}, {3, 2, 3}).axes[0].out, 6);
+  EXPECT_EQ(conv_transpose_geometry(a, {1, 2, 7}, {2, 3, 3}).axes[0].out, 8);
+  EXPECT_EQ(to_string(conv_output_shape(a, {Dim::symbol("n"), 2, Dim::symbol("l")}, {3, 2, 3})), "[n,3,l - 1]");
+  EXPECT_THROW(pool_axes(with({{"kernel_shape", Ints{2}}, {"pads", Ints{-1, 0}}}), {1, 1, 4}), Error);
 }
 
 TEST(ConvGeometry, SymbolicExtents) {
@@ -107,7 +116,7 @@ TEST(ConvGeometry, RefusesBrokenModels) {
       with({{"strides", Ints{0, 1}}}),
       with({{"strides", Ints{1}}}),
       with({{"dilations", Ints{1, -1}}}),
-      with({{"pads", Ints{-1, 0, 0, 0}}}),
+      with({{"pads", Ints{-(std::int64_t{1} << 31), 0, 0, 0}}}),
       with({{"pads", Ints{1, 1}}}),
       with({{"group", std::int64_t{0}}}),
       with({{"group", std::int64_t{2}}}),

@@ -37,19 +37,28 @@ void div(GradientContext& c) {
   if (c.wants(1)) c.set_broadcast(1, -(g * c.out(0)));
 }
 
-// x^y: y * x^(y - 1), and y's gradient x^y * log(x), which is 0 where x is 0. The exponent may have another type.
+// x^y: y * x^(y - 1), 0 for the exponent 0 though x^-1 may be infinite; y's gradient x^y * log(x), 0 for 0^y where that is
+// finite. The exponent may have another type.
 void pow(GradientContext& c) {
   modern(c);
   const Expr x = c.in(0);
   const Expr y = c.is_float(c.in(1)) && c.wants(1) ? c.in(1) : c.cast_like(c.in(1), x);
+  const Expr zero = c.cast_like(c.scalar(0), x);
   const Tensor* exponent = c.value(1);
-  if (c.wants(0) && exponent != nullptr && exponent->size() == 1 && element_as_double(exponent->clone(), 0) == 2) {
+  const bool one = exponent != nullptr && exponent->size() == 1;
+  const double value = one ? element_as_double(exponent->clone(), 0) : 0;
+  if (c.wants(0) && one && value == 2) {
     c.set_broadcast(0, c.dy() * x * 2.0);  // of squared errors
+  } else if (c.wants(0) && one && value == 0) {
+    c.set(0, c.zeros_like(x));
   } else if (c.wants(0)) {
-    c.set_broadcast(0, c.dy() * y * call("Pow", x, y - c.cast_like(c.scalar(1), x)));
+    const Expr slope = y * call("Pow", x, y - c.cast_like(c.scalar(1), x));
+    c.set_broadcast(0, c.dy() * (one ? slope : where(call("Equal", y, zero), zero, slope)));
   }
   if (!c.wants(1)) return;
-  const Expr log = where(call("Equal", x, c.cast_like(c.scalar(0), x)), c.cast_like(c.scalar(0), x), call("Log", x));
+  const Expr at_zero = call("Equal", x, zero);
+  const Expr finite = call("And", at_zero, call("Not", call("Less", y, zero)));
+  const Expr log = where(finite, zero, call("Log", x));
   c.set_broadcast(1, c.cast_like(c.dy() * c.out(0) * log, c.in(1)));
 }
 
@@ -80,9 +89,9 @@ void prelu(GradientContext& c) {
   if (c.version() < 7) c.refuse("broadcasting as before opset 7");
   const Expr x = c.in(0);
   const Expr slope = c.in(1);
-  const Expr below = call("Less", x, 0.0);
-  if (c.wants(0)) c.set(0, c.dy() * where(below, slope, c.scalar(1)));
-  if (c.wants(1)) c.set_broadcast(1, where(below, c.dy() * x, c.scalar(0)));
+  const Expr above = call("Greater", x, 0.0);  // at 0 the slope, as in frameworks that train
+  if (c.wants(0)) c.set(0, c.dy() * where(above, c.scalar(1), slope));
+  if (c.wants(1)) c.set_broadcast(1, where(above, c.scalar(0), c.dy() * x));
 }
 
 void where_gradient(GradientContext& c) {

@@ -138,7 +138,7 @@ void batch_norm(GradientContext& c) {
 }
 
 void mean_variance(GradientContext& c) {
-  const std::vector<std::int64_t> axes = to_vector(parse<MeanVarianceAttrs>(c).axes);
+  const std::vector<std::int64_t> axes = parse<MeanVarianceAttrs>(c).of_rank(static_cast<std::size_t>(c.rank(c.in(0))));
   // The operator divides by sqrt(variance) + 1e-9, which where there is no variance is sqrt(1e-18).
   c.set(0, normalise_back(c, normalise(c, c.in(0), axes, 1e-18), c.dy(), axes));
 }

@@ -55,7 +55,7 @@ void dft(GradientContext& c) {
 
 // Frames of the signal, weighed by the window, each transformed.
 std::vector<Expr> stft_formula(GradientContext& c) {
-  const Expr x = c.in(0);
+  const Expr x = c.rank(c.in(0)) == 2 ? c.emit("Unsqueeze", {c.in(0), c.ints({2})}) : c.in(0);
   const auto number = [&](Expr e) {
     return c.emit("Reshape", {c.emit("Cast", {e}, {{"to", static_cast<std::int64_t>(DataType::int64)}}), c.ints({})});
   };

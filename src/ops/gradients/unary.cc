@@ -40,18 +40,18 @@ Expr sigmoid_slope(GradientContext&, Expr, Expr y) { return y * (1.0 - y); }
 Expr erf_slope(GradientContext&, Expr x, Expr) { return call("Exp", -square(x)) * (2.0 / std::sqrt(kPi)); }
 Expr softplus_slope(GradientContext&, Expr x, Expr) { return call("Sigmoid", x); }
 Expr softsign_slope(GradientContext&, Expr x, Expr) { return 1.0 / square(call("Abs", x) + 1.0); }
-// At the kink, where any slope between the two sides would do, the one of frameworks that train: 0.
+// At a kink, where any slope between the two sides would do, these have the one of frameworks that train: the left side's.
 Expr relu_slope(GradientContext&, Expr x, Expr) { return one_if(call("Greater", x, 0.0), x); }
 
 Expr leaky_slope(GradientContext& c, Expr x, Expr) {
   const double alpha = static_cast<double>(parse<ActivationAttrs>(c).alpha);
-  return where(call("Less", x, 0.0), c.scalar(alpha), c.scalar(1));
+  return where(call("Greater", x, 0.0), c.scalar(1), c.scalar(alpha));
 }
 
-// x below zero: alpha * (exp(x) - 1), whose slope is y + alpha.
+// x below zero: alpha * (exp(x) - 1), whose slope is y + alpha; at zero alpha.
 Expr elu_slope(GradientContext& c, Expr x, Expr y) {
   const double alpha = static_cast<double>(parse<ActivationAttrs>(c).alpha);
-  return where(call("Less", x, 0.0), y + alpha, c.scalar(1));
+  return where(call("Greater", x, 0.0), c.scalar(1), y + alpha);
 }
 
 // Source: ONNX Selu-6: gamma * x, and gamma * (alpha * exp(x) - alpha) at and below zero.

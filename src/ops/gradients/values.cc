@@ -70,7 +70,7 @@ void moved_floats(GradientContext& c) {
   }));
 }
 
-// What follows from the shape alone, or from a throw of dice.
+// What follows from the shape alone, or from a throw of dice, and what stops gradients.
 void independent(GradientContext&) {}
 
 // --- quantising: rounding counts as the identity, and nothing goes where values are cut off. Source: Bengio, Leonard and
@@ -129,7 +129,7 @@ void quantize(GradientContext& c) {
 
 void register_gradients_values(GradientTable& t) {
   t.add({{"Range", range}, {"OneHot", one_hot}, {"Unique", unique}, {"TensorScatter", tensor_scatter}});
-  t.add({"EyeLike", "RandomNormalLike", "RandomUniformLike", "Bernoulli"}, independent);
+  t.add({"EyeLike", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "sdx.StopGradient"}, independent);
   t.add({"MaxUnpool", "Crop"}, moved_floats);
   t.add({{"QuantizeLinear", quantize}, {"DequantizeLinear", dequantize}});
 }

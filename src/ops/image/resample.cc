@@ -25,7 +25,9 @@ T original_position(const ResampleAxis& a, CoordinateMode mode, std::int64_t o) 
     case CoordinateMode::half_pixel: return (x + half) / scale - half;
     case CoordinateMode::half_pixel_symmetric: {
       const T adjustment = static_cast<T>(a.out) / width;
-      return in / 2 * (1 - adjustment) + (x + half) / scale - half;
+      // In double from float parts, as ONNX Runtime has it: this decides which of two pixels is nearest.
+      const double offset = static_cast<double>(in / 2 * (1 - adjustment));
+      return static_cast<T>(offset + (static_cast<double>(x) + 0.5) / static_cast<double>(scale) - 0.5);
     }
     case CoordinateMode::pytorch_half_pixel: return a.out > 1 ? (x + half) / scale - half : T(0);
     case CoordinateMode::align_corners: return width == 1 ? T(0) : x * (in - 1) / (width - 1);
@@ -122,9 +124,11 @@ void filter_weights(const Filter& f, double fraction, const ResampleOptions& o, 
   }
 }
 
-// to[i] = sum over k of w[k] * from[k * inner + i]
+// to[i] = sum over k of w[k] * from[k * inner + i]. What has no weight at either end is not read: 0 times infinity is NaN.
 template <class T>
 void weigh(const T* from, T* to, const T* w, std::int64_t count, std::int64_t inner) {
+  while (count > 1 && w[count - 1] == T(0)) --count;
+  for (; count > 1 && w[0] == T(0); --count, ++w) from += inner;
   if (count == 2) {  // linear: one pass instead of two
     const T w0 = w[0];
     const T w1 = w[1];
@@ -180,18 +184,16 @@ bool is_unchanged(const ResampleAxis& a, const ResampleOptions& o) {
   return o.coordinates != CoordinateMode::tf_crop_and_resize || (a.roi_start == 0 && a.roi_end == 1);
 }
 
+std::int64_t nearest_source(const ResampleAxis& a, const ResampleOptions& o, std::int64_t i) {
+  const bool rounds = o.nearest == NearestMode::round_prefer_floor || o.nearest == NearestMode::round_prefer_ceil;
+  const float position = rounds ? rounded_position(a, o.coordinates, i) : original_position<float>(a, o.coordinates, i);
+  if (is_outside(a, o.coordinates, position)) return -1;
+  return std::clamp<std::int64_t>(to_index(pick_nearest(position, o.nearest, a.scale), a.in), 0, a.in - 1);
+}
+
 Ints nearest_map(const ResampleAxis& a, const ResampleOptions& o) {
   Ints map(static_cast<std::size_t>(a.out));
-  for (std::int64_t i = 0; i < a.out; ++i) {
-    const bool rounds = o.nearest == NearestMode::round_prefer_floor || o.nearest == NearestMode::round_prefer_ceil;
-    const float position = rounds ? rounded_position(a, o.coordinates, i) : original_position<float>(a, o.coordinates, i);
-    std::int64_t& source = map[static_cast<std::size_t>(i)];
-    if (is_outside(a, o.coordinates, position)) {
-      source = -1;
-    } else {
-      source = std::clamp<std::int64_t>(to_index(pick_nearest(position, o.nearest, a.scale), a.in), 0, a.in - 1);
-    }
-  }
+  for (std::int64_t i = 0; i < a.out; ++i) map[static_cast<std::size_t>(i)] = nearest_source(a, o, i);
   return map;
 }
 

@@ -6,11 +6,11 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/image/mapped_copy.h"
 #include "ops/image/resample.h"
 #include "ops/image/signatures.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
-#include "ops/tensor/mapped_copy.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
 #include "tensor/dispatch.h"
@@ -99,12 +99,12 @@ void keep_aspect_ratio(const Target& t, std::vector<ResampleAxis>& plan) {
   }
 }
 
-void scale_axis(ResampleAxis& a, float scale, bool crops) {
+// tf_crop_and_resize has the same length, whatever part is taken: so compute ONNX Runtime and ONNX's reference, though the
+// specification's text multiplies by the part as well.
+void scale_axis(ResampleAxis& a, float scale) {
   if (!(scale > 0) || !std::isfinite(scale)) fail(ErrorCode::invalid_model, "scale {} must be positive", scale);
   // In float, as everywhere: in double 0.7F * 10 is below 7.
-  float length = static_cast<float>(a.in) * scale;
-  if (crops) length = static_cast<float>(a.in) * static_cast<float>(a.roi_end - a.roi_start) * scale;
-  const float out = std::floor(length);
+  const float out = std::floor(static_cast<float>(a.in) * scale);
   if (!(out >= 0 && out < 0x1p62F)) fail(ErrorCode::invalid_model, "extent {} cannot be scaled by {}", a.in, scale);
   a.out = static_cast<std::int64_t>(out);
   a.scale = static_cast<double>(scale);
@@ -133,7 +133,7 @@ std::vector<ResampleAxis> plan_axes(const Shape& in, const Target& t, const Resa
   for (std::size_t i = 0; i < n; ++i) {
     ResampleAxis& a = plan[static_cast<std::size_t>(t.axes[i])];
     if (!t.scales.empty()) {
-      scale_axis(a, t.scales[i], crops);
+      scale_axis(a, t.scales[i]);
     } else {
       if (t.sizes[i] < 0) fail(ErrorCode::invalid_model, "size {} is negative", t.sizes[i]);
       a.out = t.sizes[i];
@@ -179,13 +179,13 @@ Dim scaled(const Dim& extent, float scale) {
   return Dim::unknown();
 }
 
-void infer_symbolic(InferContext& c, const SymShape& in, const Target& t, const Slots& slots, bool crops) {
+void infer_symbolic(InferContext& c, const SymShape& in, const Target& t, const Slots& slots) {
   SymShape out = in;
   for (const std::int64_t axis : t.axes) out[static_cast<std::size_t>(axis)] = Dim::unknown();
   const auto* sizes = slots.sizes < 0 ? nullptr : c.sym(static_cast<std::size_t>(slots.sizes));
   for (std::size_t i = 0; i < t.axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(t.axes[i]);
-    if (!t.scales.empty() && t.scales.size() == t.axes.size() && !crops) {
+    if (!t.scales.empty() && t.scales.size() == t.axes.size()) {
       out[axis] = scaled(in[axis], t.scales[i]);
     } else if (sizes != nullptr && sizes->size() == t.axes.size() && t.policy == Policy::stretch) {
       out[axis] = (*sizes)[i];
@@ -196,7 +196,7 @@ void infer_symbolic(InferContext& c, const SymShape& in, const Target& t, const 
 
 void infer_resize(InferContext& c) {
   const auto attr = parse<ResizeAttrs>(c);
-  const ResampleOptions o = options_of(c.node(), attr);
+  ResampleOptions o = options_of(c.node(), attr);
   const Slots slots = slots_of(c.node());
   const SymShape* in = c.shape(0);
   if (in == nullptr) return c.output(0, c.dtype(0));
@@ -213,10 +213,9 @@ void infer_resize(InferContext& c) {
   };
   if (const Tensor* v = value_at(slots.scales)) t.scales = to_floats(*v);
   if (const Tensor* v = value_at(slots.sizes)) t.sizes = to_ints(*v);
-  if (o.coordinates == CoordinateMode::tf_crop_and_resize) {
-    if (const Tensor* v = value_at(slots.roi)) t.roi = to_floats(*v);
-  }
-  if (!known || !all_const(*in)) return infer_symbolic(c, *in, t, slots, o.coordinates == CoordinateMode::tf_crop_and_resize);
+  if (!known || !all_const(*in)) return infer_symbolic(c, *in, t, slots);
+  // The part that is taken changes no extent.
+  if (o.coordinates == CoordinateMode::tf_crop_and_resize) o.coordinates = CoordinateMode::align_corners;
   SymShape out;
   for (const ResampleAxis& a : plan_axes(to_shape(*in), t, o)) out.emplace_back(a.out);
   c.output(0, c.dtype(0), std::move(out));
@@ -230,16 +229,15 @@ void run_nearest(OpContext& c, const Shape& shape, const std::vector<ResampleAxi
   if (dtype != DataType::string) set_element(fill, 0, static_cast<double>(o.extrapolation));
   produce(c, 0, dtype, shape, [&](Tensor& out) {
     if (out.size() == 0) return;
-    std::vector<Ints> maps;
+    std::vector<SourceOf> sources;
     for (const ResampleAxis& a : plan) {
       if (is_unchanged(a, o)) {
-        Ints& same = maps.emplace_back(static_cast<std::size_t>(a.in));
-        for (std::size_t i = 0; i < same.size(); ++i) same[i] = static_cast<std::int64_t>(i);
+        sources.emplace_back();
       } else {
-        maps.push_back(nearest_map(a, o));
+        sources.emplace_back([&](std::int64_t i) { return nearest_source(a, o, i); });
       }
     }
-    copy_mapped(in, out, maps, widened(fill));
+    copy_mapped(in, out, sources, widened(fill));
   });
 }
 
@@ -283,9 +281,14 @@ void run_weighted(OpContext& c, const Shape& shape, const std::vector<ResampleAx
   });
 }
 
+// Whatever the coordinates are, and whatever part `roi` takes, ONNX Runtime copies what no axis scales.
+bool is_copy(const std::vector<ResampleAxis>& plan) {
+  return std::all_of(plan.begin(), plan.end(), [](const ResampleAxis& a) { return a.scale == 1 && a.in == a.out; });
+}
+
 void run_resize(OpContext& c) {
   const auto attr = parse<ResizeAttrs>(c);
-  const ResampleOptions o = options_of(c.node(), attr);
+  ResampleOptions o = options_of(c.node(), attr);
   const Slots slots = slots_of(c.node());
   Target t;
   t.axes = axes_of(attr, c.input(0).rank());
@@ -298,6 +301,7 @@ void run_resize(OpContext& c) {
   const std::vector<ResampleAxis> plan = plan_axes(c.input(0).shape(), t, o);
   Shape shape;
   for (const ResampleAxis& a : plan) shape.push_back(a.out);
+  if (is_copy(plan)) o.coordinates = CoordinateMode::asymmetric;
   if (o.mode == ResampleMode::nearest) {
     run_nearest(c, shape, plan, o);
   } else {

@@ -38,6 +38,12 @@ constexpr Known kKnown[] = {
     {"Celu", FusedActivation::celu},
 };
 
+// Gelu as nodes compute it that multiply with x before they halve (alpha 1): infinite where that product is.
+double halved(double y, double alpha) {
+  constexpr double kMost = static_cast<double>(std::numeric_limits<float>::max());
+  return alpha == 1 && y > kMost / 2 ? std::numeric_limits<double>::infinity() : y;
+}
+
 double activated(const FusedActivationAttrs& a, double x) {
   const double alpha = static_cast<double>(a.alpha);
   const double beta = static_cast<double>(a.beta);
@@ -53,8 +59,9 @@ double activated(const FusedActivationAttrs& a, double x) {
     case FusedActivation::clip: return x < alpha ? alpha : x > beta ? beta : x;
     case FusedActivation::elu: return x >= 0 ? x : alpha * std::expm1(x);
     case FusedActivation::silu: return x / (1 + std::exp(-x));
-    case FusedActivation::gelu: return 0.5 * x * (1 + std::erf(x * 0.70710678118654752));
-    case FusedActivation::gelu_tanh: return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    case FusedActivation::gelu: return halved(0.5 * x * (1 + std::erf(x * 0.70710678118654752)), alpha);
+    case FusedActivation::gelu_tanh:
+      return halved(0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))), alpha);
     case FusedActivation::quick_gelu: return x / (1 + std::exp(-alpha * x));
     case FusedActivation::softsign: return x / (1 + std::fabs(x));
     case FusedActivation::softplus: return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x)));

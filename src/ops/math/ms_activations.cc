@@ -10,22 +10,31 @@
 namespace sdx::ops {
 namespace {
 
+// `inner` times `outer` is 1/2: with 1 as the first the product before it is halved may be infinite.
 struct Exact {
+  float inner = 0.5F, outer = 1;
   template <class C>
   C operator()(C x) const {
-    return C(0.5) * x * std::erfc(-x * C(0.7071067811865476));
+    return C(inner) * x * std::erfc(-x * C(0.7071067811865476)) * C(outer);
   }
 };
 // 0.5 x (1 + tanh(x (0.0356774 x^2 + 0.797885))): the constants are sqrt(2/pi) and 0.044715 sqrt(2/pi). Written with the
 // logistic function, (1 + tanh(u)) / 2 keeps its digits for negative u.
 struct Fast {
+  float inner = 0.5F, outer = 1;
   template <class C>
   C operator()(C x) const {
-    return x * logistic(2 * x * (C(0.035677408136300125) * x * x + C(0.7978845608028654)));
+    return 2 * C(inner) * x * logistic(2 * x * (C(0.035677408136300125) * x * x + C(0.7978845608028654))) * C(outer);
   }
 };
 
-void run_gelu(OpContext& c) { map_floats(c, Exact{}); }
+// alpha 1, of fuse-gelu: x times the sum is formed before it is halved.
+template <class Fn>
+Fn by_order(const OpContext& c) {
+  return parse<ActivationAttrs>(c).alpha == 1 ? Fn{1, 0.5F} : Fn{};
+}
+
+void run_gelu(OpContext& c) { map_floats(c, by_order<Exact>(c)); }
 
 void run_quick_gelu(OpContext& c) {
   const float alpha = parse<ActivationAttrs>(c).alpha;
@@ -40,7 +49,7 @@ void infer_biased(InferContext& c) {
 
 template <class Fn>
 void run_biased(OpContext& c) {
-  if (!c.has_input(1)) return map_floats(c, Fn{});
+  if (!c.has_input(1)) return map_floats(c, by_order<Fn>(c));
   const Tensor& x = c.input(0);
   const Tensor& bias = c.input(1);
   if (bias.rank() != 1 || x.rank() == 0 || bias.dtype() != x.dtype() || broadcast_shapes(x.shape(), bias.shape()) != x.shape()) {

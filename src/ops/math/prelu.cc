@@ -20,6 +20,20 @@ Shape slope_shape(const OpContext& c, const Tensor& x, const Tensor& slope) {
   return shape;
 }
 
+// Kernels read the slope as X broadcasts it.
+void infer_prelu(InferContext& c) {
+  const SymShape *x = c.shape(0), *slope = c.shape(1);
+  if (c.version() >= 7 && x != nullptr && slope != nullptr) {
+    const SymShape both = broadcast_shapes(*x, *slope);
+    bool fits = both.size() == x->size();
+    for (std::size_t i = 0; fits && i < both.size(); ++i) {
+      fits = !both[i].is_const() || !(*x)[i].is_const() || both[i] == (*x)[i];
+    }
+    if (!fits) c.fail("the slope {} cannot be broadcast to X {}", to_string(*slope), to_string(*x));
+  }
+  infer_same(c);
+}
+
 void run_prelu(OpContext& c) {
   const Tensor& x = c.input(0);
   const Tensor slope = c.input(1).reshaped(slope_shape(c, x, c.input(1)));
@@ -47,7 +61,7 @@ void register_prelu(OpTable& t) {
             .in("slope", "T", types::numeric)
             .out("Y", "T", types::numeric)
             .attr("consumed_inputs", AttrKind::ints)
-            .infer_with(infer_same)
+            .infer_with(infer_prelu)
             .run_with(run_prelu));
 }
 

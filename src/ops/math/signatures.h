@@ -18,6 +18,7 @@ struct ActivationAttrs {
     if (name == "LeakyRelu" || name == "QLinearLeakyRelu") return {0.01F, 0, 0};
     if (name == "HardSigmoid") return {0.2F, 0.5F, 0};
     if (name == "QuickGelu") return {1.702F, 0, 0};
+    if (name == "Gelu" || name == "FastGelu") return {0, 0, 0};  // see fuse-gelu
     return {};
   }
 

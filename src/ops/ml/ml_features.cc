@@ -108,12 +108,14 @@ std::vector<std::int64_t> dimensions(const FeatureVectorizerAttrs& attr, std::si
   return dims;
 }
 
-// The rows and features of one input: [N, C] or [C].
+// The rows and features of one input: [N, features...] or [C].
 template <class S>
 std::pair<typename S::value_type, typename S::value_type> row_shape(const S& s) {
+  if (s.empty()) fail(ErrorCode::invalid_model, "inputs must be matrices [rows, features] or single rows, received a scalar");
   if (s.size() == 1) return {1, s[0]};
-  if (s.size() == 2) return {s[0], s[1]};
-  fail(ErrorCode::invalid_model, "inputs must be matrices [rows, features] or single rows, received {}", to_string(s));
+  typename S::value_type features = s[1];
+  for (std::size_t i = 2; i < s.size(); ++i) features = features * s[i];
+  return {s[0], features};
 }
 
 void infer_vectorizer(InferContext& c) {

@@ -57,7 +57,7 @@ void run_lp(OpContext& c) {
   });
 }
 
-std::vector<std::int64_t> read_axes(const MeanVarianceAttrs& attr, std::size_t rank) { return normalize_axes(attr.axes, rank); }
+std::vector<std::int64_t> read_axes(const MeanVarianceAttrs& attr, std::size_t rank) { return attr.of_rank(rank); }
 
 void infer_mvn(InferContext& c) {
   const SymShape* x = c.shape(0);

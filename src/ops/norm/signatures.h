@@ -1,7 +1,11 @@
 #pragma once
 // Normalisations: attributes and places of inputs.
 
+#include <algorithm>
+#include <vector>
+
 #include "ops/signature.h"
+#include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 
@@ -98,6 +102,14 @@ struct MeanVarianceAttrs {
   IntList axes = kImageAxes;
 
   void fields(auto& f) { f("axes", axes); }
+  // The default axes are those of pictures; of fewer axes those that exist count, as in ONNX Runtime.
+  std::vector<std::int64_t> of_rank(std::size_t rank) const {
+    std::vector<std::int64_t> own(axes.begin(), axes.end());
+    if (std::equal(own.begin(), own.end(), std::begin(kImageAxes), std::end(kImageAxes))) {
+      std::erase_if(own, [&](std::int64_t axis) { return axis >= static_cast<std::int64_t>(rank); });
+    }
+    return normalize_axes(own, rank);
+  }
 };
 
 }  // namespace sdx::ops

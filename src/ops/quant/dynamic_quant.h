@@ -18,4 +18,8 @@ DynamicScale dynamic_scale(const float* data, std::int64_t count, DataType targe
 // Of values from `low` <= 0 to `high` >= 0.
 DynamicScale dynamic_scale(float low, float high, DataType target);
 
+// Whether DynamicQuantizeLSTM rounds the hidden states of all sequences to one grid. Source: ONNX Runtime's
+// UniDirectionalLstm::SetNumThreads: other batches are split between threads, each of which rounds those of its part.
+inline bool states_share_grid(std::int64_t batch, std::int64_t hidden) { return batch < 2 || (batch <= 4 && hidden > 256); }
+
 }  // namespace sdx::ops

@@ -1,6 +1,6 @@
 // DynamicQuantizeLSTM: com.microsoft 1. W is [directions, input, 4 * hidden] and R [directions, hidden, 4 * hidden]: the
-// transposed of LSTM's. The weights are dequantised and the input is rounded to its dynamic 8-bit grid; the hidden state, which
-// ONNX Runtime rounds at each step too, stays in float, so results are closer to the unquantised model than its are.
+// transposed of LSTM's. The weights are dequantised. As in ONNX Runtime, the input up to the end of the longest sequence is
+// rounded to one dynamic 8-bit grid, and the hidden states before each step to others: see states_share_grid().
 
 #include <algorithm>
 
@@ -9,6 +9,7 @@
 #include "ops/quant/quant_codec.h"
 #include "ops/recurrent/recurrent.h"
 #include "ops/recurrent/signatures.h"
+#include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
@@ -63,15 +64,33 @@ Tensor dequantise(const OpContext& c, std::size_t weights, std::size_t scale, st
   return out;
 }
 
-Tensor rounded(const Tensor& x) {
+void round_values(float* values, std::int64_t count) {
+  const DynamicScale q = dynamic_scale(values, count, DataType::uint8);
+  const QuantRange range = quant_range(DataType::uint8);
+  std::transform(values, values + count, values, [&](float v) {
+    return static_cast<float>(requantize(v / q.scale, q.zero_point, range) - q.zero_point) * q.scale;
+  });
+}
+
+void round_states(float* states, std::int64_t rows, std::int64_t hidden, std::int64_t batch) {
+  if (states_share_grid(batch, hidden)) return round_values(states, rows * hidden);
+  for (std::int64_t i = 0; i < rows; ++i) round_values(states + i * hidden, hidden);
+}
+
+// Steps behind the end of the longest sequence stay as they are: nothing reads them.
+Tensor rounded(const OpContext& c) {
+  const Tensor& x = c.input(kX);
+  if (x.rank() != 3) c.fail("X must be [length, batch, input], received {}", to_string(x.shape()));
+  std::int64_t steps = x.dim(0);
+  if (const Tensor* lengths = c.optional_input(kLengths); lengths != nullptr && lengths->size() > 0) {
+    const std::vector<std::int64_t> all = to_ints(*lengths);
+    steps = std::clamp<std::int64_t>(*std::max_element(all.begin(), all.end()), 0, steps);
+  }
   Tensor out(DataType::float32, x.shape());
   const auto in = x.values<float>();
   const auto to = out.mutable_values<float>();
-  const DynamicScale q = dynamic_scale(in.data(), x.size(), DataType::uint8);
-  const QuantRange range = quant_range(DataType::uint8);
-  std::transform(in.begin(), in.end(), to.begin(), [&](float v) {
-    return static_cast<float>(requantize(v / q.scale, q.zero_point, range) - q.zero_point) * q.scale;
-  });
+  std::copy(in.begin(), in.end(), to.begin());
+  round_values(to.data(), steps * x.dim(1) * x.dim(2));
   return out;
 }
 
@@ -80,7 +99,7 @@ void run_dynamic_lstm(OpContext& c) {
   node.op_type = "LSTM";
   node.domain = "";
   node.version = 14;
-  const Value x(rounded(c.input(kX)));
+  const Value x(rounded(c));
   const Value w(dequantise(c, kW, kWScale, kWZero));
   const Value r(dequantise(c, kR, kRScale, kRZero));
   std::vector<const Value*> inputs{&x, &w, &r};
@@ -89,7 +108,7 @@ void run_dynamic_lstm(OpContext& c) {
   std::vector<Value> results(3);
   std::vector<Value*> outputs{&results[0], &results[1], &results[2]};
   OpContext inner(node, inputs, outputs, c.services());
-  run_recurrent(inner, Cell::lstm);
+  run_recurrent(inner, Cell::lstm, round_states);
   for (std::size_t i = 0; i < results.size(); ++i) c.set_output(i, std::move(results[i]));
 }
 

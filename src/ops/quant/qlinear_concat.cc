@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/checked.h"
 #include "ops/op.h"
 #include "ops/quant/quant_codec.h"
 #include "ops/quant/quant_scalar.h"
 #include "ops/quant/signatures.h"
 #include "ops/tensor/axes.h"
+#include "ops/tensor/join.h"
 
 namespace sdx::ops {
 namespace {
@@ -26,45 +26,21 @@ std::size_t parts(std::size_t inputs) {
 void infer_concat(InferContext& c) {
   const std::size_t n = parts(c.num_inputs());
   const DataType elem = c.dtype(1);
-  SymShape out;
+  std::vector<const SymShape*> shapes;
   for (std::size_t i = 0; i < n; ++i) {
-    const SymShape* s = c.shape(kFirst + 3 * i);
-    if (s == nullptr) return c.output(0, elem);
-    if (i == 0) {
-      out = *s;
-      continue;
-    }
-    if (s->size() != out.size()) c.fail("parts have different ranks: {} and {}", to_string(out), to_string(*s));
-    const auto axis = static_cast<std::size_t>(normalize_axis(parse<QLinearConcatAttrs>(c).axis, out.size()));
-    for (std::size_t a = 0; a < out.size(); ++a) {
-      const Dim& d = (*s)[a];
-      if (a == axis) {
-        out[a] = out[a] + d;
-      } else if (out[a].is_const() && d.is_const() && out[a].value() != d.value()) {
-        c.fail("parts differ in axis {}: {} and {}", a, out[a].value(), d.value());
-      } else if (!out[a].is_const()) {
-        out[a] = d.is_unknown() ? out[a] : d;
-      }
-    }
+    shapes.push_back(c.shape(kFirst + 3 * i));
+    if (shapes.back() == nullptr) return c.output(0, elem);
   }
-  c.output(0, elem, std::move(out));
+  c.output(0, elem, joined(shapes, parse<QLinearConcatAttrs>(c).axis).shape);
 }
 
 void run_concat(OpContext& c) {
   const std::size_t n = parts(c.num_inputs());
   const DataType elem = c.input(1).dtype();
   const QuantScalar to = quant_scalar(c, 0, 1, elem);
-  Shape shape = c.input(kFirst).shape();
-  const auto axis = static_cast<std::size_t>(normalize_axis(parse<QLinearConcatAttrs>(c).axis, shape.size()));
-  for (std::size_t i = 1; i < n; ++i) {
-    const Shape& s = c.input(kFirst + 3 * i).shape();
-    bool fits = s.size() == shape.size();
-    for (std::size_t a = 0; fits && a < s.size(); ++a) fits = a == axis || s[a] == shape[a];
-    if (!fits) c.fail("parts of shapes {} and {} cannot be joined along axis {}", to_string(shape), to_string(s), axis);
-    const auto sum = checked_add(shape[axis], s[axis]);
-    if (!sum) c.fail("the parts' extents along axis {} add up to more than 2^63", axis);
-    shape[axis] = *sum;
-  }
+  std::vector<const Shape*> shapes;
+  for (std::size_t i = 0; i < n; ++i) shapes.push_back(&c.input(kFirst + 3 * i).shape());
+  const auto [shape, axis] = joined(shapes, parse<QLinearConcatAttrs>(c).axis);
   Tensor& y = c.output(0, elem, shape);
   auto* out = static_cast<std::uint8_t*>(y.mutable_data());
   const std::int64_t outer = product(shape, 0, axis);
@@ -74,6 +50,7 @@ void run_concat(OpContext& c) {
     const Tensor& x = c.input(kFirst + 3 * i);
     if (x.dtype() != elem) c.fail("part {} is {}, the result {}; they must be the same", i, name(x.dtype()), name(elem));
     const QuantScalar from = quant_scalar(c, kFirst + 3 * i + 1, kFirst + 3 * i + 2, elem);
+    if (x.size() == 0) continue;
     const std::int64_t own = product(x.shape(), axis, x.rank());
     const std::vector<std::uint8_t> table =
         quant_table(elem, from.scale, from.zero, to.scale, to.zero, [](float v) { return v; });

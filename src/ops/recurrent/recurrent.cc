@@ -1,6 +1,7 @@
 #include "ops/recurrent/recurrent.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/math/float_view.h"
 #include "ops/matrix/gemm_reference.h"
@@ -110,11 +111,14 @@ void lstm_step(Direction<C>& d, C* gates, std::int64_t row) {
   for (std::int64_t i = 0; i < n; ++i) h[i] *= out[i];
 }
 
+using RoundStates = void (*)(float*, std::int64_t, std::int64_t, std::int64_t);
+
 template <class C>
 class Runner {
  public:
-  Runner(OpContext& c, Cell cell, const RecurrentAttrs& a, const Sizes& s)
+  Runner(OpContext& c, Cell cell, const RecurrentAttrs& a, const Sizes& s, RoundStates round_states)
       : c_(c),
+        round_states_(round_states),
         cell_(cell),
         a_(a),
         s_(s),
@@ -208,7 +212,11 @@ class Runner {
     for (std::int64_t step = 0; step < longest_; ++step) {
       c_.stop().check();
       const bool split = cell_ == Cell::gru && !a_.linear_before_reset;
-      recur(d.h, r, 0, split ? 2 * n : gh, recurrent);
+      if (round_states_ == nullptr) {
+        recur(d.h, r, 0, split ? 2 * n : gh, recurrent);
+      } else {
+        recur(rounded_states(d.h, step), r, 0, split ? 2 * n : gh, recurrent);
+      }
       for (std::int64_t row = 0; row < s_.batch; ++row) {
         if (step < length(row))
           load_gates(inputs, recurrent, row, time(row, step, reverse), cell_ == Cell::gru ? 2 * n : gh, gates);
@@ -226,6 +234,24 @@ class Runner {
         if (y_ != nullptr) std::copy_n(h, n, y_ + output_at(time(row, step, reverse), number, row));
       }
     }
+  }
+
+  std::vector<C> rounded_states(const std::vector<C>& states, std::int64_t step) const {
+    std::vector<C> seen = states;
+    if constexpr (std::is_same_v<C, float>) {
+      std::vector<C> going;
+      const auto each = [&](const auto& use) {
+        for (std::int64_t row = 0; row < s_.batch; ++row) {
+          if (step < length(row)) use(seen.begin() + row * s_.hidden);
+        }
+      };
+      each([&](auto row) { going.insert(going.end(), row, row + s_.hidden); });
+      round_states_(going.data(), static_cast<std::int64_t>(going.size()) / std::max<std::int64_t>(1, s_.hidden), s_.hidden,
+                    s_.batch);
+      auto from = going.begin();
+      each([&](auto row) { std::copy_n(std::exchange(from, from + s_.hidden), s_.hidden, row); });
+    }
+    return seen;
   }
 
   std::int64_t length(std::int64_t row) const { return lens_[static_cast<std::size_t>(row)]; }
@@ -270,6 +296,7 @@ class Runner {
   }
 
   OpContext& c_;
+  RoundStates round_states_;
   Cell cell_;
   const RecurrentAttrs& a_;
   const Sizes& s_;
@@ -311,11 +338,11 @@ void infer_recurrent(InferContext& c, Cell cell) {
   }
 }
 
-void run_recurrent(OpContext& c, Cell cell) {
+void run_recurrent(OpContext& c, Cell cell, RoundStates round_states) {
   const RecurrentAttrs a = read_recurrent_attrs(c.node(), cell);
   const Sizes s = check_inputs(c, cell, a);
   dispatch_compute(c.input(kX).dtype(), c.node().op_type,
-                   [&](auto tag) { Runner<typename decltype(tag)::type>(c, cell, a, s).run(); });
+                   [&](auto tag) { Runner<typename decltype(tag)::type>(c, cell, a, s, round_states).run(); });
 }
 
 }  // namespace sdx::ops

@@ -38,13 +38,12 @@ std::optional<std::vector<std::int64_t>> known_axes(const InferContext& c, const
   return std::nullopt;
 }
 
-// The shape when only the number of axes is known, or not even that.
+// The shape when only the number of axes is known, or not even that. Of several, one may be listed twice.
 void infer_unknown_axes(InferContext& c, const SymShape& in, bool keepdims) {
   if (keepdims) return c.output(0, c.dtype(0), SymShape(in.size(), Dim::unknown()));
   const SymShape* axes = c.shape(ReduceIn::kAxes);
-  if (axes != nullptr && axes->size() == 1 && (*axes)[0].is_const() && (*axes)[0].value() > 0 &&
-      (*axes)[0].value() <= static_cast<std::int64_t>(in.size())) {
-    return c.output(0, c.dtype(0), SymShape(in.size() - static_cast<std::size_t>((*axes)[0].value()), Dim::unknown()));
+  if (axes != nullptr && axes->size() == 1 && (*axes)[0] == Dim(1) && !in.empty()) {
+    return c.output(0, c.dtype(0), SymShape(in.size() - 1, Dim::unknown()));
   }
   c.output(0, c.dtype(0));
 }
@@ -143,11 +142,7 @@ struct Sum {
 template <class T>
 struct Mean : Sum<T> {
   T finish(const Wide<T>& s, std::int64_t n) const {
-    if constexpr (std::is_integral_v<T>) {
-      return n == 0 ? T(0) : narrow<T>(s / static_cast<Wide<T>>(n));
-    } else {
-      return narrow<T>(s / static_cast<double>(n));
-    }
+    return n == 0 ? T(0) : narrow<T>(s / static_cast<Wide<T>>(n));  // ONNX leaves the mean of nothing open; ONNX Runtime has 0
   }
 };
 

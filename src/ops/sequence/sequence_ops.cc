@@ -1,10 +1,12 @@
 // SequenceConstruct, SequenceEmpty, SequenceAt, SequenceInsert, SequenceErase, SequenceLength: ai.onnx 11.
 
 #include "ops/context.h"
+#include "ops/last_use.h"
 #include "ops/op.h"
 #include "ops/signature.h"
 #include "ops/tensor/movement.h"
 #include "tensor/element.h"
+#include "tensor/own.h"
 
 namespace sdx::ops {
 namespace {
@@ -40,6 +42,14 @@ std::size_t position(const OpContext& c, std::size_t input, std::int64_t permitt
   const std::int64_t n = static_cast<std::int64_t>(sequence_at(c, 0).items.size());
   if (p < -n || p >= permitted) c.fail("position {} is out of range for a sequence of {}", p, n);
   return static_cast<std::size_t>(p < 0 ? p + n : p);
+}
+
+// Input 0 as a sequence that nobody else holds: itself where it is not read any more, so that a Loop that appends item after item
+// does not copy all of them each time.
+Value take_to_change(OpContext& c) {
+  Value v = take_container(c, 0);
+  if (sole_sequence(v) == nullptr) v = Sequence(v.sequence());
+  return v;
 }
 
 void infer_construct(InferContext& c) {
@@ -89,24 +99,29 @@ void infer_insert(InferContext& c) {
 void run_insert(OpContext& c) {
   const Sequence& in = sequence_at(c, 0);
   const Tensor& t = c.input(1);
-  Sequence s = in;
-  if (in.items.empty()) s.element_type = t.dtype();
-  if (s.element_type != t.dtype()) c.fail("a {} cannot go into a sequence of {}", t.type_string(), name(s.element_type));
-  const auto n = static_cast<std::int64_t>(s.items.size());
-  const std::size_t at = c.has_input(2) ? position(c, 2, n + 1) : s.items.size();
-  s.items.insert(s.items.begin() + static_cast<std::ptrdiff_t>(at), Value(t.clone()));
-  c.set_output(0, std::move(s));
+  if (!in.items.empty() && in.element_type != t.dtype()) {
+    c.fail("a {} cannot go into a sequence of {}", t.type_string(), name(in.element_type));
+  }
+  const auto n = static_cast<std::int64_t>(in.items.size());
+  const std::size_t at = c.has_input(2) ? position(c, 2, n + 1) : in.items.size();
+  Value item = t.clone();
+  Value changed = take_to_change(c);
+  Sequence& s = *sole_sequence(changed);
+  s.element_type = t.dtype();
+  s.items.insert(s.items.begin() + static_cast<std::ptrdiff_t>(at), std::move(item));
+  c.set_output(0, std::move(changed));
 }
 
 void infer_erase(InferContext& c) { c.output(0, Type::sequence(item_type(c, 0))); }
 
 void run_erase(OpContext& c) {
-  Sequence s = sequence_at(c, 0);
-  const auto n = static_cast<std::int64_t>(s.items.size());
+  const auto n = static_cast<std::int64_t>(sequence_at(c, 0).items.size());
   if (n == 0) c.fail("nothing can be erased from an empty sequence");
-  const std::size_t at = c.has_input(1) ? position(c, 1, n) : s.items.size() - 1;
+  const std::size_t at = c.has_input(1) ? position(c, 1, n) : static_cast<std::size_t>(n - 1);
+  Value changed = take_to_change(c);
+  Sequence& s = *sole_sequence(changed);
   s.items.erase(s.items.begin() + static_cast<std::ptrdiff_t>(at));
-  c.set_output(0, std::move(s));
+  c.set_output(0, std::move(changed));
 }
 
 void infer_length(InferContext& c) { c.output(0, DataType::int64, SymShape{}); }

@@ -1,12 +1,14 @@
 // ConcatFromSequence: ai.onnx 11. SplitToSequence: ai.onnx 11, 24.
 
 #include <algorithm>
+#include <optional>
 
 #include "base/checked.h"
 #include "ops/context.h"
 #include "ops/op.h"
 #include "ops/sequence/signatures.h"
 #include "ops/tensor/axes.h"
+#include "ops/tensor/join.h"
 #include "ops/tensor/movement.h"
 #include "tensor/element.h"
 
@@ -36,28 +38,27 @@ void run_concat(OpContext& c) {
   const std::vector<Value>& items = v.sequence().items;
   const Tensor& first = items[0].tensor();
   const bool stacks = attr.new_axis;
-  const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, first.rank() + (stacks ? 1 : 0)));
-  Shape shape = first.shape();
-  if (stacks) shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
-  std::int64_t extent = 0;
+  const auto place = stacks ? normalize_axis(attr.axis, first.rank() + 1) : 0;
+  std::vector<Shape> shapes;
   for (const Value& item : items) {
     const Tensor& t = item.tensor();
-    bool fits = t.rank() == first.rank() && t.dtype() == first.dtype();
-    for (std::size_t d = 0; fits && d < t.rank(); ++d) fits = (!stacks && d == axis) || t.dim(d) == first.dim(d);
-    if (!fits) c.fail("items {} and {} cannot be joined on axis {}", first.type_string(), t.type_string(), axis);
-    const auto sum = checked_add(extent, stacks ? 1 : t.dim(axis));
-    if (!sum) c.fail("the extents on axis {} do not fit in 64 bits", axis);
-    extent = *sum;
+    if (t.dtype() != first.dtype()) c.fail("items {} and {} have different types", first.type_string(), t.type_string());
+    shapes.push_back(t.shape());
+    if (stacks && t.rank() != first.rank()) c.fail("items {} and {} cannot be stacked", first.type_string(), t.type_string());
+    if (stacks) shapes.back().insert(shapes.back().begin() + static_cast<std::ptrdiff_t>(place), 1);
   }
-  shape[axis] = extent;
-  produce(c, 0, first.dtype(), shape, [&](Tensor& out) {
+  std::vector<const Shape*> views;
+  for (const Shape& s : shapes) views.push_back(&s);
+  const auto [shape, axis] = joined(views, attr.axis);
+  produce(c, 0, first.dtype(), shape, [&, &shape = shape, axis = axis](Tensor& out) {
     const std::int64_t outer = product(shape, 0, axis);
     const std::int64_t inner = product(shape, axis + 1, shape.size());
     std::int64_t offset = 0;
     for (const Value& item : items) {
+      if (item.tensor().size() == 0) continue;
       const Tensor in = widened(item.tensor());
       const std::int64_t run = (stacks ? 1 : in.dim(axis)) * inner;
-      copy_strided(in, 0, out, offset, {{outer, run, extent * inner}, {run, 1, 1}});
+      copy_strided(in, 0, out, offset, {{outer, run, shape[axis] * inner}, {run, 1, 1}});
       offset += run;
     }
   });
@@ -66,13 +67,25 @@ void run_concat(OpContext& c) {
 // `split` given: the axis stays, whatever keepdims says. Source: ONNX SplitToSequence-11.
 bool keeps_axis(const Node& node, bool has_split) { return has_split || parse<SplitToSequenceAttrs>(node).keepdims; }
 
+// An empty list is as good as none, as in ONNX Runtime.
+bool has_split(const OpContext& c) { return c.has_input(1) && c.input(1).shape() != Shape{0}; }
+// nullopt: not known yet.
+std::optional<bool> has_split(InferContext& c) {
+  if (!c.has_input(1)) return false;
+  const SymShape* s = c.shape(1);
+  if (s == nullptr || (s->size() == 1 && !(*s)[0].is_const())) return std::nullopt;
+  return s->size() != 1 || (*s)[0].value() != 0;
+}
+
 void infer_split(InferContext& c) {
   const SymShape* in = c.shape(0);
   if (in == nullptr) return c.output(0, Type::sequence(Type::tensor(c.dtype(0))));
   SymShape out = *in;
   const auto axis = normalize_axis(parse<SplitToSequenceAttrs>(c).axis, in->size());
-  if (keeps_axis(c.node(), c.has_input(1))) {
-    out[static_cast<std::size_t>(axis)] = c.has_input(1) ? Dim() : Dim(1);
+  const auto split = has_split(c);
+  if (!split && !keeps_axis(c.node(), false)) return c.output(0, Type::sequence(Type::tensor(c.dtype(0))));
+  if (keeps_axis(c.node(), split.value_or(true))) {
+    out[static_cast<std::size_t>(axis)] = split.value_or(true) ? Dim() : Dim(1);
   } else {
     out.erase(out.begin() + static_cast<std::ptrdiff_t>(axis));
   }
@@ -80,7 +93,7 @@ void infer_split(InferContext& c) {
 }
 
 Ints part_sizes(const OpContext& c, std::int64_t extent) {
-  if (!c.has_input(1)) return Ints(static_cast<std::size_t>(extent), 1);
+  if (!has_split(c)) return Ints(static_cast<std::size_t>(extent), 1);
   const Tensor& split = c.input(1);
   if (split.rank() == 0) {
     const std::int64_t size = element_as_int(split, 0);
@@ -105,7 +118,7 @@ void run_split(OpContext& c) {
   const DataType dtype = c.input(0).dtype();
   const auto axis = static_cast<std::size_t>(normalize_axis(parse<SplitToSequenceAttrs>(c).axis, in.rank()));
   if (in.size() == 0 && in.dim(axis) > (1 << 20)) c.fail("a sequence of {} empty tensors is refused", in.dim(axis));
-  const bool keeps = keeps_axis(c.node(), c.has_input(1));
+  const bool keeps = keeps_axis(c.node(), has_split(c));
   const std::int64_t outer = product(in.shape(), 0, axis);
   const std::int64_t inner = product(in.shape(), axis + 1, in.rank());
   Sequence s;

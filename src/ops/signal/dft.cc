@@ -144,6 +144,9 @@ void run_dft(OpContext& c) {
 }
 
 // --- STFT: inputs signal, frame_step, window, frame_length ---------------------------------------------------------------
+//
+// ONNX names a last extent of 1 for real signals; ONNX Runtime, and therefore exporters, leave it out as well. A complex signal
+// has no mirror image to leave out: `onesided` gives the first half of its transform all the same.
 
 constexpr std::size_t kStep = 1, kWindow = 2, kFrame = 3;
 
@@ -164,7 +167,9 @@ void infer_stft(InferContext& c) {
   const SymShape* window = c.shape(kWindow);
   Dim batch, signal, frame;
   if (x != nullptr) {
-    if (x->size() != 3) c.fail("the signal must have shape [batch, length, 1 or 2], received {}", to_string(*x));
+    if (x->size() != 2 && x->size() != 3) {
+      c.fail("the signal must have shape [batch, length] or [batch, length, 1 or 2], received {}", to_string(*x));
+    }
     batch = (*x)[0];
     signal = (*x)[1];
   }
@@ -212,8 +217,10 @@ void transform_frames(OpContext& c, const DftJob& j, std::int64_t step, Tensor& 
 
 void run_stft(OpContext& c) {
   const Tensor& x = c.input(0);
-  if (x.rank() != 3) c.fail("the signal must have shape [batch, length, 1 or 2], received {}", to_string(x.shape()));
-  const std::int64_t parts = check_parts(x.shape());
+  if (x.rank() != 2 && x.rank() != 3) {
+    c.fail("the signal must have shape [batch, length] or [batch, length, 1 or 2], received {}", to_string(x.shape()));
+  }
+  const std::int64_t parts = x.rank() == 2 ? 1 : check_parts(x.shape());
   const Tensor* window = c.optional_input(kWindow);
   const std::int64_t step = scalar(c.input(kStep), "frame_step");
   std::int64_t frame = x.dim(1);
@@ -225,7 +232,6 @@ void run_stft(OpContext& c) {
   check_frame(step, frame, x.dim(1));
   if (window != nullptr && window->size() != frame) c.fail("the window has {} values, frame_length is {}", window->size(), frame);
   const bool onesided = parse<StftAttrs>(c).onesided;
-  if (onesided && parts == 2) c.fail("onesided needs a real signal (last extent 1), received shape {}", to_string(x.shape()));
   const DftJob j{{.inverse = false, .onesided = onesided}, frame, frame, onesided ? frame / 2 + 1 : frame, 1, parts, 2};
   Tensor& y = c.output(0, x.dtype(), {x.dim(0), (x.dim(1) - frame) / step + 1, j.out, 2});
   if (y.size() == 0) return;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
 #include "ops/context.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
+#include "ops/tensor/join.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
 #include "ops/tensor/signatures.h"
@@ -33,50 +33,32 @@ void infer_concat(InferContext& c) {
   for (std::size_t i = 0; i < c.num_inputs(); ++i) {
     if (elem == DataType::undefined) elem = c.dtype(i);
   }
-  const SymShape* first = nullptr;
-  bool all_known = true;
+  std::vector<const SymShape*> shapes;
   for (std::size_t i = 0; i < c.num_inputs(); ++i) {
-    const SymShape* s = c.shape(i);
-    all_known = all_known && s != nullptr;
-    if (first == nullptr) first = s;
-    if (s != nullptr && s->size() != first->size()) {
-      c.fail("inputs must have one rank; received {} and {}", to_string(*first), to_string(*s));
-    }
+    if (c.shape(i) != nullptr) shapes.push_back(c.shape(i));
   }
-  if (first == nullptr) return c.output(0, elem);
-  const auto axis = static_cast<std::size_t>(normalize_axis(parse<ConcatAttrs>(c).along(), first->size()));
-  SymShape out = *first;
-  out[axis] = Dim(0);
-  for (std::size_t i = 0; i < c.num_inputs(); ++i) {
-    const SymShape* s = c.shape(i);
-    for (std::size_t d = 0; s != nullptr && d < out.size(); ++d) {
-      out[d] = d == axis ? out[d] + (*s)[d] : agree(out[d], (*s)[d], "the inputs differ outside the axis");
-    }
-  }
-  if (!all_known) out[axis] = Dim::unknown();
-  const std::size_t rank = out.size();
-  c.output(0, elem, std::move(out));
+  if (shapes.empty()) return c.output(0, elem);
+  JoinedSym out = joined(shapes, parse<ConcatAttrs>(c).along());
+  if (shapes.size() < c.num_inputs()) out.shape[out.axis] = Dim::unknown();
+  const std::size_t rank = out.shape.size();
+  c.output(0, elem, std::move(out.shape));
   if (rank == 1) concat_elements(c);
 }
 
 void run_concat(OpContext& c) {
-  const Tensor& first = c.input(0);
-  const auto axis = static_cast<std::size_t>(normalize_axis(parse<ConcatAttrs>(c).along(), first.rank()));
-  Shape shape = first.shape();
-  for (std::size_t i = 1; i < c.num_inputs(); ++i) {
-    const Shape& s = c.input(i).shape();
-    bool fits = s.size() == shape.size() && c.input(i).dtype() == first.dtype();
-    for (std::size_t d = 0; fits && d < s.size(); ++d) fits = d == axis || s[d] == shape[d];
-    if (!fits) c.fail("input {} ({}) does not fit {} on axis {}", i, c.input(i).type_string(), first.type_string(), axis);
-    const auto sum = checked_add(shape[axis], s[axis]);
-    if (!sum) c.fail("the extents on axis {} do not fit in 64 bits", axis);
-    shape[axis] = *sum;
+  const DataType dtype = c.input(0).dtype();
+  std::vector<const Shape*> shapes;
+  for (std::size_t i = 0; i < c.num_inputs(); ++i) {
+    shapes.push_back(&c.input(i).shape());
+    if (c.input(i).dtype() != dtype) c.fail("input {} is {}, but input 0 is {}", i, c.input(i).type_string(), name(dtype));
   }
-  produce(c, 0, first.dtype(), shape, [&](Tensor& out) {
+  const auto [shape, axis] = joined(shapes, parse<ConcatAttrs>(c).along());
+  produce(c, 0, dtype, shape, [&, &shape = shape, axis = axis](Tensor& out) {
     const std::int64_t outer = product(shape, 0, axis);
     const std::int64_t inner = product(shape, axis + 1, shape.size());
     std::int64_t offset = 0;
     for (std::size_t i = 0; i < c.num_inputs(); ++i) {
+      if (c.input(i).size() == 0) continue;
       const Tensor in = widened(c.input(i));
       const std::int64_t run = in.dim(axis) * inner;
       copy_strided(in, 0, out, offset, {{outer, run, shape[axis] * inner}, {run, 1, 1}});

@@ -4,13 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <random>
+#include <string>
 
 #include "ops/context.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/tensor/axes.h"
+#include "ops/tensor/movement.h"
 #include "support/single_op.h"
 #include "tensor/element.h"
 #include "tensor/types.h"
@@ -96,6 +101,86 @@ TEST(DataMovement, PadsReflectMoreThanOnceAndCrop) {
   EXPECT_THROW(pad(-4, 0, "constant"), Error);
   EXPECT_EQ(pad(INT64_MIN, INT64_MAX, "constant"), (std::vector<float>{0, 0}));
   EXPECT_THROW(pad(INT64_MAX, 1, "constant"), Error);
+}
+
+// Where an element of a padded axis comes from, by the words of the specification: positions are reflected or wrapped step by
+// step.
+std::int64_t padded_source(std::int64_t position, std::int64_t first, std::int64_t inside, const std::string& mode) {
+  while (position < 0 || position >= inside) {
+    if (mode == "constant") return -1;
+    if (mode == "edge" || inside == 1) {
+      position = std::clamp<std::int64_t>(position, 0, inside - 1);
+    } else if (mode == "wrap") {
+      position += position < 0 ? inside : -inside;
+    } else {
+      position = position < 0 ? -position : 2 * (inside - 1) - position;
+    }
+  }
+  return first + position;
+}
+
+void check_pad(const Tensor& in, const Ints& pads, const std::string& mode) {
+  const Tensor out = Call("Pad", 19, {in, ints(pads), Tensor::of<float>({}, {-7})}).with("mode", mode).run();
+  const std::vector<float> values = to_floats(in), padded = to_floats(out);
+  const Ints from = strides_of(in.shape()), to = strides_of(out.shape());
+  for (std::int64_t i = 0; i < out.size(); ++i) {
+    std::int64_t source = 0;
+    for (std::size_t d = 0; d < in.rank() && source >= 0; ++d) {
+      const std::int64_t begin = pads[d], end = pads[d + in.rank()];
+      const std::int64_t first = std::max<std::int64_t>(0, -begin), inside = in.dim(d) - first - std::max<std::int64_t>(0, -end);
+      const std::int64_t at = padded_source(i / to[d] % out.dim(d) - std::max<std::int64_t>(0, begin), first, inside, mode);
+      source = at < 0 ? -1 : source + at * from[d];
+    }
+    ASSERT_EQ(padded[static_cast<std::size_t>(i)], source < 0 ? -7 : values[static_cast<std::size_t>(source)])
+        << mode << ' ' << to_string(in.shape()) << ' ' << to_string(pads) << " at " << i;
+  }
+}
+
+TEST(DataMovement, PadsOfEveryModeAndShape) {
+  std::mt19937 random(7);
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  for (int turn = 0; turn < 120; ++turn) {
+    Shape shape(static_cast<std::size_t>(1 + below(3)));
+    Ints pads(2 * shape.size());
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      shape[d] = 1 + below(turn % 2 == 0 ? 5 : 40);
+      std::int64_t left = shape[d] - 1;  // that may be cropped
+      for (std::int64_t* pad : {&pads[d], &pads[d + shape.size()]}) {
+        if (below(3) == 0) continue;
+        *pad = below(4) == 0 ? -below(left + 1) : below(turn % 5 == 0 ? 60 : 4);
+        left += std::min<std::int64_t>(*pad, 0);
+      }
+    }
+    for (const char* mode : {"constant", "edge", "reflect", "wrap"}) check_pad(iota(shape), pads, mode);
+  }
+}
+
+// One row is cut where threads share it.
+TEST(DataMovement, PadsOfOneLongAxis) {
+  for (const char* mode : {"constant", "edge", "reflect", "wrap"}) {
+    check_pad(iota({200'000}), {70'000, -30'000}, mode);
+    check_pad(iota({3}), {500, 501}, mode);
+  }
+}
+
+std::size_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return static_cast<std::size_t>(std::stoull(line.substr(6))) << 10;
+  }
+  return 0;
+}
+
+// The result takes 32 MB; a list of where each element comes from would take 256 MB.
+TEST(DataMovement, PadKeepsNothingForEachElement) {
+  if (!(std::ofstream("/proc/self/clear_refs") << "5" << std::flush)) GTEST_SKIP() << "the peak of memory cannot be reset";
+  constexpr std::int64_t kBytes = std::int64_t{32} << 20;
+  const std::size_t before = peak_memory();
+  for (const char* mode : {"constant", "edge", "reflect", "wrap"}) {
+    const Tensor in(DataType::uint8, {kBytes});
+    EXPECT_EQ(Call("Pad", 19, {in, ints({1000, -1000})}).with("mode", std::string(mode)).run().size(), kBytes);
+  }
+  EXPECT_LT(peak_memory() - before, 4 * kBytes);
 }
 
 TEST(DataMovement, IndicesOutOfRangeAreRefused) {

@@ -53,16 +53,17 @@ std::int64_t ElementRows::base(std::int64_t row) const {
 }
 
 void check_nd_ranks(std::size_t data_rank, std::size_t indices_rank, std::int64_t batch_dims) {
-  const auto least = static_cast<std::int64_t>(std::min(data_rank, indices_rank));
-  if (batch_dims < 0 || batch_dims >= least) {
+  const auto data = static_cast<std::int64_t>(data_rank), indices = static_cast<std::int64_t>(indices_rank);
+  // A scalar is taken whole, by indices that name no axis.
+  if (batch_dims < 0 || batch_dims >= indices || batch_dims > data || (batch_dims == data && data > 0)) {
     fail(ErrorCode::invalid_model, "data of rank {} and indices of rank {} with batch_dims {}: both ranks must be larger",
          data_rank, indices_rank, batch_dims);
   }
 }
 
 void check_nd_depth(std::int64_t depth, std::size_t data_rank, std::int64_t batch_dims) {
-  if (depth < 1 || depth > static_cast<std::int64_t>(data_rank) - batch_dims) {
-    fail(ErrorCode::invalid_model, "the last extent of the indices is {}; permitted for data of rank {}: 1 to {}", depth,
+  if (depth < 0 || depth > static_cast<std::int64_t>(data_rank) - batch_dims) {
+    fail(ErrorCode::invalid_model, "the last extent of the indices is {}; permitted for data of rank {}: 0 to {}", depth,
          data_rank, static_cast<std::int64_t>(data_rank) - batch_dims);
   }
 }

@@ -237,6 +237,27 @@ TEST(MovedElements, NearestResizing) {
   }
 }
 
+// Rows that are planned in blocks, and more rows than are listed.
+TEST(MovedElements, NearestResizingOfLongAxes) {
+  const std::pair<Shape, Shape> shapes[] = {{{1, 2, 2, 60'000}, {1, 2, 4, 120'000}},
+                                            {{1, 1, 1, 60'000}, {1, 1, 1, 180'000}},
+                                            {{1, 2, 3, 40'000}, {1, 2, 3, 100'000}},
+                                            {{1, 1, 9, 5}, {1, 1, 20'000, 7}}};
+  for (const auto& [from, shape] : shapes) {
+    const Tensor in = filled(DataType::uint16, from);
+    Node n = node_of("Resize", 13, 4,
+                     {{"mode", std::string("nearest")},
+                      {"coordinate_transformation_mode", std::string("asymmetric")},
+                      {"nearest_mode", std::string("floor")}});
+    expect_moved(
+        in, moved(n, {in, Value(), Value(), ints(shape)}), shape,
+        [&, &from = from, &shape = shape](const Ints& at) {
+          return offset(from, {at[0], at[1], at[2] * from[2] / shape[2], at[3] * from[3] / shape[3]});
+        },
+        "Resize");
+  }
+}
+
 Tensor indices(DataType dtype, const Shape& shape, std::int64_t extent) {
   Tensor t(dtype, shape);
   for (std::int64_t i = 0; i < t.size(); ++i) set_element_int(t, i, (i * 7 + i / 3) % (2 * extent) - extent);

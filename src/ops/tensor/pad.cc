@@ -6,8 +6,8 @@
 #include "ops/context.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
-#include "ops/tensor/mapped_copy.h"
 #include "ops/tensor/movement.h"
+#include "ops/tensor/padded_copy.h"
 #include "ops/tensor/shape_values.h"
 #include "ops/tensor/signatures.h"
 #include "tensor/element.h"
@@ -15,14 +15,12 @@
 namespace sdx::ops {
 namespace {
 
-enum class Mode { constant, reflect, edge, wrap };
-
-Mode mode_of(const PadAttrs& attr) {
+Padding mode_of(const PadAttrs& attr) {
   const std::string_view mode = attr.mode;
-  if (mode == "constant") return Mode::constant;
-  if (mode == "reflect") return Mode::reflect;
-  if (mode == "edge") return Mode::edge;
-  if (mode == "wrap") return Mode::wrap;
+  if (mode == "constant") return Padding::constant;
+  if (mode == "reflect") return Padding::reflect;
+  if (mode == "edge") return Padding::edge;
+  if (mode == "wrap") return Padding::wrap;
   fail(ErrorCode::invalid_model, "'mode' must be constant, reflect, edge or wrap; received {}", mode);
 }
 
@@ -81,16 +79,8 @@ void infer_pad(InferContext& c) {
   c.output(0, c.dtype(0), std::move(out));
 }
 
-// One axis of the output: [0, before) and [before + inside, extent) are padding, the rest is input [first, first + inside).
-struct PadAxis {
-  std::int64_t before = 0;
-  std::int64_t first = 0;
-  std::int64_t inside = 0;
-  std::int64_t extent = 0;
-};
-
-PadAxis pad_axis(std::int64_t in, std::int64_t begin, std::int64_t end, std::size_t axis) {
-  PadAxis a;
+PaddedAxis pad_axis(std::int64_t in, std::int64_t begin, std::int64_t end, std::size_t axis) {
+  PaddedAxis a;
   // A negative pad crops; what it leaves is what positive pads then mirror or repeat.
   const std::int64_t crop_begin = begin < 0 ? (begin == INT64_MIN ? INT64_MAX : -begin) : 0;
   const std::int64_t crop_end = end < 0 ? (end == INT64_MIN ? INT64_MAX : -end) : 0;
@@ -110,61 +100,19 @@ PadAxis pad_axis(std::int64_t in, std::int64_t begin, std::int64_t end, std::siz
   return a;
 }
 
-// Where output position `o` of the axis comes from; -1: the constant.
-std::int64_t source(const PadAxis& a, Mode mode, std::int64_t o) {
-  const std::int64_t i = o - a.before;
-  if (i >= 0 && i < a.inside) return a.first + i;
-  switch (mode) {
-    case Mode::constant: return -1;
-    case Mode::edge: return a.first + (i < 0 ? 0 : a.inside - 1);
-    case Mode::wrap: return a.first + ((i % a.inside) + a.inside) % a.inside;
-    case Mode::reflect: break;
-  }
-  if (a.inside == 1) return a.first;
-  const std::int64_t period = 2 * (a.inside - 1);
-  const std::int64_t r = ((i % period) + period) % period;
-  return a.first + (r < a.inside ? r : period - r);
-}
-
-// Up to so many elements filling everything and copying what is inside costs less than making maps.
-constexpr std::int64_t kSmall = 1024;
-
-void fill_and_copy(const Tensor& in, const std::vector<PadAxis>& axes, const Tensor& value, Tensor& out) {
-  fill_with(out, value);
-  const Ints from = strides_of(in.shape()), to = strides_of(out.shape());
-  std::vector<CopyAxis> loops;
-  std::int64_t source = 0, target = 0;
-  for (std::size_t d = 0; d < axes.size(); ++d) {
-    if (axes[d].inside == 0) return;
-    loops.push_back({axes[d].inside, from[d], to[d]});
-    source += axes[d].first * from[d];
-    target += axes[d].before * to[d];
-  }
-  copy_strided(in, source, out, target, std::move(loops));
-}
-
 // `value` holds one element of the data's type (codes for sub-byte types).
-void pad(OpContext& c, Mode mode, const Ints& begin, const Ints& end, const Tensor& value) {
+void pad(OpContext& c, Padding mode, const Ints& begin, const Ints& end, const Tensor& value) {
   const Tensor in = widened(c.input(0));
-  std::vector<PadAxis> axes;
+  std::vector<PaddedAxis> axes;
   Shape shape;
   for (std::size_t i = 0; i < in.rank(); ++i) {
     axes.push_back(pad_axis(in.dim(i), begin[i], end[i], i));
     shape.push_back(axes[i].extent);
-    if (mode != Mode::constant && axes[i].inside == 0 && axes[i].extent > 0) {
+    if (mode != Padding::constant && axes[i].inside == 0 && axes[i].extent > 0) {
       c.fail("axis {} has no element that could be repeated into the padding; use mode constant", i);
     }
   }
-  produce(c, 0, c.input(0).dtype(), shape, [&](Tensor& out) {
-    if (out.size() == 0) return;
-    if (mode == Mode::constant && out.size() <= kSmall) return fill_and_copy(in, axes, value, out);
-    std::vector<Ints> maps;
-    for (const PadAxis& a : axes) {
-      Ints& map = maps.emplace_back(static_cast<std::size_t>(a.extent));
-      for (std::int64_t o = 0; o < a.extent; ++o) map[static_cast<std::size_t>(o)] = source(a, mode, o);
-    }
-    copy_mapped(in, out, maps, value);
-  });
+  produce(c, 0, c.input(0).dtype(), shape, [&](Tensor& out) { copy_padded(in, out, axes, mode, value); });
 }
 
 void run_pad(OpContext& c) {

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/math/float_view.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/gather_index.h"
@@ -66,9 +67,19 @@ void infer_scatter(InferContext& c) {
   c.output(0, c.dtype(0));
 }
 
-// Calls fn(T* out, const T* updates): by size without reduction, by type with one.
+bool is_half(DataType t) { return t == DataType::float16 || t == DataType::bfloat16; }
+
+// Calls fn(T* out, const T* updates): by size without reduction, by type with one. Sums and products of 16-bit floats are
+// float32, and rounded at the end: one element may take any number of updates. `out` holds the data.
 template <class F>
 void with_typed(OpContext& c, Reduction reduction, Tensor& out, const Tensor& updates, F&& fn) {
+  if ((reduction == Reduction::add || reduction == Reduction::mul) && is_half(out.dtype())) {
+    const FloatInput<float> from(updates);
+    FloatOutput<float> to(out);
+    load_floats(out, to.data());
+    fn(to.data(), from.data());
+    return to.store();
+  }
   const auto call = [&](auto tag) {
     using T = typename decltype(tag)::type;
     fn(static_cast<T*>(out.mutable_data()), static_cast<const T*>(updates.data()));

@@ -118,7 +118,6 @@ void run_compress(OpContext& c) {
   const auto attr = parse<CompressAttrs>(c);
   Tensor in = widened(c.input(0));
   const Tensor& condition = c.input(1);
-  if (condition.rank() != 1) c.fail("'condition' must be of rank 1, received {}", condition.type_string());
   const bool flat = !attr.axis.has_value();
   if (flat) in = in.reshaped({in.size()});
   const auto axis = flat ? std::size_t{0} : static_cast<std::size_t>(normalize_axis(*attr.axis, in.rank()));

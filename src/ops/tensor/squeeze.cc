@@ -12,12 +12,13 @@
 namespace sdx::ops {
 namespace {
 
-// Absent axes: all extents that are 1. nullopt: not decided yet.
+// Axes that are absent, or none, as in ONNX Runtime: all extents that are 1. nullopt: not decided yet.
 std::optional<SymShape> squeezed(const SymShape& in, const AxesArgument& argument) {
   std::vector<bool> drop(in.size(), false);
-  if (argument.given) {
-    if (!argument.axes) return std::nullopt;
-    for (const std::int64_t axis : normalize_axes(*argument.axes, in.size())) {
+  if (argument.given && !argument.axes) return std::nullopt;
+  if (argument.given && !argument.axes->empty()) {
+    for (const std::int64_t given : *argument.axes) {  // ONNX Runtime takes an axis that is listed twice
+      const std::int64_t axis = normalize_axis(given, in.size());
       const Dim& d = in[static_cast<std::size_t>(axis)];
       if (d.is_const() && d.value() != 1) {
         fail(ErrorCode::invalid_model, "axis {} of {} cannot be squeezed: its extent is not 1", axis, to_string(in));
@@ -44,7 +45,7 @@ void infer_squeeze(InferContext& c) {
     return pass_elements(c);
   }
   const auto dropped = known_length(c, 1);
-  if (axes.given && dropped && *dropped >= 0 && *dropped <= static_cast<std::int64_t>(in->size())) {
+  if (axes.given && dropped && *dropped > 0 && *dropped <= static_cast<std::int64_t>(in->size())) {
     return c.output(0, c.dtype(0), SymShape(in->size() - static_cast<std::size_t>(*dropped)));
   }
   c.output(0, c.dtype(0));

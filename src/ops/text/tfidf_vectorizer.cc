@@ -138,8 +138,8 @@ void infer_tfidf(InferContext& c) {
   const std::int64_t width = output_width(parse<TfIdfVectorizerAttrs>(c).ngram_indexes);
   const SymShape* in = c.shape(0);
   if (in == nullptr) return c.output(0, DataType::float32);
-  if (in->empty() || in->size() > 2) c.fail("the input must be of rank 1 or 2, received {}", to_string(*in));
-  c.output(0, DataType::float32, in->size() == 1 ? SymShape{Dim(width)} : SymShape{(*in)[0], Dim(width)});
+  if (in->size() > 2) c.fail("the input must be of rank 0 to 2, received {}", to_string(*in));
+  c.output(0, DataType::float32, in->size() < 2 ? SymShape{Dim(width)} : SymShape{(*in)[0], Dim(width)});
 }
 
 Ints input_tokens(const OpContext& c, const Vocabulary& v) {
@@ -159,16 +159,16 @@ Ints input_tokens(const OpContext& c, const Vocabulary& v) {
 void run_tfidf(OpContext& c) {
   const auto attr = parse<TfIdfVectorizerAttrs>(c);
   const Tensor& in = c.input(0);
-  if (in.rank() != 1 && in.rank() != 2) c.fail("the input must be of rank 1 or 2, received {}", in.type_string());
+  if (in.rank() > 2) c.fail("the input must be of rank 0 to 2, received {}", in.type_string());
   const std::string_view mode = attr.mode;
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") c.fail("'mode' must be TF, IDF or TFIDF, received {}", mode);
   const auto kept = c.once<Vocabulary>([&] { return vocabulary(attr); });
   const Vocabulary& v = *kept;
   const Scan scan = scan_of(attr);
   const Ints tokens = input_tokens(c, v);
-  const std::int64_t rows = in.rank() == 1 ? 1 : in.dim(0);
-  const std::int64_t length = in.shape().back();
-  Tensor& out = c.output(0, DataType::float32, in.rank() == 1 ? Shape{v.width} : Shape{rows, v.width});
+  const std::int64_t rows = in.rank() < 2 ? 1 : in.dim(0);
+  const std::int64_t length = in.rank() == 0 ? 1 : in.shape().back();
+  Tensor& out = c.output(0, DataType::float32, in.rank() < 2 ? Shape{v.width} : Shape{rows, v.width});
   fill_zero(out);
   auto* to = static_cast<float*>(out.mutable_data());
   std::vector<std::int64_t> counts(v.coordinates.size());

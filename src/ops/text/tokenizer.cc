@@ -138,14 +138,21 @@ void check_rank(const S& s) {
     fail(ErrorCode::invalid_model, "the input must have 1 or 2 axes, received {}", to_string(s));
 }
 
-// An input without strings comes back as it is; any other result has one more axis.
+// Of an input without strings: as ONNX Runtime has it, without columns.
+template <class S>
+S nothing(S shape) {
+  shape.back() = 0;
+  return shape;
+}
+
+// The result has one more axis, unless there are no strings.
 void infer_tokenizer(InferContext& c) {
   rules_of(parse<TokenizerAttrs>(c));
   const SymShape* s = c.shape(0);
   if (s == nullptr) return c.output(0, DataType::string);
   check_rank(*s);
   const bool empty = std::any_of(s->begin(), s->end(), [](const Dim& d) { return d.is_const() && d.value() == 0; });
-  if (empty) return c.output(0, DataType::string, *s);
+  if (empty) return c.output(0, DataType::string, nothing(*s));
   if (!std::all_of(s->begin(), s->end(), [](const Dim& d) { return d.is_const(); })) return c.output(0, DataType::string);
   SymShape out = *s;
   out.push_back(Dim::unknown());
@@ -157,7 +164,7 @@ void run_tokenizer(OpContext& c) {
   Rules r = rules_of(parse<TokenizerAttrs>(c));
   check_rank(in.shape());
   if (in.size() == 0) {
-    c.output(0, DataType::string, in.shape());
+    c.output(0, DataType::string, nothing(in.shape()));
     return;
   }
   std::vector<Pieces> rows;

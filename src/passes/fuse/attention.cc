@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "ops/attention/signatures.h"
 #include "ops/reduce/signatures.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/attention_masks.h"
@@ -17,11 +18,14 @@ namespace sdx::fuse {
 namespace {
 
 struct Match {
-  NodeId first = kNoNode;  // the product of Q and K
-  double scale = 1;
-  std::vector<Mask> masks;
-  ValueId scores = kNoValue;  // of any step, for their shape
+  NodeId first = kNoNode;           // the product of Q and K
+  double scale = 1;                 // of the scores, all in all
+  double q_scale = 1, k_scale = 1;  // the parts that apply before the product
+  std::vector<Mask> masks;          // the last applies first
+  ValueId scores = kNoValue;        // of any step, for their shape
   Source q, k, v;
+  Dim batch;                     // of the result
+  bool zero_nan = false;         // weights that are NaN become 0
   bool q_scaled_inside = false;  // between its flat form and its heads
 };
 
@@ -147,6 +151,15 @@ bool is_last_axis_softmax(const Graph& g, const Node& n) {
   return axis == -1 || axis == rank - 1;
 }
 
+// MatMul repeats an operand whose batch is 1 for all samples: queries that a model learns once (Perceiver, Q-Former, DETR).
+bool batches_fit(const Graph& g, const Match& m) {
+  for (const Source* s : {&m.q, &m.k, &m.v}) {
+    const Dim batch = batch_of(g, *s);
+    if (!(batch == m.batch) && !is_const(batch, 1)) return false;
+  }
+  return true;
+}
+
 // Without Q in their flat form K and V may still have theirs; without a known count of heads nothing may.
 bool complete(Graph& g, Match& m, ValueId probs, NodeId last) {
   const Node &first = g.node(m.first), &second = g.node(last);
@@ -155,10 +168,12 @@ bool complete(Graph& g, Match& m, ValueId probs, NodeId last) {
   m.q = split_heads(g, first.inputs[0], of_q);
   unscaled(g, first.inputs[0], before_product);
   m.q_scaled_inside = of_q != before_product;
-  m.scale *= of_q;
-  auto k = transposed_keys(g, first.inputs[1], m.scale);
+  double of_k = 1;
+  auto k = transposed_keys(g, first.inputs[1], of_k);
   if (!k) return false;
   m.k = *k;
+  m.q_scale = of_q, m.k_scale = of_k;
+  m.scale *= of_q * of_k;
   double values = 1;
   m.v = key_source(g, second.inputs[1], values);
   if (values != 1) {  // scaled values: only as they are
@@ -169,6 +184,10 @@ bool complete(Graph& g, Match& m, ValueId probs, NodeId last) {
   for (const Source* s : {&m.q, &m.k, &m.v}) {
     if (!has_form(g, *s)) return false;
   }
+  const SymShape* out = shape_of(g, second.outputs.at(0));
+  if (out == nullptr || out->size() != 4) return false;
+  m.batch = (*out)[0];
+  if (!batches_fit(g, m)) return false;
   return m.k.heads == m.v.heads && m.q.heads % m.k.heads == 0 && m.scale > 0;
 }
 
@@ -177,6 +196,7 @@ bool complete(Graph& g, Match& m, ValueId probs, NodeId last) {
 bool take_cache(const Graph& g, Match& m) {
   bool cached =
       m.k.cache != kNoNode && m.v.cache != kNoNode && m.k.cache != m.v.cache && is_f32(g, m.k.past) && is_f32(g, m.v.past);
+  for (const Source* s : {&m.q, &m.k, &m.v}) cached = cached && batch_of(g, *s) == m.batch;
   if (cached) {
     const std::set<NodeId> caches{m.k.cache, m.v.cache};
     for (const ValueId v : {m.q.value, m.k.value, m.v.value, m.k.past, m.v.past}) cached = cached && !depends_on(g, v, caches);
@@ -195,11 +215,12 @@ bool take_cache(const Graph& g, Match& m) {
 bool complete_three(const Graph& g, Match& m, ValueId probs, NodeId last) {
   const Node &first = g.node(m.first), &second = g.node(last);
   if (second.op_type != "MatMul" || !second.domain.empty() || second.inputs[0] != probs) return false;
-  const Node* turn = made_by(g, unscaled(g, first.inputs[1], m.scale), "Transpose", 1);
+  const Node* turn = made_by(g, unscaled(g, first.inputs[1], m.k_scale), "Transpose", 1);
   if (turn == nullptr || !has_perm(*turn, {0, 2, 1})) return false;
-  m.q.value = unscaled(g, first.inputs[0], m.scale);
-  m.k.value = unscaled(g, turn->inputs[0], m.scale);
+  m.q.value = unscaled(g, first.inputs[0], m.q_scale);
+  m.k.value = unscaled(g, turn->inputs[0], m.k_scale);
   m.v.value = second.inputs[1];
+  m.scale *= m.q_scale * m.k_scale;
   for (Source* s : {&m.q, &m.k, &m.v}) {
     s->flat = true;
     s->heads = 1;
@@ -207,7 +228,10 @@ bool complete_three(const Graph& g, Match& m, ValueId probs, NodeId last) {
     if (!is_f32(g, s->value) || shape == nullptr || shape->size() != 3) return false;
   }
   const SymShape &q = *shape_of(g, m.q.value), &k = *shape_of(g, m.k.value), &v = *shape_of(g, m.v.value);
-  return q[0] == k[0] && k[0] == v[0] && q[2] == k[2] && k[1] == v[1] && m.scale > 0;
+  const SymShape* out = shape_of(g, second.outputs.at(0));
+  if (out == nullptr || out->size() != 3) return false;
+  m.batch = (*out)[0];
+  return batches_fit(g, m) && q[2] == k[2] && k[1] == v[1] && m.scale > 0;
 }
 
 // What joins heads behind a product [b n, t, h]: Reshape to [b, n, ..., h], Transpose to [b, ..., n, h], Reshape to [b, ..., n
@@ -235,7 +259,8 @@ std::vector<NodeId> join_after_three(const Graph& g, ValueId out, const Source& 
   return fits ? nodes : std::vector<NodeId>{};
 }
 
-Node attention_node(Graph& g, const Match& m, const std::string& name, int version, ValueId mask, ValueId result) {
+Node attention_node(Graph& g, const Match& m, const std::string& name, int version, const JoinedMasks& masks, ValueId result) {
+  using enum ops::AttentionIn::Slot;
   Node n;
   n.name = name;
   n.domain = "sdx";
@@ -244,9 +269,16 @@ Node attention_node(Graph& g, const Match& m, const std::string& name, int versi
   n.attributes.set("scale", static_cast<float>(m.scale));
   n.attributes.set("q_num_heads", m.q.heads);
   n.attributes.set("kv_num_heads", m.k.heads);
-  n.inputs = {as_operand(g, m.q, name + "_q", version), as_operand(g, m.k, name + "_k", version),
-              as_operand(g, m.v, name + "_v", version)};
-  if (mask != kNoValue) n.inputs.push_back(mask);
+  n.attributes.set("by_steps", std::int64_t{1});
+  if (m.zero_nan) n.attributes.set("zero_nan", std::int64_t{1});
+  if (m.q_scale != 1) n.attributes.set("q_scale", static_cast<float>(m.q_scale));
+  if (m.k_scale != 1) n.attributes.set("k_scale", static_cast<float>(m.k_scale));
+  n.inputs.assign(kHidden + 1, kNoValue);
+  n.inputs[kQ] = as_operand(g, m.q, name + "_q", version);
+  n.inputs[kK] = as_operand(g, m.k, name + "_k", version);
+  n.inputs[kV] = as_operand(g, m.v, name + "_v", version);
+  n.inputs[kMask] = masks.add;
+  n.inputs[kSee] = masks.see, n.inputs[kHidden] = masks.hidden;
   n.outputs = {result};
   return n;
 }
@@ -255,9 +287,10 @@ Node attention_node(Graph& g, const Match& m, const std::string& name, int versi
 bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeId last, const Uses& uses, const std::string& name,
                 int version) {
   if (!complete_three(g, m, probs, last)) return false;
-  double scale = m.scale, values = 1;
-  const Source q = heads_from_batch(g, m.q.value, scale), k = heads_from_batch(g, m.k.value, scale),
+  double of_q = 1, of_k = 1, values = 1;
+  const Source q = heads_from_batch(g, m.q.value, of_q), k = heads_from_batch(g, m.k.value, of_k),
                v = heads_from_batch(g, m.v.value, values);
+  const double scale = m.scale * of_q * of_k;
   ValueId result = g.node(last).outputs[0];
   std::vector<NodeId> joins;
   if (q.flat && k.flat && v.flat && q.heads == k.heads && q.heads == v.heads && values == 1 && scale > 0) {
@@ -267,8 +300,9 @@ bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeI
   if (leave) {
     m.q = q, m.k = k, m.v = v;
     m.scale = scale;
+    m.q_scale *= of_q, m.k_scale *= of_k;
   }
-  const ValueId mask = joined_masks(g, m.masks, scores, m.q.heads, name, version);
+  const JoinedMasks masks = joined_masks(g, m.masks, scores, m.q.heads, name, version);
   g.remove_node(last);
   if (leave) {
     const ValueId joined = g.node(joins[2]).outputs[0];
@@ -278,7 +312,9 @@ bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeI
     for (const Dim& d : *shape_of(g, joined)) to.push_back(d.value());
     add_reshape(g, name, version, result, name + "_shape", to, joined);
   }
-  g.add_node(attention_node(g, m, name, version, mask, result));
+  Node attention = attention_node(g, m, name, version, masks, result);
+  while (attention.inputs.back() == kNoValue) attention.inputs.pop_back();
+  g.add_node(std::move(attention));
   return true;
 }
 
@@ -293,6 +329,7 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   const ValueId probs = probabilities(g, g.node(id).outputs.at(0), uses);
   const NodeId last = only_reader(g, probs, uses);
   if (last == kNoNode) return false;
+  m.zero_nan = probs != g.node(id).outputs[0];
   if (scores.size() == 3) return fuse_three(g, m, scores, probs, last, uses, name, version);
   if (!complete(g, m, probs, last)) return false;
 
@@ -319,22 +356,23 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
 
   const Dim past = cached ? (*shape_of(g, m.k.past))[2] : Dim(0);
   const bool causal = scores[2].is_const() && is_causal(g, m.masks) && past == scores[3] - scores[2];
-  const ValueId mask = causal ? kNoValue : joined_masks(g, m.masks, scores, 1, name, version);
-  Node attention = attention_node(g, m, name, version, mask, result);
+  const JoinedMasks masks = joined_masks(g, m.masks, scores, 1, name, version);
+  Node attention = attention_node(g, m, name, version, masks, result);
   if (causal) attention.attributes.set("is_causal", std::int64_t{1});
-  if (mask == kNoValue && cached) attention.inputs.push_back(kNoValue);
   if (end != last) {
     g.remove_node(g.value(g.node(end).inputs[0]).producer);
     g.remove_node(end);
   }
   g.remove_node(last);
   if (cached) {
-    attention.inputs.insert(attention.inputs.end(), {m.k.past, m.v.past});
+    attention.inputs[ops::AttentionIn::kPastKey] = m.k.past;
+    attention.inputs[ops::AttentionIn::kPastValue] = m.v.past;
     for (const NodeId c : {m.k.cache, m.v.cache}) {
       attention.outputs.push_back(g.node(c).outputs[0]);
       g.remove_node(c);
     }
   }
+  while (attention.inputs.back() == kNoValue) attention.inputs.pop_back();
   g.add_node(std::move(attention));
   return true;
 }
@@ -344,9 +382,10 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
 bool fuse_attention(Graph& graph) {
   bool changed = false;
   const std::size_t count = graph.nodes().size();
+  // What a fusion adds and removes is its own pattern's, all of whose values have one reader.
+  const Uses uses = graph.uses();
   for (NodeId id = 0; id < count; ++id) {
-    // Each fusion changes who reads what.
-    if (graph.node(id).op_type == "Softmax" && !graph.node(id).removed) changed = fuse_at(graph, id, graph.uses()) || changed;
+    if (graph.node(id).op_type == "Softmax" && !graph.node(id).removed) changed = fuse_at(graph, id, uses) || changed;
   }
   return changed;
 }

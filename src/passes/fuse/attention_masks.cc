@@ -116,16 +116,15 @@ ValueId sum_of(Graph& g, ValueId a, ValueId b, const std::string& name, int vers
   return both;
 }
 
-// One mask as it is added to [batch, heads, queries, keys].
+ValueId added_node(Graph& g, const std::string& what, std::string op, std::vector<ValueId> inputs, const std::string& name,
+                   int version) {
+  const ValueId out = g.add_value(name + what);
+  g.add_node(make(name, std::move(op), std::move(inputs), out, version));
+  return out;
+}
+
+// A mask that is added, for [batch, heads, queries, keys].
 ValueId as_added(Graph& g, const Mask& mask, const SymShape& scores, std::int64_t heads, const std::string& name, int version) {
-  if (mask.condition != kNoValue) {
-    const ValueId zero = g.add_constant(name + "_zero", Tensor::scalar(0.0F));
-    const ValueId add = g.add_value(name + "_mask");
-    const auto inputs = mask.inverted ? std::vector<ValueId>{mask.condition, zero, mask.replacement}
-                                      : std::vector<ValueId>{mask.condition, mask.replacement, zero};
-    g.add_node(make(name, "Where", inputs, add, version));
-    return add;
-  }
   if (!mask.places.empty()) {
     ValueId sum = kNoValue;
     Dim first(1);
@@ -183,7 +182,7 @@ bool usable(const Graph& g, const Mask& mask, const SymShape& scores) {
   if (mask.windows) return is_f32(g, mask.add) && broadcasts(g, mask.add, scores, true);
   if (mask.add != kNoValue) return is_f32(g, mask.add) && fits(g, mask.add, scores);
   const auto value = scalar_value(g, mask.replacement);
-  // Smaller ones swallow every score that is added to them.
+  // So low that it weighs nothing beside a score that is not hidden (see kLeastScore in providers/cpu/lowering/attention.cc).
   return value && *value <= -1e30 && is_f32(g, mask.replacement) && broadcasts(g, mask.condition, scores) &&
          !gets_heads(g, mask.condition, scores);
 }
@@ -192,11 +191,26 @@ bool is_causal(const Graph& g, const std::vector<Mask>& masks) {
   return masks.size() == 1 && masks[0].add != kNoValue && !masks[0].windows && hides_later(g, masks[0].add);
 }
 
-ValueId joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, std::int64_t heads,
-                     const std::string& name, int version) {
-  ValueId sum = kNoValue;
-  for (const Mask& mask : masks) sum = sum_of(g, sum, as_added(g, mask, scores, heads, name, version), name, version);
-  return sum;
+JoinedMasks joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, std::int64_t heads,
+                         const std::string& name, int version) {
+  JoinedMasks all;
+  for (auto mask = masks.rbegin(); mask != masks.rend(); ++mask) {
+    if (mask->condition == kNoValue) {
+      const ValueId add = as_added(g, *mask, scores, heads, name, version);
+      all.add = sum_of(g, all.add, add, name, version);
+      if (all.see != kNoValue) all.hidden = added_node(g, "_hidden", "Add", {all.hidden, add}, name, version);
+      continue;
+    }
+    const ValueId see = mask->inverted ? mask->condition : added_node(g, "_see", "Not", {mask->condition}, name, version);
+    if (all.see == kNoValue) {
+      all.see = see;
+      all.hidden = mask->replacement;
+    } else {
+      all.hidden = added_node(g, "_hidden", "Where", {see, all.hidden, mask->replacement}, name, version);
+      all.see = added_node(g, "_see", "And", {all.see, see}, name, version);
+    }
+  }
+  return all;
 }
 
 }  // namespace sdx::fuse

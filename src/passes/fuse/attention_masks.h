@@ -33,9 +33,14 @@ bool usable(const Graph& g, const Mask& mask, const SymShape& scores);
 // Whether these masks of scores are one that hides exactly the keys behind each query, the last of which sees all.
 bool is_causal(const Graph& g, const std::vector<Mask>& masks);
 
-// The masks as one that is added to scores [batch, heads, queries, keys]; kNoValue without any. `heads`: those that the first
-// extent of scores of three axes consists of.
-ValueId joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, std::int64_t heads,
-                     const std::string& name, int version);
+// What masks do to scores [batch, heads, queries, keys]: `add` is added, and where `see` does not hold, `hidden` takes their
+// place. kNoValue: that does not happen.
+struct JoinedMasks {
+  ValueId add = kNoValue, see = kNoValue, hidden = kNoValue;
+};
+
+// `masks`: the last applies first. `heads`: those that the first extent of scores of three axes consists of.
+JoinedMasks joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, std::int64_t heads,
+                         const std::string& name, int version);
 
 }  // namespace sdx::fuse

@@ -185,13 +185,14 @@ bool has_form(const Graph& g, const Source& s) {
 }
 
 bool same_rows(const Graph& g, const Source& a, const Source& b) {
-  const auto batch = [&](const Source& s) { return s.lies == Source::Lies::alone ? Dim(1) : (*shape_of(g, s.value))[0]; };
   const auto rows = [&](const Source& s) {
     const SymShape& shape = *shape_of(g, s.value);
     return s.lies == Source::Lies::alone ? shape[0] : shape[s.flat ? 1 : 2];
   };
-  return batch(a) == batch(b) && rows(a) == rows(b);
+  return rows(a) == rows(b);
 }
+
+Dim batch_of(const Graph& g, const Source& s) { return s.lies == Source::Lies::alone ? Dim(1) : (*shape_of(g, s.value))[0]; }
 
 ValueId as_operand(Graph& g, const Source& s, const std::string& name, int version) {
   if (s.lies == Source::Lies::joined) return s.value;

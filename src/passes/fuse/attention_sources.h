@@ -35,8 +35,10 @@ Source heads_from_batch(const Graph& g, ValueId v, double& scale);
 
 // Whether the value has the axes that its form says.
 bool has_form(const Graph& g, const Source& s);
-// Equal batches and counts of rows.
+// Equal counts of rows.
 bool same_rows(const Graph& g, const Source& a, const Source& b);
+// The batch: 1 where one serves all.
+Dim batch_of(const Graph& g, const Source& s);
 // The value as Attention reads it, behind a Reshape where it needs one.
 ValueId as_operand(Graph& g, const Source& s, const std::string& name, int version);
 

@@ -2,7 +2,9 @@
 // MatMulNBits, which multiplies with the packed integers: a token of a language model reads an eighth of the memory, and nothing
 // is dequantised.
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <optional>
 
 #include "base/thread_pool.h"
@@ -31,6 +33,12 @@ struct Blocks {
 
 bool is_signed(DataType t) { return t == DataType::int4 || t == DataType::int8; }
 
+// An infinite scale times a code that stands for 0 is NaN, whichever comes first.
+bool all_finite(const Tensor& scales) {
+  const Tensor t = scales.aligned();
+  return std::ranges::all_of(t.values<float>(), [](float v) { return std::isfinite(v); });
+}
+
 std::optional<Blocks> blocks_of(const Graph& g, const Node& n, bool transposed) {
   const NodeId maker = g.value(n.inputs[1]).producer;
   if (maker == kNoNode) return std::nullopt;
@@ -52,7 +60,7 @@ std::optional<Blocks> blocks_of(const Graph& g, const Node& n, bool transposed) 
     return std::nullopt;
   b.count = (b.k + b.block - 1) / b.block;
   const Shape shape = transposed ? Shape{b.n, b.count} : Shape{b.count, b.n};
-  if (scales->shape() != shape) return std::nullopt;
+  if (scales->shape() != shape || !all_finite(*scales)) return std::nullopt;
   if (d.inputs.size() > 2 && d.inputs[2] != kNoValue) {
     const Tensor* zeros = constant_input(g, d, 2);
     if (zeros == nullptr || zeros->dtype() != type || zeros->shape() != shape) return std::nullopt;

@@ -9,12 +9,11 @@
 #include "ops/math/fused_activation.h"
 #include "ops/math/signatures.h"
 #include "passes/fuse/fuse.h"
+#include "passes/fuse/match.h"
 #include "tensor/element.h"
 
 namespace sdx::fuse {
 namespace {
-
-using Uses = std::vector<std::vector<NodeId>>;
 
 const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
   if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return nullptr;
@@ -66,14 +65,6 @@ std::optional<Activation> activation_of(const Graph& g, const Node& n) {
   return std::nullopt;
 }
 
-// The only node that reads the value; none if the caller or a subgraph reads it.
-NodeId only_reader(const Graph& g, ValueId v, const Uses& uses) {
-  if (uses[v].size() != 1) return kNoNode;
-  if (std::find(g.outputs().begin(), g.outputs().end(), v) != g.outputs().end()) return kNoNode;
-  const Node& reader = g.node(uses[v][0]);
-  return reader.removed || !reader.subgraphs.empty() ? kNoNode : uses[v][0];
-}
-
 bool same_shape(const Type& a, const Type& b) {
   if (!a.is_tensor() || !b.is_tensor() || a.elem != b.elem || !a.shape || !b.shape) return false;
   if (a.shape->size() != b.shape->size()) return false;
@@ -113,8 +104,8 @@ void make_fused(Node& n) {
 void absorb(Graph& g, ValueId out, NodeId reader, Uses& uses) {
   const ValueId result = g.node(reader).outputs[0];
   g.remove_node(reader);
-  g.replace_uses(result, out);
-  uses[out] = uses[result];
+  uses[out].clear();
+  replace_uses(g, result, out, uses);
 }
 
 bool fuse_residual(Graph& g, NodeId id, Uses& uses) {
@@ -137,6 +128,7 @@ bool fuse_residual(Graph& g, NodeId id, Uses& uses) {
   make_fused(changed);
   changed.inputs.resize(4, kNoValue);
   changed.inputs[3] = z;
+  uses[z].push_back(id);
   absorb(g, out, reader, uses);
   return true;
 }
@@ -164,10 +156,6 @@ bool is_scalar(const Graph& g, const Node& n, std::size_t i, float value) {
   const Tensor* t = constant(g, n, i);
   return t != nullptr && t->size() == 1 && t->dtype() == DataType::float32 &&
          element_as_double(*t, 0) == static_cast<double>(value);
-}
-
-bool is_binary(const Node& n, std::string_view op) {
-  return !n.removed && n.domain.empty() && n.op_type == op && n.version >= 7 && n.inputs.size() == 2;
 }
 
 // HardSwish as exporters write it before opset 14: x * Clip(x + 3, 0, 6) / 6. Returns the four nodes when x's only readers are
@@ -205,8 +193,8 @@ bool fuse_hard_swish(Graph& g, NodeId id, Uses& uses) {
   changed.attributes.set("activation", std::string("HardSwish"));
   const ValueId result = g.node(chain.back()).outputs[0];
   for (const NodeId n : chain) g.remove_node(n);
-  g.replace_uses(result, out);
-  uses[out] = uses[result];
+  uses[out].clear();
+  replace_uses(g, result, out, uses);
   return true;
 }
 

@@ -31,7 +31,8 @@ bool qdq_to_integer(Graph& graph);
 bool byte_tables(Graph& graph);
 
 // MatMul and Gemm (alpha and beta 1, bias a vector) with a constant matrix of 4 or 8 bits that a DequantizeLinear with blocks
-// along the inner axis makes float32, block_size a power of two from 16 to 4096: com.microsoft MatMulNBits.
+// along the inner axis makes float32, block_size a power of two from 16 to 4096: com.microsoft MatMulNBits. Of infinite operands
+// it makes NaN.
 bool fuse_block_weights(Graph& graph);
 
 // MatMul with constant weights, also behind a Transpose, becomes sdx Linear. float32 only.
@@ -64,8 +65,8 @@ bool fuse_rotary(Graph& graph);
 // n, h])) becomes Transpose(Gather(x)), by way of the flat [b, t, n h].
 bool fuse_stacked_heads(Graph& graph);
 
-// Softmax(scale Q K' + mask) V becomes sdx Attention, with the splitting and joining of heads, grouped queries and caches. A row
-// that sees no key gives zeros, where the single operations give NaN. float32 only.
+// Softmax(scale Q K' + mask) V becomes sdx Attention, with the splitting and joining of heads, grouped queries and caches.
+// float32 only.
 bool fuse_attention(Graph& graph);
 
 // What computes Gelu, its tanh approximation or x * Sigmoid(alpha x) from single operations becomes Gelu, FastGelu or QuickGelu

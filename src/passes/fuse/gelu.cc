@@ -3,6 +3,7 @@
 // pattern for each, the function that the nodes compute is evaluated at a few points and compared.
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <string>
 
@@ -16,11 +17,12 @@ constexpr int kUp = 5;    // nodes between x and Erf, Tanh or Sigmoid: Pow, Mul,
 constexpr int kDown = 4;  // and between that and the result
 constexpr int kDepth = 12;
 
-// The value as a function of `x` alone, at `at`; NaN when it is none, or none that is known here.
-double evaluate(const Graph& g, ValueId v, ValueId x, double at, int depth) {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+// The value as a function of `x` alone, at `at`, computed in T; NaN when it is none, or none that is known here.
+template <class T>
+T evaluate(const Graph& g, ValueId v, ValueId x, T at, int depth) {
+  constexpr T kNone = std::numeric_limits<T>::quiet_NaN();
   if (v == x) return at;
-  if (const auto scalar = scalar_value(g, v)) return *scalar;
+  if (const auto scalar = scalar_value(g, v)) return static_cast<T>(*scalar);
   if (depth == 0 || v == kNoValue || g.value(v).producer == kNoNode) return kNone;
   const Node& n = g.node(g.value(v).producer);
   if (n.removed || !n.domain.empty() || !n.subgraphs.empty()) return kNone;
@@ -47,13 +49,25 @@ struct Found {
   float alpha = 0;
 };
 
+// What the nodes give for infinities and the largest numbers, where the order of operations matters. A product with x that is
+// halved afterwards is infinite beyond half of the largest float; the fused operators have a form for that, alpha 1. nullopt:
+// none of them gives the same.
+std::optional<float> at_the_ends(const Graph& g, ValueId y, ValueId x) {
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kMost = std::numeric_limits<float>::max();
+  const auto at = [&](float v) { return evaluate<float>(g, y, x, v, kDepth); };
+  const bool same = std::isnan(at(-kInf)) && at(kInf) == kInf && at(-kMost) == 0;
+  const float most = at(kMost);
+  if (!same || (most != kInf && !(most >= 0.99F * kMost))) return std::nullopt;
+  return most == kInf ? 1.0F : 0.0F;
+}
+
 // Constants are written with 7 digits and more: what they lose stays below 2e-6 of |x|. The two forms of Gelu differ by 4e-4.
 Found recognise(const Graph& g, ValueId y, ValueId x) {
   constexpr double kPoints[] = {-3.3, -1.9, -1.1, -0.4, 0.2, 0.7, 1.3, 2.6, 4.5};
   bool exact = true, fast = true, quick = true;
   double alpha = 0;
   for (const double p : kPoints) {
-    const double value = evaluate(g, y, x, p, kDepth);
+    const double value = evaluate<double>(g, y, x, p, kDepth);
     if (!std::isfinite(value)) return {};
     const auto near = [&](double want) { return std::fabs(value - want) <= 2e-6 * std::fabs(p); };
     exact = exact && near(gelu(p));
@@ -61,10 +75,12 @@ Found recognise(const Graph& g, ValueId y, ValueId x) {
     if (alpha == 0) alpha = -std::log(p / value - 1) / p;
     quick = quick && std::isfinite(alpha) && near(p / (1 + std::exp(-alpha * p)));
   }
-  if (exact) return {"Gelu"};
-  if (fast) return {"FastGelu"};
-  if (quick) return {"QuickGelu", static_cast<float>(alpha)};
-  return {};
+  if (!exact && !fast && !quick) return {};
+  const auto ends = at_the_ends(g, y, x);
+  if (!ends) return {};
+  if (exact) return {"Gelu", *ends};
+  if (fast) return {"FastGelu", *ends};
+  return *ends == 0 ? Found{"QuickGelu", static_cast<float>(alpha)} : Found{};
 }
 
 // The other operand of a step whose first is not `v`.
@@ -99,7 +115,7 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
       last.version = 1;
       last.inputs = {x};
       last.attributes = {};
-      if (found.op == "QuickGelu") last.attributes.set("alpha", found.alpha);
+      if (found.op == "QuickGelu" || found.alpha != 0) last.attributes.set("alpha", found.alpha);
       return true;
     }
   }

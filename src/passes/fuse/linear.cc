@@ -59,8 +59,8 @@ bool start(Graph& g, NodeId id, const Uses& uses) {
 void absorb(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   const ValueId out = g.node(id).outputs[0], result = g.node(reader).outputs[0];
   g.remove_node(reader);
-  g.replace_uses(result, out);
-  uses[out] = uses[result];
+  uses[out].clear();
+  replace_uses(g, result, out, uses);
 }
 
 // Constants [N], [1, N], … as B.
@@ -93,6 +93,7 @@ bool add_operand(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   linear.inputs.resize(std::max(linear.inputs.size(), slot + 1), kNoValue);
   linear.inputs[slot] = operand;
   if (operand >= uses.size()) uses.resize(operand + 1);
+  uses[operand].push_back(id);
   absorb(g, id, reader, uses);
   return true;
 }
@@ -157,7 +158,8 @@ bool add_activation(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   }
   const float alpha = ops::parse<ops::ActivationAttrs>(n).alpha;
   Node& linear = g.node(id);
-  if (word == "QuickGelu") linear.attributes.set("activation_alpha", alpha);
+  // Gelus of fuse-gelu have a form with alpha 1.
+  if (word == "QuickGelu" || (word.ends_with("Gelu") && alpha != 0)) linear.attributes.set("activation_alpha", alpha);
   linear.attributes.set("activation", std::move(word));
   absorb(g, id, reader, uses);
   return true;

@@ -33,6 +33,50 @@ NodeId only_reader(const Graph& g, ValueId v, const Uses& uses) {
   return reader.removed || !reader.subgraphs.empty() ? kNoNode : uses[v][0];
 }
 
+namespace {
+
+void replace_in(Graph& g, ValueId from, ValueId to, const std::vector<NodeId>& readers) {
+  for (const NodeId id : readers) {
+    Node& n = g.node(id);
+    std::replace(n.inputs.begin(), n.inputs.end(), from, to);
+    for (Subgraph& s : n.subgraphs) std::replace(s.captures.begin(), s.captures.end(), from, to);
+  }
+}
+
+}  // namespace
+
+void replace_readers(Graph& g, ValueId from, ValueId to, const std::vector<NodeId>& readers) {
+  if (is_output(g, from)) return g.replace_uses(from, to);  // only this replaces an output
+  replace_in(g, from, to, readers);
+}
+
+void replace_nodes_uses(Graph& g, ValueId from, ValueId to, Uses& uses) {
+  if (std::max(from, to) >= uses.size()) uses.resize(std::max(from, to) + 1);
+  const std::vector<NodeId> readers = std::move(uses[from]);
+  uses[from].clear();
+  replace_in(g, from, to, readers);
+  // Each once; those that are gone read nothing.
+  for (const NodeId id : readers) {
+    if (!g.node(id).removed && (uses[to].empty() || uses[to].back() != id)) uses[to].push_back(id);
+  }
+}
+
+void replace_uses(Graph& g, ValueId from, ValueId to, Uses& uses) {
+  if (is_output(g, from)) g.replace_uses(from, to);
+  replace_nodes_uses(g, from, to, uses);
+}
+
+void replace_outputs(Graph& g, const std::map<ValueId, ValueId>& by) {
+  if (by.empty()) return;
+  const std::vector<ValueId> values = g.outputs();
+  const std::vector<std::string> names = g.output_names();
+  for (std::size_t i = values.size(); i-- > 0;) g.remove_output(i);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto other = by.find(values[i]);
+    g.add_output(other == by.end() ? values[i] : other->second, names[i]);
+  }
+}
+
 const Node* made_by(const Graph& g, ValueId v, std::string_view op, std::size_t inputs) {
   if (v == kNoValue || g.value(v).producer == kNoNode) return nullptr;
   const Node& n = g.node(g.value(v).producer);

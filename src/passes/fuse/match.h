@@ -1,6 +1,7 @@
 #pragma once
 // What patterns of nodes are made of.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,14 @@ inline bool has_input(const Node& n, std::size_t i) { return i < n.inputs.size()
 bool is_output(const Graph& g, ValueId v);
 // The one node that reads the value, if nobody else does: not the caller, no subgraph. kNoNode otherwise.
 NodeId only_reader(const Graph& g, ValueId v, const Uses& uses);
+// Graph::replace_uses() in time proportional to `readers`, which hold all nodes that read `from`, and perhaps nodes that do not.
+void replace_readers(Graph& g, ValueId from, ValueId to, const std::vector<NodeId>& readers);
+// The same for uses that are kept up to date: the readers of `from` become readers of `to`.
+void replace_uses(Graph& g, ValueId from, ValueId to, Uses& uses);
+// Without outputs of the graph, which replace_outputs() replaces all at once.
+void replace_nodes_uses(Graph& g, ValueId from, ValueId to, Uses& uses);
+// Replaces outputs of the graph: value -> what takes its place.
+void replace_outputs(Graph& g, const std::map<ValueId, ValueId>& by);
 // The node that makes the value, where it is `op` of ai.onnx with `inputs` inputs; else null.
 const Node* made_by(const Graph& g, ValueId v, std::string_view op, std::size_t inputs);
 

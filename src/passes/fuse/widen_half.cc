@@ -14,6 +14,7 @@
 #include "ops/matrix/signatures.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
+#include "passes/fuse/match.h"
 #include "tensor/types.h"
 
 namespace sdx::fuse {
@@ -132,7 +133,7 @@ bool is_other_float(const Graph& g, ValueId v) {
 
 class Widener {
  public:
-  explicit Widener(Graph& graph) : g_(graph) {}
+  explicit Widener(Graph& graph) : g_(graph), uses_(graph.uses()) {}
 
   bool run() {
     const std::size_t count = g_.nodes().size();
@@ -255,7 +256,8 @@ class Widener {
       return false;
     }
     if (twin == twins_.end() || out == kNoValue || g_.value(out).type.elem != DataType::float32) return false;
-    g_.replace_uses(out, twin->second);
+    // Nodes that read it follow: they are as they were.
+    replace_readers(g_, out, twin->second, uses_[out]);
     return true;
   }
 
@@ -346,6 +348,7 @@ class Widener {
   }
 
   Graph& g_;
+  const Uses uses_;
   std::map<ValueId, ValueId> twins_;     // value of 16 bits -> the same in float32
   std::map<ValueId, ValueId> narrowed_;  // result of a cast -> what was cast
 };

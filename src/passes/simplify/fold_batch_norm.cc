@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "ops/conv/signatures.h"
 #include "ops/norm/signatures.h"
+#include "passes/fuse/match.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"
 
@@ -168,8 +169,8 @@ bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses, Bl
   changed.inputs.resize(3, kNoValue);
   changed.inputs[1] = new_w;
   changed.inputs[2] = new_b;
-  g.replace_uses(result, out);
-  uses[out] = uses[result];
+  uses[out].clear();
+  fuse::replace_uses(g, result, out, uses);
   return true;
 }
 

@@ -35,9 +35,10 @@ bool all_equal(const Tensor* t, double value) {
 
 bool all_zero_ints(const Tensor* t) { return t != nullptr && is_integer(t->dtype()) && all_equal(t, 0); }
 
-bool unused(const Graph& g, ValueId value) {
-  const auto& outputs = g.outputs();
-  return g.uses()[value].empty() && std::find(outputs.begin(), outputs.end(), value) == outputs.end();
+// `uses`: with nodes that may be gone.
+bool unused(const Graph& g, ValueId value, const fuse::Uses& uses) {
+  return std::all_of(uses[value].begin(), uses[value].end(), [&](NodeId id) { return g.node(id).removed; }) &&
+         !fuse::is_output(g, value);
 }
 
 // Whether a Resize gives each pixel its own place.
@@ -77,12 +78,12 @@ bool replaces_all(const Graph& g, const Node& n, const Type& out) {
 }
 
 // The input that the node merely passes on, or -1. `out` is the type of its first output.
-int passed_input(const Graph& g, const Node& n, const Type& out) {
+int passed_input(const Graph& g, const Node& n, const Type& out, const fuse::Uses& uses) {
   const std::string& op = n.op_type;
   if (!n.domain.empty()) return -1;
   if (op == "Identity") return 0;
   if (op == "Dropout") {
-    const bool plain = n.outputs.size() < 2 || n.outputs[1] == kNoValue || unused(g, n.outputs[1]);
+    const bool plain = n.outputs.size() < 2 || n.outputs[1] == kNoValue || unused(g, n.outputs[1], uses);
     const bool trains = (n.inputs.size() > 2 && n.inputs[2] != kNoValue) || ops::parse<ops::DropoutAttrs>(n).says_training();
     return plain && !trains ? 0 : -1;
   }
@@ -123,7 +124,7 @@ int passed_input(const Graph& g, const Node& n, const Type& out) {
 }
 
 // Transpose(Transpose(x)): one transposition with the product of both, which the next round removes when it moves nothing.
-bool merge_transposes(Graph& g, NodeId id) {
+bool merge_transposes(Graph& g, NodeId id, fuse::Uses& uses) {
   Node& n = g.node(id);
   if (n.op_type != "Transpose" || !n.domain.empty() || n.inputs[0] == kNoValue) return false;
   const NodeId before = g.value(n.inputs[0]).producer;
@@ -141,6 +142,7 @@ bool merge_transposes(Graph& g, NodeId id) {
   const ValueId source = first.inputs[0];
   n.attributes.set("perm", merged);
   n.inputs[0] = source;
+  uses[source].push_back(id);
   return true;
 }
 
@@ -148,21 +150,27 @@ bool merge_transposes(Graph& g, NodeId id) {
 
 bool remove_identities(Graph& graph) {
   bool changed = false;
+  fuse::Uses uses = graph.uses();
+  std::vector<bool> is_output(graph.values().size(), false);
+  for (const ValueId v : graph.outputs()) is_output[v] = true;
+  std::map<ValueId, ValueId> outputs;  // replaced at last, all at once
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     if (graph.node(id).removed) continue;
-    changed = merge_transposes(graph, id) || changed;
+    changed = merge_transposes(graph, id, uses) || changed;
     const Node& node = graph.node(id);
     if (node.outputs.empty() || node.outputs[0] == kNoValue) continue;
     const ValueId out = node.outputs[0];
-    const int passed = passed_input(graph, node, graph.value(out).type);
+    const int passed = passed_input(graph, node, graph.value(out).type, uses);
     if (passed < 0) continue;
     const ValueId in = node.inputs[static_cast<std::size_t>(passed)];
     if (in == kNoValue) continue;
     // Subgraphs return their outputs by value: an output that is the graph's own input or a constant stays as it is.
     graph.remove_node(id);
-    graph.replace_uses(out, in);
+    if (is_output[out]) outputs.emplace(out, in);
+    fuse::replace_nodes_uses(graph, out, in, uses);
     changed = true;
   }
+  fuse::replace_outputs(graph, outputs);
   return changed;
 }
 

@@ -71,7 +71,7 @@ struct Part {
 
 class Rewrite {
  public:
-  Rewrite(Graph& g, NodeId id) : g_(g), uses_(g.uses()), id_(id) {}
+  Rewrite(Graph& g, const Uses& uses, NodeId id) : g_(g), uses_(uses), id_(id) {}
 
   bool run() {
     const Node conv = g_.node(id_);
@@ -195,7 +195,7 @@ class Rewrite {
   }
 
   Graph& g_;
-  const Uses uses_;
+  const Uses& uses_;
   NodeId id_, concat_ = kNoNode;
   std::vector<Part> parts_;
 };
@@ -205,8 +205,12 @@ class Rewrite {
 bool resize_late(Graph& graph) {
   bool changed = false;
   const std::size_t count = graph.nodes().size();
+  Uses uses = graph.uses();
   for (NodeId id = 0; id < count; ++id) {
-    if (is_pointwise(graph, graph.node(id))) changed = Rewrite(graph, id).run() || changed;
+    if (!is_pointwise(graph, graph.node(id)) || !Rewrite(graph, uses, id).run()) continue;
+    // Nodes that were added read no value that another convolution's inputs depend on.
+    uses.resize(graph.values().size());
+    changed = true;
   }
   return changed;
 }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "ops/op.h"
+#include "passes/fuse/match.h"
 #include "passes/pass.h"
 #include "passes/simplify/simplify.h"
 
@@ -82,7 +83,7 @@ std::string constant_key(const Tensor& t) {
   return key;
 }
 
-bool share_constants(Graph& graph) {
+bool share_constants(Graph& graph, fuse::Uses& uses) {
   bool changed = false;
   std::map<std::string, std::vector<ValueId>> seen;
   for (ValueId v = 0; v < graph.values().size(); ++v) {
@@ -100,7 +101,7 @@ bool share_constants(Graph& graph) {
       alike.push_back(v);
       continue;
     }
-    graph.replace_uses(v, *same);
+    fuse::replace_uses(graph, v, *same, uses);
     graph.value(v).constant.reset();
     changed = true;
   }
@@ -110,7 +111,8 @@ bool share_constants(Graph& graph) {
 }  // namespace
 
 bool share_common(Graph& graph) {
-  bool changed = share_constants(graph);
+  fuse::Uses uses = graph.uses();
+  bool changed = share_constants(graph, uses);
   std::map<std::string, NodeId> seen;
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     std::string key = key_of(graph.node(id));
@@ -124,7 +126,7 @@ bool share_common(Graph& graph) {
     if (!same_outputs) continue;
     graph.remove_node(id);
     for (std::size_t i = 0; i < gone.size(); ++i) {
-      if (gone[i] != kNoValue) graph.replace_uses(gone[i], kept[i]);
+      if (gone[i] != kNoValue) fuse::replace_uses(graph, gone[i], kept[i], uses);
     }
     changed = true;
   }

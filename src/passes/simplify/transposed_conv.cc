@@ -21,6 +21,20 @@ bool all_are(ops::IntList values, std::int64_t value) {
   return std::all_of(values.begin(), values.end(), [&](std::int64_t v) { return v == value; });
 }
 
+// Whether every window of the convolution fits into its padded input, as Conv demands. It does for any extents if the pads that
+// are cut off are no wider than the windows' overlap; wider ones leave nothing of a small input.
+bool fits(const Graph& g, const Node& n, const std::vector<std::int64_t>& turned, const Shape& w) {
+  const auto& y = g.value(n.outputs[0]).type.shape;
+  const std::vector<std::int64_t> dilations = ops::to_vector(ops::parse<ops::WindowFields>(n).dilations);
+  const std::size_t axes = w.size() - 2;
+  for (std::size_t i = 0; i < axes; ++i) {
+    const std::int64_t overlap = (w[2 + i] - 1) * (dilations.empty() ? 1 : dilations[i]);
+    if (turned[i] + turned[i + axes] >= overlap) continue;
+    if (!y || y->size() != axes + 2 || !(*y)[i + 2].is_const() || (*y)[i + 2].value() == 0) return false;
+  }
+  return true;
+}
+
 // The convolution's padding; empty where there is none.
 std::vector<std::int64_t> turned_pads(const Node& n, const Shape& w) {
   const std::size_t axes = w.size() - 2;
@@ -72,7 +86,7 @@ bool transposed_conv(Graph& graph) {
                        all_are(attr.output.output_padding, 0) && all_are(attr.window.strides, 1);
     if (!plain || group < 1 || w->dim(0) % group != 0) continue;
     const std::vector<std::int64_t> pads = turned_pads(n, w->shape());
-    if (pads.empty()) continue;
+    if (pads.empty() || !fits(graph, n, pads, w->shape())) continue;
     const ValueId weights = graph.add_constant(graph.value(n.inputs[1]).name + "_turned", turned_weights(*w, group));
     Node& conv = graph.node(id);
     conv.op_type = "Conv";

@@ -69,10 +69,10 @@ std::optional<UnarySpec> unary_of(const LowerContext& c) {
   if (op == "Swish" || op == "QuickGelu") return UnarySpec{Unary::silu, a.alpha, 0};
   if (op == "FastGelu") {
     if (c.has_input(1)) return std::nullopt;  // a bias
-    return UnarySpec{Unary::gelu_tanh, 0, 0};
+    return UnarySpec{Unary::gelu_tanh, a.alpha, 0};
   }
   if (op == "Gelu") {
-    return UnarySpec{ops::parse<ops::GeluAttrs>(c).tanh() ? Unary::gelu_tanh : Unary::gelu, 0, 0};
+    return UnarySpec{ops::parse<ops::GeluAttrs>(c).tanh() ? Unary::gelu_tanh : Unary::gelu, a.alpha, 0};
   }
   return std::nullopt;
 }
@@ -91,8 +91,8 @@ std::optional<UnarySpec> fused_activation(const Node& node) {
     case Kind::leaky_relu: return UnarySpec{Unary::leaky_relu, a.alpha, 0};
     case Kind::silu: return UnarySpec{Unary::silu, 1, 0};
     case Kind::quick_gelu: return UnarySpec{Unary::silu, a.alpha, 0};
-    case Kind::gelu: return UnarySpec{Unary::gelu, 0, 0};
-    case Kind::gelu_tanh: return UnarySpec{Unary::gelu_tanh, 0, 0};
+    case Kind::gelu: return UnarySpec{Unary::gelu, a.alpha, 0};
+    case Kind::gelu_tanh: return UnarySpec{Unary::gelu_tanh, a.alpha, 0};
     case Kind::clip: return UnarySpec{Unary::clip, a.alpha, a.beta};
     case Kind::hard_sigmoid: return UnarySpec{Unary::hard_sigmoid, a.alpha, a.beta};
     case Kind::thresholded_relu:

@@ -30,6 +30,7 @@ inline AttentionArgs one_group(const AttentionArgs& a, std::int64_t i) {
   one.out += b * a.out_batch + h * a.out_head;
   if (a.mask != nullptr) one.mask += b * a.mask_batch + h * a.mask_head;
   if (a.sink != nullptr) one.sink += h;
+  if (a.odd != nullptr) one.odd += b * a.odd_batch + h * a.odd_head;
   if (a.key_lengths != nullptr) one.keys = std::clamp<std::int64_t>(a.key_lengths[b], 0, a.keys);
   one.key_lengths = nullptr;
   return one;
@@ -64,6 +65,7 @@ void attend_joined(const AttentionArgs& a, const Join& join, const Offset& offse
     some.q += b * a.q_batch, some.k += b * a.k_batch, some.v += b * a.v_batch, some.out += b * a.out_batch;
     if (a.mask != nullptr) some.mask += b * a.mask_batch;
     if (a.key_lengths != nullptr) some.key_lengths += b;
+    if (a.odd != nullptr) some.odd += b * a.odd_batch;
     some.causal_offset = offset(b);
     attention_f32(some);
     b = end;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <thread>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/control_group.h"
 #include "base/system/cpu_features.h"
 #include "kernels/cpu/conv/blocked/blocked_layout.h"
 #include "ops/custom.h"
@@ -51,7 +51,7 @@ class CpuProvider : public Provider {
     info.name = "cpu";
     info.available = true;
     const std::string processor = processor_name();
-    info.devices = {fmt::format("{} ({} threads)", processor.empty() ? "CPU" : processor, std::thread::hardware_concurrency())};
+    info.devices = {fmt::format("{} ({} threads)", processor.empty() ? "CPU" : processor, usable_cpus())};
     return info;
   }
 

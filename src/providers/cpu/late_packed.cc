@@ -30,6 +30,7 @@ struct LatePacked::Pending {
   void run() {
     for (const Tensor& t : sources) check_unchanged(t);
     fill(memory);
+    for (const Tensor& t : sources) check_unchanged(t);  // meanwhile
     for (const Tensor& t : sources) release_mapped_pages(t.data(), t.bytes());
     const std::lock_guard lock(mutex);
     sources.clear();

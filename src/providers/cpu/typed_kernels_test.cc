@@ -20,6 +20,13 @@ TEST(TypedKernels, ComparisonsLogicAndIntegers) {
       compare({kernel, ("input a: " + types + "\ny = " + op + "(a, b)\noutput y\n").c_str()});
     }
   }
+  for (const char* type : {"uint8", "int8", "uint16", "int16", "uint32", "uint64"}) {
+    for (const char* op : {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Add", "Sub", "Mul", "Min", "Max"}) {
+      const std::string text =
+          "input a: " + std::string(type) + "[3,1,131]\ninput b: " + type + "[2,131]\ny = " + op + "(a, b)\noutput y\n";
+      compare({"pair-typed", text.c_str()});
+    }
+  }
   for (const char* op : {"And", "Or", "Xor", "Equal"}) {
     const std::string text = "input a: bool[5,1,7]\ninput b: bool[6,7]\ny = " + std::string(op) + "(a, b)\noutput y\n";
     compare({"pair-typed", text.c_str()});
@@ -28,6 +35,8 @@ TEST(TypedKernels, ComparisonsLogicAndIntegers) {
       {"map-typed", "input a: bool[33]\ny = Not(a)\noutput y\n"},
       {"map-typed", "input a: int64[33]\ny = Neg(a)\noutput y\n"},
       {"map-typed", "input a: int32[33]\ny = Abs(a)\noutput y\n"},
+      {"map-typed", "input a: int8[133]\ny = Neg(a)\noutput y\n"},
+      {"map-typed", "input a: int16[133]\ny = Abs(a)\noutput y\n"},
       {"map-typed", "input a: float32[33]\ny = IsNaN(a)\noutput y\n"},
       {"map-typed", "input a: float32[33]\ny = IsInf(a) {detect_negative=0}\noutput y\n"},
       {"where", "input c: bool[4,1,9]\ninput a: float32[4,3,9]\ninput b: float32[]\ny = Where(c, a, b)\noutput y\n"},

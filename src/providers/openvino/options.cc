@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/control_group.h"
 #include "providers/openvino/functions.h"
 
 namespace sdx::openvino {
@@ -46,7 +47,11 @@ bool is_device(std::string text) {
 Settings settings_of(const ProviderSettings& settings) {
   Settings out;
   std::string precision, threads, streams, cache = settings.cache.string();
-  if (settings.threads > 0) threads = std::to_string(settings.threads);
+  if (settings.threads > 0) {
+    threads = std::to_string(settings.threads);
+  } else if (cpu_quota()) {  // OpenVINO counts cores
+    threads = std::to_string(usable_cpus());
+  }
   std::vector<std::pair<std::string, std::string>> own;
   for (const auto& [key, value] : settings.options) {
     const auto number = [&, &key = key, &value = value] {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <mutex>
 
 #include "base/error.h"
@@ -26,6 +25,49 @@ bool is_plugin(const fs::path& file) {
          name.find("_shared") == std::string::npos;
 }
 
+// A plugin's file that was handed to an ONNX Runtime, or could not be.
+struct Attempt {
+  const Library* library;
+  fs::path file;
+  std::string problem;  // empty: it is loaded
+};
+
+bool same_file(const fs::path& a, const fs::path& b) {
+  std::error_code missing;
+  return a == b || fs::equivalent(a, b, missing);
+}
+
+// Registers a file at most once, and one file of a name. ONNX Runtime starts a plugin before it looks whether it has the name,
+// and then ends the plugin that it had: its devices are left dangling. Nor can a plugin, whose functions go to the ONNX Runtime
+// that started it last, serve two of them. Returns why the file cannot be used; empty where it, or another of its name, can.
+std::string register_once(const Library& library, const fs::path& file, std::vector<Attempt>& attempts) {
+  const fs::path stem = file.stem();
+  int refused = 0;
+  for (const Attempt& a : attempts) {
+    if (same_file(a.file, file)) {
+      if (a.library == &library) return a.problem;
+      if (!a.problem.empty()) continue;
+      return fmt::format("ONNX Runtime {} ('{}') has it in this process, and a plugin serves one ONNX Runtime only",
+                         a.library->version(), a.library->path().string());
+    }
+    if (a.library != &library || a.file.stem() != stem) continue;
+    if (a.problem.empty()) return {};
+    ++refused;
+  }
+  Attempt made{&library, file, ""};
+  try {
+    const LibraryFinding finding = explain_library(file);
+    if (!finding.loadable) fail(ErrorCode::provider_unavailable, "{}", finding.reason);
+    const std::string name = refused == 0 ? stem.string() : fmt::format("{}-{}", stem.string(), refused + 1);
+    library.check(library.f().register_plugin(const_cast<c::Env*>(library.env()), name.c_str(), file.c_str()),
+                  ErrorCode::provider_unavailable);
+  } catch (const Error& e) {
+    made.problem = e.message();
+  }
+  attempts.push_back(made);
+  return made.problem;
+}
+
 std::mutex g_mutex;
 
 }  // namespace
@@ -37,7 +79,7 @@ std::vector<fs::path> plugin_candidates() {
     const std::string list = v;
     for (std::size_t at = 0; at < list.size();) {
       const std::size_t end = std::min(list.find(':', at), list.size());
-      if (end > at) out.emplace_back(list.substr(at, end - at));
+      if (end > at) add_distinct(list.substr(at, end - at), out);
       at = end + 1;
     }
   }
@@ -45,7 +87,7 @@ std::vector<fs::path> plugin_candidates() {
     for (const auto& package : fs::directory_iterator(site, none)) {
       if (!package.path().filename().string().starts_with("onnxruntime_ep_")) continue;
       for (const auto& file : fs::directory_iterator(package.path(), none)) {
-        if (is_plugin(file.path())) out.push_back(file.path());
+        if (is_plugin(file.path())) add_distinct(file.path(), out);
       }
     }
   }
@@ -62,22 +104,12 @@ std::vector<PluginDevice> plugin_devices(const Library& library, std::string_vie
   const Functions& f = library.f();
   if (f.register_plugin == nullptr || f.ep_devices == nullptr) return {};
   const std::lock_guard lock(g_mutex);
-  // What became of each file, by library: null for those that are loaded.
-  static std::map<std::pair<const Library*, std::string>, std::string> tried;
+  // Never forgotten: plugins stay loaded, as the libraries do.
+  static auto* const attempts = new std::vector<Attempt>;
   for (const fs::path& file : plugin_candidates()) {
     if (file.filename().string().find(provider) == std::string::npos) continue;
-    const auto [it, fresh] = tried.try_emplace({&library, file.string()});
-    if (fresh) {
-      try {
-        const LibraryFinding finding = explain_library(file);
-        if (!finding.loadable) fail(ErrorCode::provider_unavailable, "{}", finding.reason);
-        library.check(f.register_plugin(const_cast<c::Env*>(library.env()), file.stem().c_str(), file.c_str()),
-                      ErrorCode::provider_unavailable);
-      } catch (const Error& e) {
-        it->second = e.message();
-      }
-    }
-    if (!it->second.empty()) problems.push_back(fmt::format("plugin '{}': {}", file.string(), it->second));
+    const std::string problem = register_once(library, file, *attempts);
+    if (!problem.empty()) problems.push_back(fmt::format("plugin '{}': {}", file.string(), problem));
   }
   const c::EpDevice* const* devices = nullptr;
   std::size_t count = 0;

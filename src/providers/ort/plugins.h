@@ -13,7 +13,7 @@
 namespace sdx::ort {
 
 // Their files: those that SDX_ORT_EP_LIBS lists (separated by colons), and those of installed Python packages onnxruntime_ep_*.
-// Loads nothing.
+// Each file once, also where links give it several names. Loads nothing.
 std::vector<std::filesystem::path> plugin_candidates();
 
 // One of them is for this provider: its file name contains the short name.
@@ -27,7 +27,7 @@ struct PluginDevice {
 };
 
 // The devices that plugins offer for this provider. Loads, once per library, the plugins whose file names contain `provider`
-// ("openvino"); one that cannot be loaded is a line of `problems`.
+// ("openvino"), of several with the same name the first that can be loaded; one that cannot is a line of `problems`.
 std::vector<PluginDevice> plugin_devices(const Library& library, std::string_view provider, std::vector<std::string>& problems);
 
 // Adds the provider on the device that the option `device_type` names ("GPU"; without it an NPU or GPU before the CPU, except for

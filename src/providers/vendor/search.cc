@@ -16,20 +16,29 @@ std::string variable(const char* name) {
   return text == nullptr ? "" : text;
 }
 
-// Folders of Python packages below an installation's prefix.
+// Folders of Python packages below an installation's prefix. `lib64` is often a link to `lib`.
 void add_site_packages(const fs::path& prefix, std::vector<fs::path>& out) {
   std::error_code none;
   for (const char* lib : {"lib", "lib64"}) {
     for (const auto& entry : fs::directory_iterator(prefix / lib, none)) {
       if (!entry.path().filename().string().starts_with("python3")) continue;
       for (const char* leaf : {"site-packages", "dist-packages"}) {
-        if (fs::is_directory(entry.path() / leaf, none)) out.push_back(entry.path() / leaf);
+        const fs::path folder = fs::canonical(entry.path() / leaf, none);
+        if (!none && fs::is_directory(folder, none)) add_distinct(folder, out);
       }
     }
   }
 }
 
 }  // namespace
+
+void add_distinct(const fs::path& file, std::vector<fs::path>& out) {
+  const auto same = [&](const fs::path& other) {
+    std::error_code missing;
+    return other == file || fs::equivalent(other, file, missing);
+  };
+  if (std::none_of(out.begin(), out.end(), same)) out.push_back(file);
+}
 
 std::vector<fs::path> program_folders() {
   Dl_info self{};

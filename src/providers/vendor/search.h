@@ -11,8 +11,11 @@ namespace sdx {
 std::vector<std::filesystem::path> program_folders();
 
 // Folders of installed Python packages: of $VIRTUAL_ENV, $CONDA_PREFIX, ~/.local, each python3 on the PATH, /usr/local and /usr.
-// No Python is run.
+// Without links in their paths, each folder once. No Python is run.
 std::vector<std::filesystem::path> site_packages();
+
+// Appends a file or folder unless `out` has it already, be it under another name: by a symbolic or a hard link.
+void add_distinct(const std::filesystem::path& file, std::vector<std::filesystem::path>& out);
 
 // Appends "STEM.so", "STEM.so.VERSION" (the last by name) or "STEM.dylib" of a folder, where it has one.
 void add_library_of(const std::filesystem::path& folder, std::string_view stem, std::vector<std::filesystem::path>& out);

@@ -1,8 +1,10 @@
+#include <sdx/mapped_files.h>
 #include <sdx/sdx.h>
 
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <sdx/mapped_files.hpp>
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
@@ -85,6 +87,12 @@ const char* sdx_version(void) { return SDX_VERSION; }
 const char* sdx_status_name(sdx_status status) { return sdx::name(static_cast<sdx::ErrorCode>(status)).data(); }
 
 const char* sdx_last_error(void) { return t_error.c_str(); }
+
+void sdx_survive_mapped_faults(void) { sdx::survive_mapped_faults(); }
+
+sdx_status sdx_check_mapped_files(void) {
+  return guarded([] { sdx::check_mapped_files(); });
+}
 
 sdx_options* sdx_options_create(void) { return new (std::nothrow) sdx_options; }
 void sdx_options_free(sdx_options* options) { delete options; }

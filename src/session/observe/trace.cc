@@ -9,7 +9,6 @@
 #include "base/system/mapped_file.h"
 
 namespace sdx::session {
-namespace {
 
 std::string json_string(const std::string& text) {
   std::string out = "\"";
@@ -25,8 +24,6 @@ std::string json_string(const std::string& text) {
   }
   return out + "\"";
 }
-
-}  // namespace
 
 void append_steps(const plan::Program& program, const std::string& prefix, Report& report) {
   for (std::size_t i = 0; i < program.steps().size(); ++i) {

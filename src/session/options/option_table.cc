@@ -165,7 +165,8 @@ constexpr std::array kOptions{
                   .value = "N",
                   .project = as("threads"),
                   .python = by_hand("intra_op_num_threads", kOrtName),
-                  .more = "With 0, the session uses the pool that all sessions of the process share",
+                  .more = "With 0, the session uses the pool that all sessions of the process share; a CPU quota limits it "
+                          "([environment.md](environment.md#execution-and-diagnosis))",
                   .most = kMostThreads},
     SessionOption{
         .name = "thread_affinity",
@@ -244,6 +245,15 @@ constexpr std::array kOptions{
                   .cli = none(kConvert),
                   .project = none(kBuild),
                   .python = as("optimized_model_ort")},
+    SessionOption{.name = "mmap",
+                  .member = &S::mmap,
+                  .help = "Map the model's files into memory, those of more than 4 MiB, instead of copying them",
+                  .cli = as("--no-mmap,!--mmap"),
+                  .flag_help = "Copy the model's files into memory: whoever writes over them later disturbs nothing",
+                  .project = as("mmap"),
+                  .python = as("mmap"),
+                  .more = "A copy is safe from whoever writes over the files later, but takes its own memory, and time to read. "
+                          "See [memory.md](design/memory.md#model-files-are-copied-or-watched)"},
     SessionOption{.name = "custom_ops",
                   .member = &S::custom_ops,
                   .help = "Library with custom operators; may be repeated",

@@ -37,6 +37,7 @@ GgufFile GgufFile::open(const std::filesystem::path& path) {
   auto file = MappedFile::open(path);
   try {
     GgufFile out(file->bytes());
+    file->check_unchanged();
     out.file_ = std::move(file);
     return out;
   } catch (Error& e) {

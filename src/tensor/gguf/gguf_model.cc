@@ -138,6 +138,7 @@ std::shared_ptr<const GgufModel> GgufModel::open(const std::filesystem::path& pa
   const auto add = [&](const std::filesystem::path& part) {
     const auto mapped = MappedFile::open(part);
     model->add_part(part, mapped->bytes(), mapped, part.string());
+    mapped->check_unchanged();
   };
   add(path);
   const std::uint64_t parts = model->metadata().whole("split.count").value_or(1);

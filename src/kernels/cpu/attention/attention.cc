@@ -1,6 +1,7 @@
 #include "kernels/cpu/attention/attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -75,6 +76,7 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
   }
   for (std::int64_t i = 0; i < rows; ++i) {
     k.rows.scale(sums + i * a.v_head_size, total[i] == 0.0F ? 0.0F : 1.0F / total[i], out + i * a.out_row, a.v_head_size);
+    mark_if_odd(a, b, h, q0 + i, max[i], total[i], out + i * a.out_row);
   }
 }
 
@@ -85,6 +87,26 @@ VisibleKeys visible_keys(const AttentionArgs& a, std::int64_t i, std::int64_t va
   if (a.causal) v.last = std::clamp<std::int64_t>(i + a.causal_offset + 1, 0, valid);
   if (a.window > 0) v.first = std::clamp<std::int64_t>(i + a.causal_offset - a.window + 1, 0, v.last);
   return v;
+}
+
+// Without a branch, so that compilers use vectors. Magnitudes order like integers, NaN above all.
+bool all_within(const float* x, std::int64_t n, float most) {
+  std::int32_t bound, above = 0;
+  std::memcpy(&bound, &most, sizeof(bound));
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::int32_t bits;
+    std::memcpy(&bits, x + i, sizeof(bits));
+    above |= (bits & 0x7FFFFFFF) > bound ? 1 : 0;
+  }
+  return above == 0;
+}
+
+void mark_if_odd(const AttentionArgs& a, std::int64_t b, std::int64_t h, std::int64_t query, float most, float total,
+                 const float* out) {
+  if (a.odd == nullptr) return;
+  const bool ordinary = most > a.least_score && most < kMostOrdinaryScore && std::isfinite(total) &&
+                        attention_kernels().all_finite(out, a.v_head_size);
+  if (!ordinary) a.odd[b * a.odd_batch + h * a.odd_head + query * a.odd_row] = 1;
 }
 
 void rotate_f32(const float* x, std::int64_t size, std::int64_t dim, const float* cos, const float* sin, bool interleaved,
@@ -113,6 +135,7 @@ AttentionArgs heads_as_queries(const AttentionArgs& a) {
   g.out_row = a.out_head, g.out_head = group * a.out_head;
   g.mask_row = a.mask_head, g.mask_head = group * a.mask_head;
   g.sink_row = a.sink_head, g.sink_head = group * a.sink_head;
+  g.odd_row = a.odd_head, g.odd_head = group * a.odd_head;
   if (!a.causal && a.window <= 0) return g;
   // All of them see the keys that the single query saw.
   const VisibleKeys seen = visible_keys(a, 0, a.keys);

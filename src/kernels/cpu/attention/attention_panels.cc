@@ -186,6 +186,11 @@ void store(const Block& b, const Panel& p, std::int64_t batch, std::int64_t head
   for (std::int64_t i = 0; i < count; ++i) factors[i] = p.total[i] == 0.0F ? 0.0F : 1.0F / p.total[i];
   float* out = a.out + batch * a.out_batch + head * a.out_head + q0 * a.out_row;
   b.rows.store_columns(p.sums, b.gemm.nr, factors, out, a.out_row, a.v_head_size, count);
+  if (a.odd == nullptr ||
+      b.rows.ordinary_columns(p.sums, b.gemm.nr, p.max, p.total, a.least_score, kMostOrdinaryScore, a.v_head_size, count)) {
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) mark_if_odd(a, batch, head, q0 + i, p.max[i], p.total[i], out + i * a.out_row);
 }
 
 // The largest squared norm of a row; not finite if an element is not, or if a square exceeds float's range.

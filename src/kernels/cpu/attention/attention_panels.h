@@ -12,6 +12,13 @@ struct VisibleKeys {
 };
 VisibleKeys visible_keys(const AttentionArgs& a, std::int64_t i, std::int64_t valid);
 
+// Whether all magnitudes are at most `most`, which is finite.
+bool all_within(const float* x, std::int64_t n, float most);
+constexpr float kMostOrdinaryScore = 1e28F;
+// AttentionArgs::odd for a query whose largest score, sum of weights and result these are.
+void mark_if_odd(const AttentionArgs& a, std::int64_t b, std::int64_t h, std::int64_t query, float most, float total,
+                 const float* out);
+
 // With at most this many queries of a head, products are computed row by row: packing keys would cost more, and half of a panel
 // would be empty.
 inline constexpr std::int64_t kMostFewQueries = 16;

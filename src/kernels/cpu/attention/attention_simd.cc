@@ -239,11 +239,39 @@ void rotate(const float* x, const float* cos, const float* sin, float* y, std::i
   }
 }
 
+// 0 times what is not finite is NaN.
+bool ordinary_columns(const float* x, std::int64_t width, const float* max, const float* sum, float least, float most,
+                      std::int64_t n, std::int64_t count) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF zero = hn::Zero(d), low = hn::Set(d, least), high = hn::Set(d, most);
+  for (std::int64_t j = 0; j < count; j += lanes) {
+    VF zeros = hn::Mul(hn::LoadU(d, sum + j), zero);
+    for (std::int64_t i = 0; i < n; ++i) zeros = hn::MulAdd(hn::LoadU(d, x + i * width + j), zero, zeros);
+    const VF largest = hn::LoadU(d, max + j);
+    const auto fine = hn::And(hn::Eq(zeros, zero), hn::And(hn::Gt(largest, low), hn::Lt(largest, high)));
+    if (count - j >= lanes) {
+      if (!hn::AllTrue(d, fine)) return false;
+    } else if (!hn::AllFalse(d, hn::AndNot(fine, hn::FirstN(d, static_cast<std::size_t>(count - j))))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool all_finite(const float* x, std::int64_t n) {
+  const DF d;
+  const VF zero = hn::Zero(d);
+  VF zeros = zero;
+  for (std::int64_t i = 0; i < n; i += lanes_f32()) zeros = hn::MulAdd(load_floats(x + i, n - i), zero, zeros);
+  return hn::AllTrue(d, hn::Eq(zeros, zero));
+}
+
 }  // namespace
 
 const AttentionKernels& attention_table() {
-  static constexpr AttentionKernels kTable{online_softmax, scale,         panel_softmax, add_rows,
-                                           add_columns,    store_columns, column_tiles,  rotate};
+  static constexpr AttentionKernels kTable{online_softmax,   scale,      panel_softmax, add_rows, add_columns, store_columns,
+                                           ordinary_columns, all_finite, column_tiles,  rotate};
   return kTable;
 }
 

@@ -22,6 +22,11 @@ struct AttentionKernels {
   // y[j, i] = x[i, j] factors[j] for i < n, j < count; x has rows of `width`, y of `ldy` elements.
   void (*store_columns)(const float* x, std::int64_t width, const float* factors, float* y, std::int64_t ldy, std::int64_t n,
                         std::int64_t count);
+  // Whether all of the first `count` columns of x[n, width], whole vectors, are finite, and so are their `sum`, and whether each
+  // column's `max` lies between `least` and `most`, both excluded.
+  bool (*ordinary_columns)(const float* x, std::int64_t width, const float* max, const float* sum, float least, float most,
+                           std::int64_t n, std::int64_t count);
+  bool (*all_finite)(const float* x, std::int64_t n);
   // x[n, size] with rows ldx apart -> tiles of `most` columns at most, cut evenly, each [n][`most`, rounded up to whole vectors].
   // `x` holds only rows [first, first + count). `out` is aligned to vectors.
   void (*column_tiles)(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t first, std::int64_t count,

@@ -264,5 +264,37 @@ TEST(KernelsAttention, MaskedPlacesBehindSequences) {
   });
 }
 
+// One odd query among ordinary ones, at each place of a panel, and all of them by an infinite value.
+TEST(KernelsAttention, MarksQueriesThatAreNotOrdinary) {
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  for_each_isa([] {
+    for (const std::int64_t n : {3, 20, 49}) {
+      for (std::int64_t size : {5, 64}) {
+        for (std::int64_t at = -2; at < n; ++at) {
+          for (const float odd : {-kInf, kNan, 1e30F}) {
+            std::vector<float> q = random_floats(n * size, 1), k = random_floats(n * size, 2, 0.5F, 1),
+                               v = random_floats(n * size, 3), out(q.size()), mask(static_cast<std::size_t>(n * n), 0.0F);
+            std::vector<std::uint8_t> marks(static_cast<std::size_t>(n), 0), want = marks;
+            if (at >= 0) {
+              std::fill_n(mask.begin() + at * n, n, odd);  // hidden whole, or too large
+              want[static_cast<std::size_t>(at)] = 1;
+            } else if (at == -1) {
+              v.back() = odd == 1e30F ? kInf : odd;
+              std::fill(want.begin(), want.end(), std::uint8_t{1});
+            }
+            AttentionArgs a;
+            a.queries = a.keys = n, a.head_size = a.v_head_size = size;
+            a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data(), a.mask = mask.data(), a.mask_row = n;
+            a.q_row = a.k_row = a.v_row = a.out_row = size;
+            a.odd = marks.data(), a.odd_row = 1;
+            attention_f32(a);
+            ASSERT_EQ(marks, want) << n << " queries of " << size << ", " << odd << " at " << at;
+          }
+        }
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace sdx::cpu

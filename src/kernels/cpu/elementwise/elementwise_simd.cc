@@ -18,6 +18,18 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
+// A rounded number with the sign that x has: without vectors, Highway gives zeros of the other one.
+HWY_INLINE VF with_sign_of(VF x, VF rounded) {
+  if constexpr (HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128) return hn::CopySign(rounded, x);
+  return rounded;
+}
+
+// Of Gelu: y, or with a = 1 half of twice y, which is infinite beyond half of the largest float (see fuse-gelu).
+HWY_INLINE VF halved(VF y, VF a) {
+  const VF one = hn::Set(DF(), 1.0F), half = hn::Set(DF(), 0.5F);
+  return hn::Mul(hn::Mul(y, hn::Add(one, a)), hn::NegMulAdd(half, a, one));
+}
+
 template <Unary kOp>
 HWY_INLINE VF apply(VF x, VF a, VF b) {
   const DF d;
@@ -39,12 +51,13 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
   } else if constexpr (kOp == Unary::silu) {
     return silu_f32(x, a);
   } else if constexpr (kOp == Unary::gelu) {
-    return gelu_f32(x);
+    // -inf times 0 is NaN.
+    return halved(hn::MulAdd(zero, hn::IfThenElseZero(hn::Lt(x, zero), x), gelu_f32(x)), a);
   } else if constexpr (kOp == Unary::gelu_tanh) {
     // (1 + tanh(y)) / 2 is sigmoid(2 y).
     const VF cube = hn::Mul(hn::Mul(x, x), x);
     const VF twice = hn::Mul(hn::Set(d, 1.59576912160573072F), hn::MulAdd(hn::Set(d, 0.044715F), cube, x));
-    return hn::Div(x, one_plus_exp_neg_f32(twice));
+    return halved(hn::Div(x, one_plus_exp_neg_f32(twice)), a);
   } else if constexpr (kOp == Unary::elu) {
     return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(a, expm1_nonpositive_f32(x)), x);
   } else if constexpr (kOp == Unary::selu) {
@@ -79,11 +92,11 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
   } else if constexpr (kOp == Unary::rsqrt) {
     return hn::Div(one, hn::Sqrt(x));
   } else if constexpr (kOp == Unary::floor) {
-    return hn::Floor(x);
+    return with_sign_of(x, hn::Floor(x));
   } else if constexpr (kOp == Unary::ceil) {
-    return hn::Ceil(x);
+    return with_sign_of(x, hn::Ceil(x));
   } else if constexpr (kOp == Unary::round) {
-    return hn::Round(x);
+    return with_sign_of(x, hn::Round(x));
   } else if constexpr (kOp == Unary::sign) {
     const VF s = hn::IfThenElse(hn::Gt(x, zero), one, hn::IfThenElse(hn::Lt(x, zero), hn::Neg(one), zero));
     return hn::IfThenElse(hn::Eq(x, x), s, x);

@@ -149,6 +149,13 @@ TEST(KernelsElementwise, SpecialValues) {
       EXPECT_EQ(f(op, 1e30F), 1e30F);
       EXPECT_EQ(f(op, -1e30F), 0.0F);
       EXPECT_EQ(f(op, 0.0F), 0.0F);
+      // -inf times 0, and the product before it is halved.
+      constexpr float kMost = std::numeric_limits<float>::max();
+      EXPECT_TRUE(std::isnan(f(op, -kInf, 0.0F)));
+      EXPECT_TRUE(std::isnan(f(op, -kInf, 1.0F)));
+      EXPECT_EQ(f(op, kMost, 0.0F), kMost);
+      EXPECT_EQ(f(op, kMost, 1.0F), kInf);
+      EXPECT_EQ(f(op, -kMost, 0.0F), 0.0F);
     }
     EXPECT_EQ(f(Unary::softplus, 1000.0F), 1000.0F);
     EXPECT_EQ(f(Unary::mish, 1000.0F), 1000.0F);

@@ -8,7 +8,12 @@ std::optional<Elem> elem_of(DataType type) {
   switch (type) {
     case DataType::boolean:
     case DataType::uint8: return Elem::u8;
+    case DataType::int8: return Elem::i8;
+    case DataType::uint16: return Elem::u16;
+    case DataType::int16: return Elem::i16;
+    case DataType::uint32: return Elem::u32;
     case DataType::int32: return Elem::i32;
+    case DataType::uint64: return Elem::u64;
     case DataType::int64: return Elem::i64;
     case DataType::float32: return Elem::f32;
     case DataType::float64: return Elem::f64;
@@ -23,7 +28,11 @@ constexpr std::int64_t kGrain = 32768;
 
 std::int64_t bytes_of(Elem elem) {
   switch (elem) {
-    case Elem::u8: return 1;
+    case Elem::u8:
+    case Elem::i8: return 1;
+    case Elem::u16:
+    case Elem::i16: return 2;
+    case Elem::u64:
     case Elem::i64:
     case Elem::f64: return 8;
     default: return 4;

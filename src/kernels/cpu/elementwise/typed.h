@@ -14,13 +14,12 @@
 namespace sdx::cpu {
 
 // u8 are bytes: bool and uint8. A bool is true if its byte is not 0.
-enum class Elem : std::uint8_t { u8, i32, i64, f32, f64 };
+enum class Elem : std::uint8_t { u8, i8, u16, i16, u32, i32, u64, i64, f32, f64 };
 // Empty for types that these kernels do not support.
 std::optional<Elem> elem_of(DataType type);
 
-// Comparisons (f32, f64, i32, i64; equal also bytes) give bytes 0 and 1; comparisons with NaN are false.
-// Logic (u8, as bools) gives 0 and 1. Arithmetic (i32, i64, f64; div only f64) wraps around in integers; min and max give NaN if
-// an operand is NaN.
+// Comparisons (all types) give bytes 0 and 1; comparisons with NaN are false. Logic (u8, as bools) gives 0 and 1. Arithmetic
+// (integers and f64; div only f64) wraps around in integers; min and max give NaN if an operand is NaN.
 enum class Pair : std::uint8_t { equal, less, less_equal, all, any, either, add, sub, mul, min, max, div };
 
 // The function for rows of a pair of operands, which step by 0 or 1 elements; null if there is none.
@@ -30,8 +29,8 @@ PairRow pair_row(Pair op, Elem elem);
 // y = op(a, b), operands as planned.
 void pair_broadcast(Pair op, Elem elem, const RowPlan<2>& plan, const void* a, const void* b, void* y);
 
-// negate, absolute (i32, i64, f64) wrap around in integers; square_root (f64); logical_not (u8); is_nan and is_inf (f32) give
-// bytes 0 and 1.
+// negate, absolute (signed integers, f64) wrap around in integers; square_root (f64); logical_not (u8); is_nan and is_inf (f32)
+// give bytes 0 and 1.
 enum class Map : std::uint8_t { negate, absolute, square_root, logical_not, is_nan, is_inf, is_positive_inf, is_negative_inf };
 
 using MapRow = void (*)(const void* x, void* y, std::int64_t n);

@@ -23,13 +23,13 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// Signed integers wrap around: computed as unsigned, for which this is defined.
+// Integers wrap around: computed as unsigned ones that are not promoted to int, for which this is defined.
 template <class T, class F>
 HWY_INLINE T wrapped(T a, T b, F f) {
   if constexpr (std::is_floating_point_v<T>) {
     return f(a, b);
   } else {
-    using U = std::make_unsigned_t<T>;
+    using U = std::conditional_t<sizeof(T) < sizeof(unsigned), unsigned, std::make_unsigned_t<T>>;
     return static_cast<T>(f(static_cast<U>(a), static_cast<U>(b)));
   }
 }
@@ -88,22 +88,53 @@ HWY_NOINLINE void pair_loop(const void* a, std::int64_t a_step, const void* b, s
 }
 
 template <Pair kOp>
-PairRow ordered(Elem elem) {
+PairRow integers(Elem elem) {
   switch (elem) {
-    case Elem::f32: return pair_loop<kOp, float>;
-    case Elem::f64: return pair_loop<kOp, double>;
+    case Elem::u8: return pair_loop<kOp, std::uint8_t>;
+    case Elem::i8: return pair_loop<kOp, std::int8_t>;
+    case Elem::u16: return pair_loop<kOp, std::uint16_t>;
+    case Elem::i16: return pair_loop<kOp, std::int16_t>;
+    case Elem::u32: return pair_loop<kOp, std::uint32_t>;
     case Elem::i32: return pair_loop<kOp, std::int32_t>;
+    case Elem::u64: return pair_loop<kOp, std::uint64_t>;
     case Elem::i64: return pair_loop<kOp, std::int64_t>;
-    case Elem::u8: break;
+    case Elem::f32:
+    case Elem::f64: break;
   }
   return nullptr;
 }
 
 template <Pair kOp>
-PairRow arithmetic(Elem elem) {
-  if (elem == Elem::f64) return pair_loop<kOp, double>;
-  if (elem == Elem::i32) return pair_loop<kOp, std::int32_t>;
-  return elem == Elem::i64 ? &pair_loop<kOp, std::int64_t> : nullptr;
+PairRow extreme(Elem elem) {
+  return elem == Elem::f64 ? &pair_loop<kOp, double> : integers<kOp>(elem);
+}
+
+template <Pair kOp>
+PairRow compared(Elem elem) {
+  return elem == Elem::f32 ? &pair_loop<kOp, float> : extreme<kOp>(elem);
+}
+
+// The bits of equal integers and of sums are the same whether they have a sign or not.
+Elem unsigned_of(Elem elem) {
+  switch (elem) {
+    case Elem::i8: return Elem::u8;
+    case Elem::i16: return Elem::u16;
+    case Elem::u32: return Elem::i32;
+    case Elem::u64: return Elem::i64;
+    default: return elem;
+  }
+}
+
+template <Pair kOp>
+PairRow without_sign(Elem elem) {
+  switch (unsigned_of(elem)) {
+    case Elem::u8: return pair_loop<kOp, std::uint8_t>;
+    case Elem::u16: return pair_loop<kOp, std::uint16_t>;
+    case Elem::i32: return pair_loop<kOp, std::int32_t>;
+    case Elem::i64: return pair_loop<kOp, std::int64_t>;
+    case Elem::f64: return pair_loop<kOp, double>;
+    default: return nullptr;
+  }
 }
 
 template <Pair kOp>
@@ -113,17 +144,17 @@ PairRow bytes(Elem elem) {
 
 PairRow pair(Pair op, Elem elem) {
   switch (op) {
-    case Pair::equal: return elem == Elem::u8 ? bytes<Pair::equal>(elem) : ordered<Pair::equal>(elem);
-    case Pair::less: return ordered<Pair::less>(elem);
-    case Pair::less_equal: return ordered<Pair::less_equal>(elem);
+    case Pair::equal: return elem == Elem::f32 ? &pair_loop<Pair::equal, float> : without_sign<Pair::equal>(elem);
+    case Pair::less: return compared<Pair::less>(elem);
+    case Pair::less_equal: return compared<Pair::less_equal>(elem);
     case Pair::all: return bytes<Pair::all>(elem);
     case Pair::any: return bytes<Pair::any>(elem);
     case Pair::either: return bytes<Pair::either>(elem);
-    case Pair::add: return arithmetic<Pair::add>(elem);
-    case Pair::sub: return arithmetic<Pair::sub>(elem);
-    case Pair::mul: return arithmetic<Pair::mul>(elem);
-    case Pair::min: return arithmetic<Pair::min>(elem);
-    case Pair::max: return arithmetic<Pair::max>(elem);
+    case Pair::add: return without_sign<Pair::add>(elem);
+    case Pair::sub: return without_sign<Pair::sub>(elem);
+    case Pair::mul: return without_sign<Pair::mul>(elem);
+    case Pair::min: return extreme<Pair::min>(elem);
+    case Pair::max: return extreme<Pair::max>(elem);
     case Pair::div: return elem == Elem::f64 ? &pair_loop<Pair::div, double> : nullptr;
   }
   return nullptr;
@@ -165,9 +196,14 @@ HWY_NOINLINE void map_loop(const void* x, void* y, std::int64_t n) {
 
 template <Map kOp>
 MapRow arithmetic_map(Elem elem) {
-  if (elem == Elem::f64) return map_loop<kOp, double>;
-  if (elem == Elem::i32) return map_loop<kOp, std::int32_t>;
-  return elem == Elem::i64 ? &map_loop<kOp, std::int64_t> : nullptr;
+  switch (elem) {
+    case Elem::i8: return map_loop<kOp, std::int8_t>;
+    case Elem::i16: return map_loop<kOp, std::int16_t>;
+    case Elem::i32: return map_loop<kOp, std::int32_t>;
+    case Elem::i64: return map_loop<kOp, std::int64_t>;
+    case Elem::f64: return map_loop<kOp, double>;
+    default: return nullptr;
+  }
 }
 
 template <Map kOp>

@@ -12,12 +12,13 @@ using test::Guarded;
 
 template <class T>
 constexpr Elem elem_of() {
-  if constexpr (std::is_same_v<T, float>) {
-    return Elem::f32;
-  } else if constexpr (sizeof(T) == 8) {
-    return Elem::i64;
-  } else {
-    return sizeof(T) == 4 ? Elem::i32 : Elem::u8;
+  if constexpr (std::is_same_v<T, float>) return Elem::f32;
+  constexpr bool kSign = std::is_signed_v<T>;
+  switch (sizeof(T)) {
+    case 1: return kSign ? Elem::i8 : Elem::u8;
+    case 2: return kSign ? Elem::i16 : Elem::u16;
+    case 4: return kSign ? Elem::i32 : Elem::u32;
+    default: return kSign ? Elem::i64 : Elem::u64;
   }
 }
 
@@ -87,7 +88,7 @@ void check_pairs() {
            {std::pair(true, true), std::pair(true, false), std::pair(false, true), std::pair(false, false)}) {
         if (op < Pair::add) {
           check_pair<std::uint8_t, T>(op, 3, n, a, b);
-        } else if constexpr (!std::is_floating_point_v<T> && sizeof(T) > 1) {
+        } else if constexpr (!std::is_floating_point_v<T>) {
           check_pair<T, T>(op, 3, n, a, b);
         }
       }
@@ -101,8 +102,13 @@ TEST(KernelsTyped, PairsMatchPlainLoops) {
     check_pairs<std::int32_t>();
     check_pairs<std::int64_t>();
     check_pairs<std::uint8_t>();
+    check_pairs<std::int8_t>();
+    check_pairs<std::uint16_t>();
+    check_pairs<std::int16_t>();
+    check_pairs<std::uint32_t>();
+    check_pairs<std::uint64_t>();
     EXPECT_EQ(pair_row(Pair::add, Elem::f32), nullptr);
-    EXPECT_EQ(pair_row(Pair::less, Elem::u8), nullptr);
+    EXPECT_EQ(pair_row(Pair::all, Elem::i8), nullptr);
   });
 }
 
@@ -194,6 +200,8 @@ void check_integers() {
 
 TEST(KernelsTyped, IntegersAreNegatedAndWrap) {
   for_each_isa([] {
+    check_integers<std::int8_t>();
+    check_integers<std::int16_t>();
     check_integers<std::int32_t>();
     check_integers<std::int64_t>();
   });

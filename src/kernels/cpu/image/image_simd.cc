@@ -56,10 +56,13 @@ void twice(const float* x, float* y, float* z, std::int64_t n) {
 void lerp(const float* a, const float* b, float t, float* y, std::int64_t n) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  const VF vt = hn::Set(d, t);
+  const VF vt = hn::Set(d, t), rest = hn::Set(d, 1.0F - t);
   for (std::int64_t i = 0; i < n; i += lanes) {
     const VF va = load_floats(a + i, n - i), vb = load_floats(b + i, n - i);
-    store_floats(hn::MulAdd(vt, hn::Sub(vb, va), va), y + i, n - i);
+    const VF between = hn::MulAdd(vt, hn::Sub(vb, va), va);
+    // Infinity less infinity is NaN.
+    const VF weighed = hn::MulAdd(vt, vb, hn::Mul(rest, va));
+    store_floats(hn::IfThenElse(hn::IsNaN(between), weighed, between), y + i, n - i);
   }
 }
 

@@ -143,6 +143,26 @@ TEST(KernelsResize, NearestAndLinearFollowTheTables) {
   follow_the_tables(37);
 }
 
+// An infinite pixel is infinite as far as it reaches, and beside another one.
+TEST(KernelsResize, LinearKeepsInfinities) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<float> x = {1, kInf, kInf, 2, 1, 1, -kInf, 2};  // 2 x 4
+  const std::vector<LinearTap> rows = {{0, 0, 0}, {0, 1, 0.5F}, {1, 1, 0}};
+  const std::vector<LinearTap> columns = {{0, 0, 0}, {0, 1, 0.25F}, {1, 2, 0.5F}, {2, 3, 0.75F}, {3, 3, 0}};
+  for_each_isa([&] {
+    std::vector<float> y(15);
+    resize_linear_f32(x.data(), y.data(), 1, 2, 4, 3, 5, rows.data(), columns.data());
+    const std::vector<float> first(y.begin(), y.begin() + 5), last(y.begin() + 10, y.end());
+    EXPECT_EQ(first, (std::vector<float>{1, kInf, kInf, kInf, 2}));
+    EXPECT_EQ(last, (std::vector<float>{1, 1, -kInf, -kInf, 2}));
+    EXPECT_EQ(y[5], 1.0F);
+    EXPECT_EQ(y[6], kInf);
+    EXPECT_TRUE(std::isnan(y[7]));
+    EXPECT_TRUE(std::isnan(y[8]));
+    EXPECT_EQ(y[9], 2.0F);
+  });
+}
+
 TEST(KernelsTranspose, EveryPermutationAndElementSize) {
   const std::vector<std::vector<std::int64_t>> shapes = {{7},     {5, 9},  {33, 70}, {2, 5, 3}, {3, 1, 40, 2}, {4, 3, 5, 2, 3},
                                                          {1, 1},  {0, 3},  {3, 83},  {50, 3},   {2, 3, 16},    {2, 41},

@@ -1,6 +1,7 @@
 #include "kernels/cpu/image/resize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -54,7 +55,10 @@ void resize_linear_f32(const float* x, float* y, std::int64_t planes, std::int64
         float* out = buffer[slot];
         for (std::int64_t j = 0; j < out_w; ++j) {
           const LinearTap& t = columns[j];
-          out[j] = in[t.low] + t.t * (in[t.high] - in[t.low]);
+          float between = in[t.low] + t.t * (in[t.high] - in[t.low]);
+          // Infinity less infinity is NaN.
+          if (std::isnan(between)) between = t.t == 0.0F ? in[t.low] : (1.0F - t.t) * in[t.low] + t.t * in[t.high];
+          out[j] = between;
         }
         held[slot] = row;
       };

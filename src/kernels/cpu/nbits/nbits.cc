@@ -97,6 +97,18 @@ void place_codes(int bits, float* x, std::int64_t n) {
   }
 }
 
+// Multiplies activations by weights as floats.
+void unpacked_rows(const NBitsArgs& a, const Weights& w) { gemm_unpacking(gemm_args_of(a), {&w, expand_panels}); }
+
+// Row i is alone in this product.
+NBitsArgs row_of(const NBitsArgs& a, std::int64_t i) {
+  NBitsArgs row = a;
+  row.m = 1;
+  row.a = a.a + i * a.lda;
+  row.c = a.c + i * a.ldc;
+  return row;
+}
+
 void few_rows(const NBitsArgs& a, const Weights& w) {
   const GemmKernels& gemm = gemm_kernels();
   const GemmArgs g = gemm_args_of(a);
@@ -105,10 +117,15 @@ void few_rows(const NBitsArgs& a, const Weights& w) {
   // Rows padded to whole blocks, and the sums of their blocks; shared by all threads of this call.
   float* x = thread_scratch(3, static_cast<std::size_t>(a.m * (padded + l.blocks)));
   float* sums = x + a.m * padded;
+  bool wild[kDirectRows] = {};  // see kNBitsMost
   for (std::int64_t i = 0; i < a.m; ++i) {
     std::memcpy(x + i * padded, a.a + i * a.lda, static_cast<std::size_t>(a.k) * sizeof(float));
     std::fill(x + i * padded + a.k, x + (i + 1) * padded, 0.0F);
-    for (std::int64_t b = 0; b < l.blocks; ++b) sums[i * l.blocks + b] = w.kernels->sum(x + i * padded + b * l.block, l.block);
+    for (std::int64_t b = 0; b < l.blocks; ++b) {
+      const float sum = w.kernels->sum(x + i * padded + b * l.block, l.block);
+      sums[i * l.blocks + b] = sum;
+      wild[i] = wild[i] || std::isnan(sum);
+    }
     place_codes(l.bits, x + i * padded, padded);
   }
   const std::int64_t panels = (a.n + l.nr - 1) / l.nr;
@@ -123,6 +140,9 @@ void few_rows(const NBitsArgs& a, const Weights& w) {
       }
     }
   });
+  for (std::int64_t i = 0; i < a.m; ++i) {
+    if (wild[i]) unpacked_rows(row_of(a, i), w);
+  }
 }
 
 // Panels times rows of digits with tiles; there are rows for at least one tile. Weights are unpacked once for all rows.
@@ -286,7 +306,7 @@ void nbits_gemm(const NBitsArgs& a) {
   if (a.m <= kDirectRows) {
     few_rows(a, w);
   } else {
-    gemm_unpacking(gemm_args_of(a), {&w, expand_panels});
+    unpacked_rows(a, w);
   }
 }
 

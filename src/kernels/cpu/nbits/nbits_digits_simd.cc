@@ -1,6 +1,7 @@
 #include "kernels/cpu/nbits/nbits_digits_simd.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/system/cpu_features.h"
@@ -96,8 +97,8 @@ bool digitise_part(const NBitsRowFormat& f, const float* x, std::int32_t factor,
     std::memset(record, 0, static_cast<std::size_t>(f.record_bytes));
     return true;
   }
-  constexpr std::int32_t kInfinity = 0x7F800000, kLeast = 0x0DA24260;  // 1e-30
-  if (bits >= kInfinity || bits < kLeast) return false;
+  constexpr auto kMost = std::bit_cast<std::int32_t>(kNBitsMost), kLeast = std::bit_cast<std::int32_t>(1e-30F);
+  if (bits >= kMost || bits < kLeast) return false;
   float most;
   std::memcpy(&most, &bits, 4);
   const float limit = kBits == 4 ? kMost4[D - 1] : kMost8[D < 3 ? D - 1 : 1];

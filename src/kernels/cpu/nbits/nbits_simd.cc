@@ -189,12 +189,14 @@ void expand(const NBitsLayout& layout, const std::uint32_t* panel, std::int64_t 
 float sum(const float* x, std::int64_t n) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  VF s = hn::Zero(d);
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) s = hn::Add(s, hn::LoadU(d, x + i));
-  float total = sum_lanes(d, s);
-  for (; i < n; ++i) total += x[i];
-  return total;
+  const VF zero = hn::Zero(d), large = hn::Set(d, kNBitsFactor);
+  VF s = zero, wild = zero;  // NaN once an element times kNBitsFactor was not finite
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const VF v = hn::LoadU(d, x + i);
+    s = hn::Add(s, v);
+    wild = hn::MulAdd(hn::Mul(v, large), zero, wild);
+  }
+  return sum_lanes(d, hn::Add(s, wild));
 }
 
 #if SDX_512_BITS

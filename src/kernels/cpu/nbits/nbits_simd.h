@@ -5,6 +5,10 @@
 
 namespace sdx::cpu {
 
+// Activations from here on are multiplied by weights, not by codes: those may be larger than the product, and a zero point's
+// share is subtracted, which makes NaN of infinities.
+inline constexpr float kNBitsMost = 0x1p100F, kNBitsFactor = 0x1p28F;  // their product is 2^128
+
 enum class NBitsZeros : std::uint32_t { none, integers, floats };
 
 // A panel of nr = 2 lanes columns: per block of K, nr scales, nr zero points (bytes, or floats), then words of 32 / bits codes
@@ -36,6 +40,7 @@ struct NBitsKernels {
                std::int64_t m, float* out);
   // Rows [k0, k0 + kc) of a panel as floats [kc][nr].
   void (*expand)(const NBitsLayout& layout, const std::uint32_t* panel, std::int64_t k0, std::int64_t kc, float* out);
+  // Of a block's elements; NaN if one of them is NaN or at least kNBitsMost.
   float (*sum)(const float* x, std::int64_t n);
 };
 

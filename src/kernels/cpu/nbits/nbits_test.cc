@@ -144,22 +144,49 @@ TEST(KernelsNBits, ExtremesDoNotOverflow) {
   });
 }
 
-// Activations without a fixed-point form are multiplied as floats: NaN and infinities propagate as in any product, tiny numbers
-// count.
+// One unusual activation in row 0: each output is what the sum of the products is, and other rows are as ever.
+void check_unusual(const Case& c, const Weights& w, NBitsAccuracy accuracy) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr std::int64_t kOdd = 40;
+  for (const float odd : {std::numeric_limits<float>::quiet_NaN(), kInf, -kInf, std::numeric_limits<float>::max()}) {
+    SCOPED_TRACE("rows " + std::to_string(c.m) + " bits " + std::to_string(w.bits) + " activation " + std::to_string(odd));
+    std::vector<float> a = random_floats(c.m * c.k, 5), out(static_cast<std::size_t>(c.m * c.n));
+    a[kOdd] = odd;
+    multiply(c, w, a.data(), nullptr, {}, accuracy, out.data());
+    for (std::int64_t j = 0; j < c.n; ++j) {
+      const float got = out[static_cast<std::size_t>(j)],
+                  weight = static_cast<float>(w.values[static_cast<std::size_t>(j * c.k + kOdd)]);
+      const float want = odd * weight;  // the others are nothing beside it
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(got)) << got << " column " << j;
+      } else if (std::isinf(want)) {
+        EXPECT_EQ(got, want) << "column " << j;
+      } else if (weight != 0.0F) {
+        EXPECT_NEAR(got / want, 1.0F, 1e-5F) << "column " << j;
+      } else {
+        EXPECT_LT(std::fabs(got), 1e3F) << "column " << j;
+      }
+      EXPECT_TRUE(std::isfinite(out[static_cast<std::size_t>(c.n + j)]));
+    }
+  }
+}
+
+// Activations without a fixed-point form are multiplied as floats: NaN, infinities and the largest numbers propagate as in any
+// product, tiny numbers count.
 TEST(KernelsNBits, UnusualActivations) {
   for_each_isa([] {
+    for (const Case& c : {Case{2, 20, 64, 32}, Case{20, 20, 64, 32}}) {
+      for (const int bits : {4, 8}) {
+        for (const Zeros zeros : {Zeros::none, Zeros::packed, Zeros::floats, Zeros::whole_floats}) {
+          Weights w(c, bits, zeros);
+          for (const NBitsAccuracy accuracy : {NBitsAccuracy::float32, NBitsAccuracy::float16, NBitsAccuracy::int8})
+            check_unusual(c, w, accuracy);
+        }
+      }
+    }
     const Case c{2, 20, 64, 32};
     const Weights w(c, 4, Zeros::none);
     for (const NBitsAccuracy accuracy : {NBitsAccuracy::float32, NBitsAccuracy::int8}) {
-      for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-        std::vector<float> a = random_floats(c.m * c.k, 5), out(static_cast<std::size_t>(c.m * c.n));
-        a[40] = odd;
-        multiply(c, w, a.data(), nullptr, {}, accuracy, out.data());
-        for (std::int64_t j = 0; j < c.n; ++j) {
-          EXPECT_FALSE(std::isfinite(out[static_cast<std::size_t>(j)]));
-          EXPECT_TRUE(std::isfinite(out[static_cast<std::size_t>(c.n + j)]));
-        }
-      }
       std::vector<float> a(static_cast<std::size_t>(c.m * c.k), 1e-33F), out(static_cast<std::size_t>(c.m * c.n));
       multiply(c, w, a.data(), nullptr, {}, accuracy, out.data());
       double want = 0, size = 0;

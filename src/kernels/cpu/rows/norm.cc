@@ -72,13 +72,13 @@ Spread spread_in_double(const float* x, std::int64_t slices, std::int64_t step, 
 Spread spread_of(const NormKernels& k, const float* x, std::int64_t slices, std::int64_t step, std::int64_t n) {
   double mean = 0, square = 0, variance = 0;
   for (std::int64_t o = 0; o < slices; ++o) {
-    float m = 0.0F, v = 0.0F;
-    k.moments(x + o * step, n, &m, &v);
+    const RowMoments m = k.moments(x + o * step, n);
+    const double own = static_cast<double>(m.mean) + static_cast<double>(m.rest);
     // As running values: a mean of squares minus a squared mean would cancel.
-    const double by = static_cast<double>(m) - mean;
+    const double by = own - mean;
     mean += by / static_cast<double>(o + 1);
-    square += by * (static_cast<double>(m) - mean);
-    variance += static_cast<double>(v);
+    square += by * (own - mean);
+    variance += static_cast<double>(m.variance);
   }
   return {mean, std::sqrt((variance + square) / static_cast<double>(slices))};
 }
@@ -120,17 +120,21 @@ void group_norm_f32(const float* x, const float* scale, const float* bias, float
   const NormKernels& k = norm_kernels();
   const std::int64_t per_group = channels / groups;
   const std::int64_t n = per_group * inner;
-  parallel_for(batch * groups, grain(n, 16384), [&](std::int64_t b, std::int64_t e) {
-    for (std::int64_t i = b; i < e; ++i) {
-      float mean = 0.0F;
-      float variance = 0.0F;
-      k.moments(x + i * n, n, &mean, &variance);
-      const float inv = 1.0F / std::sqrt(variance + epsilon);
+  parallel_for(batch * groups, grain(n, 16384), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const RowMoments m = k.moments(x + i * n, n);
+      const float inv = 1.0F / std::sqrt(m.variance + epsilon);
       for (std::int64_t j = 0; j < per_group; ++j) {
         const std::int64_t c = i % groups * per_group + j;
         const float s = scale != nullptr ? scale[c] * inv : inv;
-        const float t = (bias != nullptr ? bias[c] : 0.0F) - mean * s;
-        k.affine(x + i * n + j * inner, s, t, y + i * n + j * inner, inner);
+        const float b = bias != nullptr ? bias[c] : 0.0F;
+        const float* from = x + i * n + j * inner;
+        float* to = y + i * n + j * inner;
+        if (m.is_far()) {
+          k.centred(from, m, s, b, to, inner);
+        } else {
+          k.affine(from, s, b - m.mean * s, to, inner);
+        }
       }
     }
   });

@@ -17,16 +17,22 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-void moments(const float* x, std::int64_t n, float* mean, float* variance) {
+RowMoments moments(const float* x, std::int64_t n) {
   const DF d;
-  *mean = sum_of(x, n, [](VF v) HWY_ATTR { return v; }) / static_cast<float>(n);
-  const VF vm = hn::Set(d, *mean);
-  *variance = sum_of(x, n,
-                     [&](VF v) HWY_ATTR {
-                       const VF c = hn::Sub(v, vm);
-                       return hn::Mul(c, c);
-                     }) /
-              static_cast<float>(n);
+  const auto count = static_cast<float>(n);
+  RowMoments m;
+  m.mean = sum_of(x, n, [](VF v) HWY_ATTR { return v; }) / count;
+  const VF vm = hn::Set(d, m.mean);
+  const auto square = [&](VF v) HWY_ATTR {
+    const VF c = hn::Sub(v, vm);
+    return hn::Mul(c, c);
+  };
+  m.variance = sum_of(x, n, square) / count;
+  if (!m.is_far()) return m;
+  m.rest = sum_of(x, n, [&](VF v) HWY_ATTR { return hn::Sub(v, vm); }) / count;
+  const float variance = m.variance - m.rest * m.rest;
+  m.variance = variance < 0 ? 0.0F : variance;
+  return m;
 }
 
 void layer_norm(const LayerNormArgs& a, std::int64_t row, std::int64_t n) {
@@ -44,22 +50,22 @@ void layer_norm(const LayerNormArgs& a, std::int64_t row, std::int64_t n) {
     });
     x = sum;
   }
-  float mean = 0.0F;
-  float variance = 0.0F;
+  RowMoments m;
   if (a.rms) {
-    variance = sum_of(x, n, [](VF v) HWY_ATTR { return hn::Mul(v, v); }) / static_cast<float>(n);
+    m.variance = sum_of(x, n, [](VF v) HWY_ATTR { return hn::Mul(v, v); }) / static_cast<float>(n);
   } else {
-    moments(x, n, &mean, &variance);
+    m = moments(x, n);
   }
-  const float inv = 1.0F / std::sqrt(variance + a.epsilon);
-  const VF vm = hn::Set(d, mean);
+  const float inv = 1.0F / std::sqrt(m.variance + a.epsilon);
+  const VF vm = hn::Set(d, m.mean);
+  const VF vr = hn::Set(d, m.rest);
   const VF vi = hn::Set(d, inv);
   each(x, n, [&](std::int64_t i, VF v, std::int64_t count) HWY_ATTR {
-    v = hn::Mul(hn::Mul(hn::Sub(v, vm), vi), load_floats(a.scale + i, count));
+    v = hn::Mul(hn::Mul(hn::Sub(hn::Sub(v, vm), vr), vi), load_floats(a.scale + i, count));
     if (a.bias != nullptr) v = hn::Add(v, load_floats(a.bias + i, count));
     store_floats(v, y + i, count);
   });
-  if (a.mean_out != nullptr) a.mean_out[row] = mean;
+  if (a.mean_out != nullptr) a.mean_out[row] = m.mean + m.rest;
   if (a.inv_std_out != nullptr) a.inv_std_out[row] = inv;
 }
 
@@ -68,6 +74,17 @@ void affine(const float* x, float scale, float shift, float* y, std::int64_t n) 
   const VF vs = hn::Set(d, scale);
   const VF vb = hn::Set(d, shift);
   each(x, n, [&](std::int64_t i, VF v, std::int64_t count) HWY_ATTR { store_floats(hn::MulAdd(v, vs, vb), y + i, count); });
+}
+
+void centred(const float* x, const RowMoments& m, float scale, float shift, float* y, std::int64_t n) {
+  const DF d;
+  const VF vm = hn::Set(d, m.mean);
+  const VF vr = hn::Set(d, m.rest);
+  const VF vs = hn::Set(d, scale);
+  const VF vb = hn::Set(d, shift);
+  each(x, n, [&](std::int64_t i, VF v, std::int64_t count) HWY_ATTR {
+    store_floats(hn::MulAdd(hn::Sub(hn::Sub(v, vm), vr), vs, vb), y + i, count);
+  });
 }
 
 void affine_columns(const float* x, const float* scale, const float* shift, float* y, std::int64_t n) {
@@ -116,7 +133,7 @@ void lrn(const float* x, float* y, std::int64_t channels, std::int64_t inner, st
 }  // namespace
 
 const NormKernels& norm_table() {
-  static const NormKernels table{layer_norm, affine, affine_columns, moments, lrn};
+  static const NormKernels table{layer_norm, affine, affine_columns, centred, moments, lrn};
   return table;
 }
 

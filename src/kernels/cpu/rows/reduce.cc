@@ -28,10 +28,12 @@ void over_slices(const X* x, Y* y, std::int64_t outer, std::int64_t axis, std::i
                [&](std::int64_t i, std::int64_t b, std::int64_t e) { columns(x + i * axis * inner, y + i * inner, b, e); });
 }
 
-template <class T, class F>
-void reduce_ints(F fn, Reduce op, const T* x, T* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) {
+// Elements of which only the size matters.
+template <class T>
+void over_typed(TypedReduce fn, Reduce op, const void* x, void* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) {
   over_slices(
-      x, y, outer, axis, inner, [&](const T* from, T* to) { fn(op, from, to, axis, 1, 0, 1); },
+      static_cast<const T*>(x), static_cast<T*>(y), outer, axis, inner,
+      [&](const T* from, T* to) { fn(op, from, to, axis, 1, 0, 1); },
       [&](const T* from, T* to, std::int64_t b, std::int64_t e) { fn(op, from, to, axis, inner, b, e); });
 }
 
@@ -109,11 +111,19 @@ void reduce_f32(Reduce op, const float* x, float* y, std::int64_t outer, std::in
       [&](const float* from, float* to, std::int64_t b, std::int64_t e) { k.columns(op, from, to, axis, inner, b, e); });
 }
 
-void reduce_i32(Reduce op, const std::int32_t* x, std::int32_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) {
-  reduce_ints(reduce_kernels().ints32, op, x, y, outer, axis, inner);
+bool reduces_typed(Reduce op, DataType type) {
+  const bool known = op == Reduce::sum || op == Reduce::max || op == Reduce::min;
+  return known && reduce_kernels().typed(type) != nullptr;
 }
-void reduce_i64(Reduce op, const std::int64_t* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) {
-  reduce_ints(reduce_kernels().ints64, op, x, y, outer, axis, inner);
+
+void reduce_typed(Reduce op, DataType type, const void* x, void* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) {
+  const TypedReduce fn = reduce_kernels().typed(type);
+  switch (bit_width(type)) {
+    case 8: return over_typed<std::uint8_t>(fn, op, x, y, outer, axis, inner);
+    case 16: return over_typed<std::uint16_t>(fn, op, x, y, outer, axis, inner);
+    case 32: return over_typed<std::uint32_t>(fn, op, x, y, outer, axis, inner);
+    default: return over_typed<std::uint64_t>(fn, op, x, y, outer, axis, inner);
+  }
 }
 
 void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool max,

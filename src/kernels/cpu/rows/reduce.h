@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include <sdx/dtype.hpp>
+
 namespace sdx::cpu {
 
 // norm: the root of the sum of squares.
@@ -22,9 +24,10 @@ float reduce_part_f32(Reduce op, const float* x, std::int64_t n);
 // Of all parts of a row of n elements, in order.
 float join_parts_f32(Reduce op, const float* parts, std::int64_t count, std::int64_t n);
 
-// Only sum (which wraps around), max and min.
-void reduce_i32(Reduce op, const std::int32_t* x, std::int32_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
-void reduce_i64(Reduce op, const std::int64_t* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
+// Only sum, max and min, of float64 and of integers of 8 to 64 bits, whose sums wrap around. Sums of float64 run in several
+// lanes; max and min are NaN if an element is.
+bool reduces_typed(Reduce op, DataType type);
+void reduce_typed(Reduce op, DataType type, const void* x, void* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
 
 // Positions along the axis of the largest (max) or smallest elements: of equal ones the first, or the last; NaN, first or last
 // likewise, beats any number. axis below 2^31.

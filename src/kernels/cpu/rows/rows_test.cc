@@ -198,8 +198,8 @@ TEST(KernelsRows, ReductionsAtTheEdgesOfTheRange) {
   });
 }
 
-template <class T, class F>
-void check_ints(F reduce) {
+template <class T>
+void check_ints(DataType type) {
   for (const Shape& s : kShapes) {
     const std::int64_t n = s.outer * s.axis * s.inner;
     std::vector<T> values(static_cast<std::size_t>(n));
@@ -208,7 +208,8 @@ void check_ints(F reduce) {
     }
     Guarded<T> x(n, 1, values), y(s.outer * s.inner, 1);
     for (const Reduce op : {Reduce::sum, Reduce::max, Reduce::min}) {
-      reduce(op, x.data(), y.data(), s.outer, s.axis, s.inner);
+      ASSERT_TRUE(reduces_typed(op, type));
+      reduce_typed(op, type, x.data(), y.data(), s.outer, s.axis, s.inner);
       for (std::int64_t o = 0; o < s.outer; ++o) {
         for (std::int64_t i = 0; i < s.inner; ++i) {
           std::uint64_t sum = 0;
@@ -227,8 +228,44 @@ void check_ints(F reduce) {
 
 TEST(KernelsRows, ReductionsOfIntegers) {
   for_each_isa([] {
-    check_ints<std::int32_t>(reduce_i32);
-    check_ints<std::int64_t>(reduce_i64);
+    check_ints<std::uint8_t>(DataType::uint8);
+    check_ints<std::int8_t>(DataType::int8);
+    check_ints<std::uint16_t>(DataType::uint16);
+    check_ints<std::int16_t>(DataType::int16);
+    check_ints<std::uint32_t>(DataType::uint32);
+    check_ints<std::int32_t>(DataType::int32);
+    check_ints<std::uint64_t>(DataType::uint64);
+    check_ints<std::int64_t>(DataType::int64);
+  });
+  EXPECT_FALSE(reduces_typed(Reduce::mean, DataType::int32));
+  EXPECT_FALSE(reduces_typed(Reduce::max, DataType::boolean));
+  EXPECT_FALSE(reduces_typed(Reduce::sum, DataType::float32));
+}
+
+TEST(KernelsRows, ReductionsOfDoubles) {
+  for_each_isa([] {
+    for (const Shape& s : kShapes) {
+      const std::int64_t n = s.outer * s.axis * s.inner;
+      for (const bool with_nan : {false, true}) {
+        std::vector<double> values(static_cast<std::size_t>(n));
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 7919 % 1001) - 500.0;
+        if (with_nan) values[values.size() / 2] = std::nan("");
+        Guarded<double> x(n, 1, values), y(s.outer * s.inner, 1);
+        for (const Reduce op : {Reduce::sum, Reduce::max, Reduce::min}) {
+          reduce_typed(op, DataType::float64, x.data(), y.data(), s.outer, s.axis, s.inner);
+          for (std::int64_t o = 0; o < s.outer * s.inner; ++o) {
+            const std::int64_t first = o / s.inner * s.axis * s.inner + o % s.inner;
+            double want = x[first];
+            for (std::int64_t a = 1; a < s.axis; ++a) {
+              const double v = x[first + a * s.inner];
+              const double best = op == Reduce::max ? std::max(want, v) : std::min(want, v);
+              want = op == Reduce::sum || want != want || v != v ? want + v : best;
+            }
+            ASSERT_TRUE(y[o] == want || (y[o] != y[o] && want != want)) << y[o] << " for " << want;  // sums are exact
+          }
+        }
+      }
+    }
   });
 }
 
@@ -452,6 +489,28 @@ TEST(KernelsRows, GroupNormAndChannelAffine) {
     for (std::int64_t i = 0; i < n; ++i) {
       const std::int64_t c = i / inner % channels;
       ASSERT_NEAR(y[i], std::max(0.0F, x[i] * scale[c] + bias[c]), 1e-6);
+    }
+  });
+}
+
+// Of values about a million, a float's mean says no more than 1/16.
+TEST(KernelsRows, NormalisingFarFromZero) {
+  for_each_isa([] {
+    for (const std::int64_t n : {3, 30, 768, 5000}) {
+      Guarded<float> x(n, 1, random_floats(n, 1, 1e6F - 2, 1e6F + 2)), y(n, 1), z(n, 2), mean(1);
+      const std::vector<float> ones(static_cast<std::size_t>(n), 1.0F);
+      LayerNormArgs a;
+      a.x = x.data(), a.scale = ones.data(), a.y = y.data(), a.epsilon = 1e-5F, a.mean_out = mean.data();
+      layer_norm_f32(a, 1, n);
+      group_norm_f32(x.data(), nullptr, nullptr, 1e-5F, z.data(), 1, 1, 1, n);
+      double m = 0, var = 0;
+      for (std::int64_t i = 0; i < n; ++i) m += static_cast<double>(x[i]) / static_cast<double>(n);
+      for (std::int64_t i = 0; i < n; ++i) var += (x[i] - m) * (x[i] - m) / static_cast<double>(n);
+      ASSERT_NEAR(mean[0], m, 0.04);
+      for (std::int64_t i = 0; i < n; ++i) {
+        ASSERT_NEAR(y[i], (x[i] - m) / std::sqrt(var + 1e-5), 1e-4) << n;
+        ASSERT_NEAR(z[i], (x[i] - m) / std::sqrt(var + 1e-5), 1e-4) << n;
+      }
     }
   });
 }

@@ -138,7 +138,7 @@ class Blocker {
   bool is_conv(const Node& n) const {
     if (!has_one_result(n)) return false;
     const bool fused = n.domain == "com.microsoft" && n.op_type == "FusedConv";
-    if (!fused && !(n.domain.empty() && n.op_type == "Conv")) return false;
+    if ((!fused && !(n.domain.empty() && n.op_type == "Conv")) || ops::crops(n.attributes)) return false;
     const Tensor* w = constant(n.inputs.size() > 1 ? n.inputs[1] : kNoValue);
     if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 4 || w->size() == 0 || !is_picture(n.inputs[0]))
       return false;

@@ -1,10 +1,12 @@
 #include "providers/cpu/layout/channels_last.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "ops/conv/conv_geometry.h"
 #include "ops/conv/signatures.h"
 #include "ops/math/fused_activation.h"
 #include "ops/math/signatures.h"
@@ -59,6 +61,7 @@ Readers readers_of(const Graph& g, ValueId v, const Uses& uses) {
   const SymShape& s = *picture(g, v);
   for (const NodeId id : uses[v]) {
     const Node& n = g.node(id);
+    if (n.removed) continue;
     if (is_onnx(n, "Transpose") && fuse::has_perm(n, {0, 2, 3, 1})) {
       r.four.push_back(id);
       continue;
@@ -71,6 +74,7 @@ Readers readers_of(const Graph& g, ValueId v, const Uses& uses) {
     }
     if (fuse::is_output(g, joined)) r.others = true;
     for (const NodeId turn : uses[joined]) {
+      if (g.node(turn).removed) continue;
       const bool turns = is_onnx(g.node(turn), "Transpose") && fuse::has_perm(g.node(turn), {0, 2, 1});
       turns ? r.three.push_back(turn) : void(r.others = true);
     }
@@ -83,7 +87,7 @@ bool is_depthwise(const Graph& g, const Node& n) {
   if (n.removed || (!fused && !is_onnx(n, "Conv"))) return false;
   const Tensor* w = fuse::constant_input(g, n, ops::ConvIn::kW);
   return w != nullptr && w->dtype() == DataType::float32 && w->rank() == 4 && w->size() > 0 && w->shape()[1] == 1 &&
-         ops::group_of(n.attributes) == w->shape()[0];
+         ops::group_of(n.attributes) == w->shape()[0] && !ops::crops(n.attributes);
 }
 
 // The word and parameters of an activation that the kernel can apply to its results; no word for other nodes.
@@ -96,8 +100,10 @@ Word activation_of(const Node& n) {
   const bool microsoft = n.domain == "com.microsoft";
   if (!microsoft && !n.domain.empty()) return {};
   if (microsoft) {
-    if (n.op_type == "QuickGelu") return {"QuickGelu", {ops::parse<ops::ActivationAttrs>(n).alpha}};
-    return n.op_type == "Gelu" || n.op_type == "FastGelu" ? Word{n.op_type, {}} : Word{};
+    const bool known = n.op_type == "QuickGelu" || n.op_type == "Gelu" || n.op_type == "FastGelu";
+    if (!known) return {};
+    const float alpha = ops::parse<ops::ActivationAttrs>(n).alpha;
+    return alpha == 0 ? Word{n.op_type, {}} : Word{n.op_type, {alpha}};
   }
   if (n.op_type == "Gelu") return {ops::parse<ops::GeluAttrs>(n).tanh() ? "FastGelu" : "Gelu", {}};
   for (const char* word : {"Relu", "HardSwish", "Sigmoid", "Tanh"}) {
@@ -106,9 +112,32 @@ Word activation_of(const Node& n) {
   return {};
 }
 
+// The uses of the graph's values, kept up to date while nodes come and go: collecting them anew for each convolution would take
+// the square of their number.
+class KeptUses {
+ public:
+  explicit KeptUses(const Graph& g) : g_(g), uses_(g.uses()), known_(g.nodes().size()) {}
+
+  // After nodes were added; those that are gone stay among the readers.
+  Uses& now() {
+    uses_.resize(std::max(uses_.size(), g_.values().size()));
+    for (; known_ < g_.nodes().size(); ++known_) {
+      for (const ValueId v : g_.node(known_).inputs) {
+        if (v != kNoValue) uses_[v].push_back(known_);
+      }
+    }
+    return uses_;
+  }
+
+ private:
+  const Graph& g_;
+  Uses uses_;
+  NodeId known_;  // nodes whose uses are there
+};
+
 class Rewrite {
  public:
-  Rewrite(Graph& g, NodeId id) : g_(g), uses_(g.uses()), id_(id), name_(g.node(id).name), version_(13) {}
+  Rewrite(Graph& g, KeptUses& uses, NodeId id) : g_(g), uses_(uses), id_(id), name_(g.node(id).name), version_(13) {}
 
   bool run() {
     const Node n = g_.node(id_);
@@ -118,7 +147,7 @@ class Rewrite {
     const SymShape shape = *picture(g_, out);
     const Last x = last_form(g_, n.inputs[0]), sum = z == kNoValue ? Last{} : last_form(g_, z);
     if (x.value == kNoValue || (z != kNoValue && sum.value == kNoValue)) return false;
-    const Readers readers = readers_of(g_, out, uses_);
+    const Readers readers = readers_of(g_, out, uses_.now());
     if (readers.four.empty() && readers.three.empty()) return false;
 
     Node conv = n;
@@ -160,11 +189,13 @@ class Rewrite {
   }
 
   // The activation that alone reads the convolution's result, which has none yet.
-  NodeId sole_activation(const Readers& r, const Node& conv) const {
+  NodeId sole_activation(const Readers& r, const Node& conv) {
     if (r.four.size() + r.three.size() != 1) return kNoNode;
     if (conv.domain == "com.microsoft" && !ops::parse<ops::FusedActivationFields>(conv).activation.empty()) return kNoNode;
     const ValueId turned = g_.node(r.four.empty() ? r.three[0] : r.four[0]).outputs[0];
-    const NodeId id = fuse::only_reader(g_, turned, uses_);
+    std::vector<NodeId>& all = uses_.now()[turned];
+    std::erase_if(all, [&](NodeId reader) { return g_.node(reader).removed; });
+    const NodeId id = fuse::only_reader(g_, turned, uses_.now());
     return id != kNoNode && !activation_of(g_.node(id)).name.empty() ? id : kNoNode;
   }
 
@@ -183,27 +214,31 @@ class Rewrite {
   void replace(NodeId turn, ValueId by, ValueId activated) {
     const ValueId was = activated != kNoValue ? activated : g_.node(turn).outputs[0];
     g_.remove_node(turn);
-    g_.replace_uses(was, by);
+    fuse::replace_uses(g_, was, by, uses_.now());
   }
 
   Graph& g_;
-  const Uses uses_;
+  KeptUses& uses_;
   NodeId id_;
   std::string name_;
   int version_;  // of the nodes around the convolution
 };
 
 void remove_unread(Graph& g) {
-  for (bool again = true; again;) {
-    again = false;
-    const Uses uses = g.uses();
-    for (NodeId id = 0; id < g.nodes().size(); ++id) {
-      const Node& n = g.node(id);
-      if (!is_onnx(n, "Transpose") && !is_onnx(n, "Reshape")) continue;
-      if (!uses[n.outputs.at(0)].empty() || fuse::is_output(g, n.outputs[0])) continue;
-      g.remove_node(id);
-      again = true;
-    }
+  const Uses uses = g.uses();
+  std::vector<NodeId> left(g.nodes().size());
+  std::iota(left.begin(), left.end(), NodeId{0});
+  while (!left.empty()) {
+    const Node& n = g.node(left.back());
+    const NodeId id = left.back();
+    left.pop_back();
+    if (!is_onnx(n, "Transpose") && !is_onnx(n, "Reshape")) continue;
+    const std::vector<NodeId>& readers = uses[n.outputs.at(0)];
+    const bool read = std::any_of(readers.begin(), readers.end(), [&](NodeId reader) { return !g.node(reader).removed; });
+    if (read || fuse::is_output(g, n.outputs[0])) continue;
+    const NodeId before = g.value(n.inputs.at(0)).producer;
+    g.remove_node(id);
+    if (before != kNoNode) left.push_back(before);
   }
 }
 
@@ -212,8 +247,11 @@ void remove_unread(Graph& g) {
 bool channels_last(Graph& graph) {
   bool changed = false;
   const std::size_t count = graph.nodes().size();
+  std::optional<KeptUses> uses;
   for (NodeId id = 0; id < count; ++id) {
-    if (is_depthwise(graph, graph.node(id))) changed = Rewrite(graph, id).run() || changed;
+    if (!is_depthwise(graph, graph.node(id))) continue;
+    if (!uses) uses.emplace(graph);
+    changed = Rewrite(graph, *uses, id).run() || changed;
   }
   if (changed) remove_unread(graph);
   return changed;

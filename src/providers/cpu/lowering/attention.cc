@@ -2,10 +2,16 @@
 
 #include "kernels/cpu/attention/attention.h"
 
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "base/thread_pool.h"
+#include "kernels/cpu/attention/attention_panels.h"
+#include "kernels/cpu/attention/attention_steps.h"
+#include "kernels/cpu/elementwise/typed_simd.h"
 #include "ops/attention/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/attention_cache.h"
@@ -24,13 +30,23 @@ Heads heads_of(const Shape& s, std::int64_t count) {
   return {s[0], count, s[1], s[2] / count, true};
 }
 
+using Extents = std::array<std::int64_t, 4>;  // of what broadcasts to [batch, heads, queries, keys]
+
+// What broadcasts so that all of the last axis is there, as kernels read it.
+template <class T>
+ScoreTerm<T> term_of(const Extents& e, const T* data) {
+  return {data, e[0] == 1 ? 0 : e[1] * e[2] * e[3], e[1] == 1 ? 0 : e[2] * e[3], e[2] == 1 ? 0 : e[3], e[3] == 1 ? 0 : 1};
+}
+
 struct AttentionState : KernelState {
   Heads q, k, v;
-  std::int64_t past = 0, total = 0;
-  // The mask's extents, four of them, and where in the workspace it goes in its additive form.
-  std::int64_t mask[4] = {1, 1, 1, 0};
-  bool convert_mask = false;
-  std::size_t keys_at = 0, values_at = 0;  // bytes in the workspace, where no output takes them
+  std::int64_t batch = 0, past = 0, total = 0;
+  Extents mask{1, 1, 1, 0}, see{1, 1, 1, 1}, hidden{1, 1, 1, 1};
+  // The mask in its additive form, with what `see` hides: its extents, and whether it is made at the workspace's beginning.
+  Extents added{1, 1, 1, 0};
+  bool make_mask = false;
+  std::size_t odd_at = 0;                  // bytes in the workspace: AttentionArgs::odd
+  std::size_t keys_at = 0, values_at = 0;  // where no output takes them
 };
 
 class AttentionKernel : public Kernel {
@@ -42,6 +58,11 @@ class AttentionKernel : public Kernel {
         left_(a.left_window),
         softcap_(a.softcap),
         boolean_(c.has_input(kMask) && c.dtype(kMask) == DataType::boolean),
+        by_steps_(a.by_steps),
+        zero_nan_(a.zero_nan),
+        q_scale_(a.q_scale),
+        k_scale_(a.k_scale),
+        one_serves_all_(c.node().domain == "sdx" && !c.has_input(kPastKey) && !c.has_output(kK) && !c.has_output(kV)),
         scale_(a.scale) {}
   std::string_view name() const override { return "attention-f32"; }
 
@@ -51,7 +72,9 @@ class AttentionKernel : public Kernel {
     s->k = heads_of(c.input_shape(kK), kv_heads_);
     s->v = heads_of(c.input_shape(kV), kv_heads_);
     const Heads &q = s->q, &k = s->k, &v = s->v;
-    if (k.batch != q.batch || v.batch != q.batch || v.heads != k.heads || v.rows != k.rows || k.size != q.size || k.heads == 0 ||
+    s->batch = !one_serves_all_ || q.batch != 1 ? q.batch : k.batch != 1 ? k.batch : v.batch;
+    const auto serves = [&](const Heads& h) { return h.batch == s->batch || (one_serves_all_ && h.batch == 1); };
+    if (!serves(q) || !serves(k) || !serves(v) || v.heads != k.heads || v.rows != k.rows || k.size != q.size || k.heads == 0 ||
         q.heads % k.heads != 0) {
       fail(ErrorCode::runtime_failure, "Q {}, K {} and V {} do not fit together", to_string(c.input_shape(kQ)),
            to_string(c.input_shape(kK)), to_string(c.input_shape(kV)));
@@ -64,8 +87,9 @@ class AttentionKernel : public Kernel {
       s->past = pk[2];
     }
     s->total = s->past + k.rows;
-    std::size_t bytes = 0;
-    if (c.has_input(kMask)) bytes = resolve_mask(c, *s);
+    std::size_t bytes = resolve_masks(c, *s);
+    s->odd_at = bytes;
+    if (by_steps_) bytes += (byte_size(DataType::uint8, s->batch * q.heads * q.rows) + 63) / 64 * 64;
     // Caches that are not requested.
     const auto room = [&](std::size_t output, const Heads& h) {
       const std::size_t at = bytes;
@@ -83,38 +107,48 @@ class AttentionKernel : public Kernel {
     const auto& s = *static_cast<const AttentionState*>(c.state);
     auto* workspace = static_cast<std::byte*>(c.workspace);
     AttentionArgs a;
-    a.batch = s.q.batch, a.heads = s.q.heads, a.kv_heads = s.k.heads;
+    a.batch = s.batch, a.heads = s.q.heads, a.kv_heads = s.k.heads;
     a.queries = s.q.rows, a.keys = s.total, a.head_size = s.q.size, a.v_head_size = s.v.size;
     a.q = c.in<float>(kQ);
-    a.q_batch = s.q.batch_step(), a.q_head = s.q.head_step(), a.q_row = s.q.row_step();
+    a.q_batch = s.q.batch == s.batch ? s.q.batch_step() : 0, a.q_head = s.q.head_step(), a.q_row = s.q.row_step();
     const Cached k = cached(c, s, kK, s.k, workspace + s.keys_at), v = cached(c, s, kV, s.v, workspace + s.values_at);
-    a.k = k.data(), a.k_batch = k.batch, a.k_head = k.head, a.k_row = k.row;
-    a.v = v.data(), a.v_batch = v.batch, a.v_head = v.head, a.v_row = v.row;
+    a.k = k.data(), a.k_batch = s.k.batch == s.batch ? k.batch : 0, a.k_head = k.head, a.k_row = k.row;
+    a.v = v.data(), a.v_batch = s.v.batch == s.batch ? v.batch : 0, a.v_head = v.head, a.v_row = v.row;
     a.out = c.out<float>(0);
-    const Heads out{s.q.batch, s.q.heads, s.q.rows, s.v.size, s.q.flat};
+    const Heads out{s.batch, s.q.heads, s.q.rows, s.v.size, s.q.flat};
     a.out_batch = out.batch_step(), a.out_head = out.head_step(), a.out_row = out.row_step();
     a.scale = scale_.value_or(1.0F / std::sqrt(static_cast<float>(std::max<std::int64_t>(1, s.q.size))));
     a.softcap = softcap_;
     a.causal = causal_;
     a.causal_offset = s.past;
     a.window = left_ >= 0 && left_ < s.total + s.q.rows ? left_ + 1 : 0;
-    if (c.has_input(kMask)) {
-      a.mask = s.convert_mask ? additive_mask(c, s, workspace) : c.in<float>(kMask);
-      const std::int64_t *m = s.mask, width = s.total;
-      a.mask_row = m[2] == 1 ? 0 : width;
-      a.mask_head = m[1] == 1 ? 0 : m[2] * width;
-      a.mask_batch = m[0] == 1 ? 0 : m[1] * m[2] * width;
+    // A mask that comes with is_causal says the same, by numbers below -1e9 (passes/fuse/attention_masks.cc). Keys behind a query
+    // are not read: they weigh nothing if all scores are far smaller, and values are finite.
+    if (by_steps_ && causal_ && c.has_input(kMask)) {
+      constexpr float kTame = 1e3F;
+      a.causal = within(c, kQ, kTame) && within(c, kK, kTame) && within(c, kV, std::numeric_limits<float>::max());
+    }
+    if (!(a.causal && by_steps_) && (c.has_input(kMask) || c.has_input(kSee))) {
+      const ScoreTerm<float> m = term_of(s.added, s.make_mask ? additive_mask(c, s, workspace) : c.in<float>(kMask));
+      a.mask = m.data, a.mask_batch = m.batch, a.mask_head = m.head, a.mask_row = m.row;
     }
     if (c.output(0).size() == 0) a.queries = 0;
-    if (!k.joins() && !v.joins()) return attention_f32(a);
-    const auto join = [&](std::int64_t i) {
-      k.join(i);
-      v.join(i);
-    };
-    attend_joined(a, join, [&](std::int64_t) { return a.causal_offset; });
+    if (by_steps_) {
+      a.odd = reinterpret_cast<std::uint8_t*>(workspace + s.odd_at);
+      a.odd_row = 1, a.odd_head = a.queries, a.odd_batch = a.heads * a.queries;
+      std::fill_n(a.odd, a.batch * a.odd_batch, std::uint8_t{0});
+      if (c.has_input(kSee)) a.least_score = kLeastScore;
+    }
+    attend(a, k, v);
+    // What takes the place of scores may be anything where another mask was added to it.
+    if (c.has_input(kSee) && !lies_low(c.input(kHidden))) std::fill_n(a.odd, a.batch * a.odd_batch, std::uint8_t{1});
+    if (by_steps_) attention_by_steps_f32(a, steps_of(c, s));
   }
 
  private:
+  // `hidden` is below this (passes/fuse/attention_masks.cc): a larger score leaves no weight to keys that `see` hides.
+  static constexpr float kLeastScore = -1e28F;
+
   // Keys or values as attention reads them: the input itself, or `all`, which join() makes of cache and input.
   struct Cached {
     const float* fresh = nullptr;
@@ -137,36 +171,113 @@ class AttentionKernel : public Kernel {
     }
   };
 
-  std::size_t resolve_mask(ResolveContext& c, AttentionState& s) const {
-    Shape m = c.input_shape(kMask);
-    while (m.size() < 4) m.insert(m.begin(), 1);
-    const bool fits = m.size() == 4 && (m[0] == 1 || m[0] == s.q.batch) && (m[1] == 1 || m[1] == s.q.heads) &&
-                      (m[2] == 1 || m[2] == s.q.rows) && m[3] <= s.total;
-    if (!fits) {
-      fail(ErrorCode::runtime_failure, "attn_mask {} does not broadcast to [{},{},{},{}]", to_string(m), s.q.batch, s.q.heads,
-           s.q.rows, s.total);
-    }
-    std::copy(m.begin(), m.end(), s.mask);
-    s.convert_mask = boolean_ || m[3] < s.total;
-    return s.convert_mask ? (byte_size(DataType::float32, m[0] * m[1] * m[2] * s.total) + 63) / 64 * 64 : 0;
+  static void attend(const AttentionArgs& a, const Cached& k, const Cached& v) {
+    if (!k.joins() && !v.joins()) return attention_f32(a);
+    const auto join = [&](std::int64_t i) {
+      k.join(i);
+      v.join(i);
+    };
+    attend_joined(a, join, [&](std::int64_t) { return a.causal_offset; });
   }
 
-  // Booleans as 0 and -inf; keys beyond the mask's end are ignored.
-  const float* additive_mask(const KernelContext& c, const AttentionState& s, std::byte* workspace) const {
-    constexpr float kNever = -std::numeric_limits<float>::infinity();
-    auto* out = reinterpret_cast<float*>(workspace);
-    const std::int64_t rows = s.mask[0] * s.mask[1] * s.mask[2], width = s.mask[3];
-    for (std::int64_t i = 0; i < rows; ++i) {
-      float* to = out + i * s.total;
-      if (boolean_) {
-        const bool* see = c.in<bool>(kMask) + i * width;
-        for (std::int64_t j = 0; j < width; ++j) to[j] = see[j] ? 0.0F : kNever;
-      } else {
-        std::copy_n(c.in<float>(kMask) + i * width, width, to);
-      }
-      std::fill(to + width, to + s.total, kNever);
+  // Whether all are so far below kLeastScore that they weigh nothing beside a score above it.
+  static bool lies_low(const Tensor& hidden) {
+    const auto* const x = static_cast<const float*>(hidden.data());
+    return std::all_of(x, x + hidden.size(), [](float v) { return v < 10 * kLeastScore; });
+  }
+
+  // Whether all magnitudes are at most `most`, those of the cache included.
+  static bool within(const KernelContext& c, std::size_t input, float most) {
+    std::atomic<bool> all{true};
+    const auto look = [&](const Tensor& t) {
+      const auto* const x = static_cast<const float*>(t.data());
+      parallel_for(t.size(), std::int64_t{1} << 16, [&](std::int64_t begin, std::int64_t end) {
+        if (all.load(std::memory_order_relaxed) && !all_within(x + begin, end - begin, most)) all = false;
+      });
+    };
+    look(c.input(input));
+    const std::size_t past = input + kPastKey - kK;
+    if (input != kQ && c.has_input(past)) look(c.input(past));
+    return all;
+  }
+
+  AttentionSteps steps_of(const KernelContext& c, const AttentionState& s) const {
+    AttentionSteps steps;
+    steps.q_scale = q_scale_, steps.k_scale = k_scale_, steps.zero_nan = zero_nan_;
+    if (c.has_input(kMask)) steps.add = term_of(s.mask, c.in<float>(kMask));
+    if (!c.has_input(kSee)) return steps;
+    steps.see = term_of(s.see, c.in<bool>(kSee));
+    steps.hidden = term_of(s.hidden, c.in<float>(kHidden));
+    return steps;
+  }
+
+  // The extents of an input that broadcasts to the scores; `shorter`: the last axis may be shorter than there are keys, else it
+  // may be 1.
+  Extents extents_of(ResolveContext& c, const AttentionState& s, std::size_t input, bool shorter) const {
+    Shape m = c.input_shape(input);
+    while (m.size() < 4) m.insert(m.begin(), 1);
+    const bool fits = m.size() == 4 && (m[0] == 1 || m[0] == s.batch) && (m[1] == 1 || m[1] == s.q.heads) &&
+                      (m[2] == 1 || m[2] == s.q.rows) && (shorter ? m[3] <= s.total : m[3] == 1 || m[3] == s.total);
+    if (!fits) {
+      fail(ErrorCode::runtime_failure, "{} {} does not broadcast to [{},{},{},{}]", input == kMask ? "attn_mask" : "a mask",
+           to_string(m), s.batch, s.q.heads, s.q.rows, s.total);
     }
+    return {m[0], m[1], m[2], m[3]};
+  }
+
+  // Returns the workspace that the mask needs.
+  std::size_t resolve_masks(ResolveContext& c, AttentionState& s) const {
+    if (c.has_input(kMask)) s.mask = extents_of(c, s, kMask, !by_steps_);
+    if (c.has_input(kSee)) {
+      s.see = extents_of(c, s, kSee, false);
+      s.hidden = extents_of(c, s, kHidden, false);
+    }
+    if (!c.has_input(kMask) && !c.has_input(kSee)) return 0;
+    for (std::size_t i = 0; i < 3; ++i) s.added[i] = s.mask[i] == 1 ? s.see[i] : s.mask[i];
+    s.added[3] = s.total;
+    s.make_mask = boolean_ || c.has_input(kSee) || s.mask[3] < s.total;
+    return s.make_mask ? (byte_size(DataType::float32, s.added[0] * s.added[1] * s.added[2] * s.total) + 63) / 64 * 64 : 0;
+  }
+
+  // What `from` holds where `see` holds, else -inf. Steps are 0 or 1.
+  static void keep_seen(const bool* see, std::int64_t see_step, const float* from, std::int64_t step, float* to, std::int64_t n) {
+    constexpr float kNever = -std::numeric_limits<float>::infinity();
+    typed_kernels().select(sizeof(float))(reinterpret_cast<const std::uint8_t*>(see), see_step, from, step, &kNever, 0, to, n);
+  }
+
+  // Booleans as 0 and -inf; keys beyond the mask's end, and those that `see` hides, are -inf.
+  const float* additive_mask(const KernelContext& c, const AttentionState& s, std::byte* workspace) const {
+    auto* out = reinterpret_cast<float*>(workspace);
+    const Extents& e = s.added;
+    parallel_for(e[0] * e[1] * e[2], std::max<std::int64_t>(1, (std::int64_t{1} << 15) / std::max<std::int64_t>(1, s.total)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     additive_row(c, s, i / e[2] / e[1], i / e[2] % e[1], i % e[2], out + i * s.total);
+                   }
+                 });
     return out;
+  }
+
+  void additive_row(const KernelContext& c, const AttentionState& s, std::int64_t b, std::int64_t h, std::int64_t i,
+                    float* to) const {
+    constexpr float kNever = -std::numeric_limits<float>::infinity();
+    const std::int64_t width = s.mask[3];
+    if (!c.has_input(kMask)) {
+      std::fill_n(to, s.total, 0.0F);
+    } else if (boolean_) {
+      constexpr float kZero = 0.0F;
+      keep_seen(term_of(s.mask, c.in<bool>(kMask)).of(b, h, i), 1, &kZero, 0, to, width);
+      std::fill(to + width, to + s.total, kNever);
+    } else {
+      const ScoreTerm<float> add = term_of(s.mask, c.in<float>(kMask));
+      const bool one = by_steps_ && width == 1;  // for all keys
+      if (one) std::fill_n(to, s.total, *add.of(b, h, i));
+      if (!one) std::copy_n(add.of(b, h, i), width, to);
+      if (!one) std::fill(to + width, to + s.total, kNever);
+    }
+    if (!c.has_input(kSee)) return;
+    const ScoreTerm<bool> sees = term_of(s.see, c.in<bool>(kSee));
+    keep_seen(sees.of(b, h, i), sees.key, to, 1, to, s.total);
   }
 
   static Cached cached(const KernelContext& c, const AttentionState& s, std::size_t index, const Heads& h, std::byte* spare) {
@@ -187,19 +298,27 @@ class AttentionKernel : public Kernel {
   bool causal_;
   std::int64_t left_;
   float softcap_;
-  bool boolean_;
+  bool boolean_, by_steps_, zero_nan_;
+  float q_scale_, k_scale_;
+  bool one_serves_all_;  // along the batch
   std::optional<float> scale_;
 };
 
 std::unique_ptr<Kernel> make_attention(LowerContext& c) {
   const auto attr = ops::parse<ops::AttentionAttrs>(c);
-  for (const std::size_t i : {kQ, kK, kV, kPastKey, kPastValue}) {
+  for (const std::size_t i : {kQ, kK, kV, kPastKey, kPastValue, kHidden}) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
   if (c.has_input(kMask) && c.dtype(kMask) != DataType::float32 && c.dtype(kMask) != DataType::boolean) {
     return c.refuse("the mask is neither float32 nor bool");
   }
   if (c.has_input(kPastKey) != c.has_input(kPastValue)) return c.refuse("only one of the caches is given");
+  if (c.has_input(kSee) != c.has_input(kHidden)) return c.refuse("only one of see and hidden is given");
+  if (c.has_input(kSee) && !attr.by_steps) return c.refuse("keys are hidden, but not by steps");
+  if (attr.by_steps && (attr.softcap > 0 || attr.left_window >= 0 || (attr.causal && !c.has_input(kMask)))) {
+    return c.refuse("steps that single operators of attention do not have");
+  }
+  if (c.has_input(kMask) && attr.by_steps && c.dtype(kMask) == DataType::boolean) return c.refuse("a mask of bool by steps");
   if (c.has_output(3)) return c.refuse("the scores are requested");
   if (c.has_input(kNonpad)) return c.refuse("each batch entry has a length of its own");
   if (attr.right_window != -1) return c.refuse("a window to the right");

@@ -477,6 +477,8 @@ std::unique_ptr<Kernel> make_einsum(LowerContext& c) {
   const std::size_t count = c.node().inputs.size();
   if (count > 2) return c.refuse("more than two operands");
   ops::EinsumEquation equation = ops::parse_einsum(ops::parse<ops::EinsumAttrs>(c).equation);
+  // In a branch that cannot be valid; a run says so.
+  if (count == 0 || equation.inputs.size() != count) return c.refuse("the equation has another number of operands");
   std::size_t width = 0;
   std::vector<Labels> terms;
   for (std::size_t i = 0; i < count; ++i) {

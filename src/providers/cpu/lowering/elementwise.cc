@@ -41,9 +41,11 @@ bool per_channel(const Shape& a, const Shape& b) {
 }
 
 std::unique_ptr<BroadcastState> plan_broadcast(Binary op, const Shape& a, const Shape& b, const Shape& out) {
+  check_broadcast(a, out);
+  check_broadcast(b, out);
   auto state = std::make_unique<BroadcastState>();
   using Form = BroadcastState::Form;
-  if (a == b) {
+  if (a == b && count(a) == count(out)) {
     state->form = Form::same;
   } else if (count(b) == 1 && count(a) == count(out)) {
     state->form = Form::right_scalar;

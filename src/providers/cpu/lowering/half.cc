@@ -86,6 +86,7 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   if (c.dtype(0) != DataType::float16) return c.refuse("not float16");
   if (w == nullptr || w->dtype() != DataType::float16) return c.refuse("the weights are not constant float16");
   if (w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes");
+  if (ops::crops(c.attrs())) return c.refuse("pads that crop");
   const std::int64_t group = ops::group_of(c.attrs());
   if (w->size() == 0 || group < 1 || w->shape()[0] % group != 0)
     return c.refuse("weights that are empty or do not fit the groups");

@@ -6,6 +6,7 @@
 #include "ops/matrix/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
+#include "providers/cpu/broadcast.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/late_packed.h"
 
@@ -168,6 +169,11 @@ class GemmKernel : public Kernel {
       : alpha_(a.alpha), beta_(a.beta), trans_a_(a.trans_a), trans_b_(a.trans_b), weights_(std::move(weights)), act_(act) {}
   std::string_view name() const override { return weights_ ? "gemm-packed-f32" : "gemm-f32"; }
   bool uses_input(std::size_t i) const override { return i != 1 || !weights_; }
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    if (c.has_input(2) && beta_ != 0) check_broadcast(c.input_shape(2), c.output_shape(0));
+    return nullptr;
+  }
 
   void run(const KernelContext& c) const override {
     Tensor& y = c.output(0);

@@ -298,7 +298,7 @@ std::unique_ptr<Kernel> make_mean_variance(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
   if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
   std::vector<bool> reduced(c.shape(0)->size(), false);
-  for (const std::int64_t axis : ops::normalize_axes(attr.axes, reduced.size())) {
+  for (const std::int64_t axis : attr.of_rank(reduced.size())) {
     reduced[static_cast<std::size_t>(axis)] = true;
   }
   return std::make_unique<MeanVarianceKernel>(c.node(), std::move(reduced));

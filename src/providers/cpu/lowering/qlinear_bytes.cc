@@ -28,11 +28,20 @@ std::optional<Quantised> quantised(const LowerContext& c, std::size_t scale, Dat
   return Quantised{(*s)[0], (*z)[0]};
 }
 
+[[noreturn]] void misfit(const ResolveContext& c) {
+  fail(ErrorCode::runtime_failure, "the graph foresees operands of shapes that fit without broadcasting, received {} and {}",
+       to_string(c.input_shape(0)), to_string(c.input_shape(3)));
+}
+
 class QAddKernel : public Kernel {
  public:
   explicit QAddKernel(const QAdd& add) : add_(add) {}
   std::string_view name() const override { return "qlinear-add-8"; }
   bool uses_input(std::size_t i) const override { return i == 0 || i == 3; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    if (c.input_shape(0) != c.input_shape(3)) misfit(c);
+    return nullptr;
+  }
   void run(const KernelContext& c) const override {
     qadd(add_, c.input(0).data(), c.input(3).data(), c.output(0).mutable_data(), c.output(0).size());
   }
@@ -64,10 +73,16 @@ class QMulKernel : public Kernel {
   explicit QMulKernel(const QMul& mul) : mul_(mul) {}
   std::string_view name() const override { return "qlinear-mul-8"; }
   bool uses_input(std::size_t i) const override { return i == 0 || i == 3; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    const Shape a = c.input_shape(0), b = c.input_shape(3);
+    const bool channels = a.size() == 4 && b == Shape{a[0], 1, 1, a[3]};
+    if (a != b && !channels) misfit(c);
+    return nullptr;
+  }
   void run(const KernelContext& c) const override {
     const Tensor &a = c.input(0), &b = c.input(3);
     void* y = c.output(0).mutable_data();
-    if (a.size() == b.size()) return qmul(mul_, a.data(), b.data(), y, a.size());
+    if (a.shape() == b.shape()) return qmul(mul_, a.data(), b.data(), y, a.size());
     const std::int64_t batch = a.shape()[0], channels = a.shape().back();
     qmul_channels(mul_, a.data(), b.data(), y, batch, a.shape()[1] * a.shape()[2], channels);
   }

@@ -1,4 +1,4 @@
-// Reductions in float32, some also in int32 and int64; ArgMax, ArgMin and TopK in float32.
+// Reductions in float32, some also in integers and float64; ArgMax, ArgMin and TopK in float32.
 
 #include "kernels/cpu/rows/reduce.h"
 
@@ -6,8 +6,10 @@
 #include <cstdint>
 
 #include "base/thread_pool.h"
+#include "ops/evaluate.h"
 #include "ops/reduce/signatures.h"
 #include "ops/tensor/axes.h"
+#include "ops/tensor/movement.h"
 #include "providers/cpu/kernel_table.h"
 #include "tensor/element.h"
 
@@ -23,8 +25,9 @@ struct Axes {
 // order, and what lies between is small.
 class ReduceKernel : public Kernel {
  public:
-  ReduceKernel(Reduce op, DataType dtype, std::vector<Axes> groups) : op_(op), dtype_(dtype), groups_(std::move(groups)) {}
-  std::string_view name() const override { return dtype_ == DataType::float32 ? "reduce-f32" : "reduce-int"; }
+  ReduceKernel(Reduce op, DataType dtype, std::vector<Axes> groups, Node node)
+      : op_(op), dtype_(dtype), groups_(std::move(groups)), node_(std::move(node)) {}
+  std::string_view name() const override { return dtype_ == DataType::float32 ? "reduce-f32" : "reduce-typed"; }
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     // Results of all groups but the last, of which each is no larger than the one before.
     Shape x = c.input_shape(0);
@@ -35,9 +38,10 @@ class ReduceKernel : public Kernel {
   }
   void run(const KernelContext& c) const override {
     Shape x = c.input(0).shape();
-    if (c.input(0).size() == 0 || x.size() < groups_.front().end) {
-      if (c.output(0).size() == 0) return;
-      fail(ErrorCode::runtime_failure, "cannot reduce shape {} along axes {} to {}: there are no elements", to_string(x),
+    if (c.output(0).size() == 0) return;
+    if (c.input(0).size() == 0) return reduce_nothing(c);
+    if (x.size() < groups_.front().end) {
+      fail(ErrorCode::runtime_failure, "cannot reduce shape {} along axes {} to {}: it has fewer", to_string(x),
            groups_.back().begin, groups_.front().end - 1);
     }
     const void* from = c.input(0).data();
@@ -56,6 +60,11 @@ class ReduceKernel : public Kernel {
   }
 
  private:
+  // What a reduction over nothing gives is the reference's business.
+  void reduce_nothing(const KernelContext& c) const {
+    const std::vector<Value> made = ops::evaluate(node_, *ops::find(node_), c.inputs);
+    ops::copy_all(made.at(0).tensor(), c.output(0));
+  }
   std::size_t rounded_bytes(std::int64_t elements) const { return (byte_size(dtype_, elements) + 63) / 64 * 64; }
   // The number of elements of x without these axes, which get extent 1.
   static std::int64_t reduced(Shape& x, Axes g) {
@@ -69,18 +78,17 @@ class ReduceKernel : public Kernel {
     return op_ == Reduce::sum_square && !first ? Reduce::sum : op_;
   }
   void reduce(Reduce op, const void* x, void* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) const {
-    if (dtype_ == DataType::int32) {
-      reduce_i32(op, static_cast<const std::int32_t*>(x), static_cast<std::int32_t*>(y), outer, axis, inner);
-    } else if (dtype_ == DataType::int64) {
-      reduce_i64(op, static_cast<const std::int64_t*>(x), static_cast<std::int64_t*>(y), outer, axis, inner);
-    } else {
+    if (dtype_ == DataType::float32) {
       reduce_f32(op, static_cast<const float*>(x), static_cast<float*>(y), outer, axis, inner);
+    } else {
+      reduce_typed(op, dtype_, x, y, outer, axis, inner);
     }
   }
 
   Reduce op_;
   DataType dtype_;
   std::vector<Axes> groups_;  // at least one; the last axes first
+  Node node_;
 };
 
 bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
@@ -105,9 +113,7 @@ std::vector<Axes> groups_of(const SymShape& x, const std::vector<bool>& reduces)
 template <Reduce Op>
 std::unique_ptr<Kernel> make_reduce(LowerContext& c) {
   const auto attr = ops::parse<ops::ReduceAttrs>(c);
-  constexpr bool kInts = Op == Reduce::sum || Op == Reduce::max || Op == Reduce::min;
-  const bool ints = kInts && (c.dtype(0) == DataType::int32 || c.dtype(0) == DataType::int64);
-  if (c.dtype(0) != DataType::float32 && !ints) return c.refuse("elements of another type");
+  if (c.dtype(0) != DataType::float32 && !reduces_typed(Op, c.dtype(0))) return c.refuse("elements of another type");
   const SymShape* x = c.shape(0);
   if (x == nullptr || x->empty()) return c.refuse("rank unknown or 0");
   std::vector<std::int64_t> axes = ops::to_vector(attr.axes);
@@ -119,16 +125,11 @@ std::unique_ptr<Kernel> make_reduce(LowerContext& c) {
   if (axes.empty() && attr.noop_with_empty_axes) return c.refuse("reduces nothing");
   std::vector<bool> flags(x->size(), axes.empty());
   for (const std::int64_t axis : axes) flags[static_cast<std::size_t>(ops::normalize_axis(axis, x->size()))] = true;
-  for (std::size_t i = 0; i < x->size(); ++i) {
-    // What a reduction over nothing gives is the reference's business.
-    const Dim& d = (*x)[i];
-    if (flags[i] && (!d.is_const() || d.value() == 0)) return c.refuse("an extent to reduce is not known, or 0");
-  }
   std::vector<Axes> groups = groups_of(*x, flags);
   if (Op == Reduce::product && groups.size() > 1) {
     return c.refuse("the axes are not neighbours: products of parts leave float32's range sooner than the whole");
   }
-  return std::make_unique<ReduceKernel>(Op, c.dtype(0), std::move(groups));
+  return std::make_unique<ReduceKernel>(Op, c.dtype(0), std::move(groups), c.node());
 }
 
 class ArgExtremeKernel : public Kernel {

@@ -42,11 +42,24 @@ std::vector<LinearTap> linear_table(const ops::ResampleAxis& axis, const ops::Re
   std::vector<LinearTap> table(static_cast<std::size_t>(axis.out));
   for (std::size_t i = 0; i < table.size(); ++i) {
     const auto low = static_cast<std::int32_t>(taps.first[i]);
-    // An axis of one element has one tap, which both neighbours share.
-    const bool pair = taps.count > 1;
-    table[i] = {low, pair ? low + 1 : low, pair ? static_cast<float>(taps.weights[2 * i + 1]) : 0.0F};
+    // An axis of one element has one tap, which both neighbours share, and so has a pixel that lies on another one: what has no
+    // weight is not read, because 0 times infinity is NaN.
+    const float t = taps.count > 1 ? static_cast<float>(taps.weights[2 * i + 1]) : 0.0F;
+    if (t == 0.0F || t == 1.0F) {
+      const std::int32_t only = low + static_cast<std::int32_t>(t);
+      table[i] = {only, only, 0.0F};
+    } else {
+      table[i] = {low, low + 1, t};
+    }
   }
   return table;
+}
+
+// Images, as many after as before.
+void check_planes(const Shape& x, const Shape& y) {
+  if (x.size() == 4 && y.size() == 4 && x[0] == y[0] && x[1] == y[1]) return;
+  fail(ErrorCode::runtime_failure, "the graph foresees images whose batch and channels stay, received {} for {}", to_string(y),
+       to_string(x));
 }
 
 class ResizeKernel : public Kernel {
@@ -58,6 +71,7 @@ class ResizeKernel : public Kernel {
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     const Shape x = c.input_shape(0), y = c.output_shape(0);
+    check_planes(x, y);
     auto s = std::make_unique<ResizeState>();
     s->planes = x.at(0) * x.at(1);
     s->in_h = x.at(2);
@@ -132,6 +146,7 @@ class ResampleKernel : public Kernel {
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     const Shape x = c.input_shape(0), y = c.output_shape(0);
+    check_planes(x, y);
     auto s = std::make_unique<ResampleState<W>>();
     if (element_count(y) == 0) return s;
     s->planes = x.at(0) * x.at(1);

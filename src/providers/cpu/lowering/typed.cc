@@ -1,4 +1,4 @@
-// Comparisons, logic, Where, IsNaN, IsInf and the arithmetic of 32- and 64-bit integers and of float64.
+// Comparisons, logic, Where, IsNaN, IsInf and the arithmetic of integers and of float64.
 
 #include "kernels/cpu/elementwise/typed.h"
 

@@ -297,6 +297,57 @@ TEST(BlockedConv, Winograd) {
   });
 }
 
+// Each output is as exact as its own window allows, whatever lies beside it: a value for "no data", an infinity, NaN.
+void check_great_values(const ConvShape& s, BlockedConv algorithm) {
+  SCOPED_TRACE(static_cast<int>(algorithm));
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  const std::int64_t plane = area(s.in), count = s.batch * s.in_channels * plane;
+  const std::vector<float> w = random_floats(s.out_channels * (s.in_channels / s.groups) * 9, 2);
+  std::vector<float> packed(conv_blocked_packed_bytes(algorithm, s) / 4);
+  conv_blocked_pack(algorithm, s, w.data(), nullptr, packed.data());
+  std::vector<float> workspace(conv_blocked_workspace_bytes(algorithm, s) / 4 + 1);
+  for (const float great : {-9999.0F, kInf, kNan}) {
+    for (const std::int64_t at : {plane / 2, count - plane - 1}) {
+      std::vector<float> x = random_floats(count, 1), weights = w;
+      x[static_cast<std::size_t>(at)] = great;
+      std::vector<float> sizes = x;
+      for (float& v : sizes) v = std::fabs(v);
+      for (float& v : weights) v = std::fabs(v);
+      const std::vector<double> want = naive(s, x, w), scale = naive(s, sizes, weights);
+      sizes[static_cast<std::size_t>(at)] = 0.0F;
+      const std::vector<double> without = naive(s, sizes, weights);
+      const std::vector<float> xb = blocked(x, s.batch, s.in_channels, plane);
+      std::vector<float> yb(static_cast<std::size_t>(s.batch * padded(s.out_channels) * area(s.out)));
+      conv_blocked_f32(algorithm, s, xb.data(), packed.data(), nullptr, {}, yb.data(), workspace.data());
+      const std::vector<float> y = plain(yb.data(), s.batch, s.out_channels, area(s.out));
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        if (std::isfinite(scale[i])) {
+          // Taps are known to a few roundings of the filter's largest.
+          const double of_taps = scale[i] > without[i] ? 1e-6 * std::fabs(static_cast<double>(great)) : 0.0;
+          ASSERT_NEAR(y[i], want[i], 2e-6 * scale[i] + of_taps) << great << " at " << at << ", output " << i;
+        } else {
+          ASSERT_FALSE(std::isfinite(y[i])) << great << " at " << at << ", output " << i;
+          ASSERT_EQ(std::isnan(y[i]), std::isnan(want[i])) << great << " at " << at << ", output " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(BlockedConv, OnePixelOfGreatValueDisturbsNoOther) {
+  for_each_isa([] {
+    for (const ConvShape& s : {shape_of(2, 18, 21, 1, {13, 3, 1, 1, 1, 1}, {15, 3, 1, 1, 1, 1}),
+                               shape_of(1, 64, 32, 2, {9, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 0, 2}),
+                               shape_of(1, 16, 16, 1, {21, 3, 1, 2, 2, 2}, {17, 3, 1, 3, 3, 3})}) {
+      for (const BlockedConv algorithm :
+           {BlockedConv::winograd2, BlockedConv::winograd4, BlockedConv::winograd2_lean, BlockedConv::winograd4_lean}) {
+        if (conv_blocked_supports(algorithm, s)) check_great_values(s, algorithm);
+      }
+    }
+    check_great_values(shape_of(2, 18, 21, 1, {14, 3, 2, 1, 1, 1}, {19, 3, 2, 1, 1, 1}), BlockedConv::strided);
+  });
+}
+
 // Tiles at the ends of both axes with any number of outputs, alone and beside full ones, in more than one block of tiles.
 TEST(BlockedConv, WinogradOfAnyExtents) {
   for_each_isa([] {

@@ -153,9 +153,11 @@ void conv_gemm(const ConvShape& s, const float* x, const float* packed, const fl
   const std::int64_t n = volume(s.out);
   const std::int64_t products = s.batch * s.groups;
   if (m <= 0 || n <= 0 || products <= 0) return;
-  if (conv_is_narrow(s)) return conv_narrow(s, x, packed, bias, residual, act, y);
-  if (n < kernels.nr && s.batch > 1 && s.groups == 1 && residual == nullptr) return conv_images(s, x, packed, bias, act, y);
-  const bool direct = pointwise(s), shifted = conv_is_shifted(s);
+  // Without input channels there is nothing to multiply: results are the bias.
+  if (k > 0 && conv_is_narrow(s)) return conv_narrow(s, x, packed, bias, residual, act, y);
+  if (k > 0 && n < kernels.nr && s.batch > 1 && s.groups == 1 && residual == nullptr)
+    return conv_images(s, x, packed, bias, act, y);
+  const bool direct = pointwise(s), shifted = k > 0 && conv_is_shifted(s);
   const TaskGrid grid = choose_grid(kernels, m, n, k, products, false);
   const Cuts tiles(m, kernels.mr);
   const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
@@ -264,6 +266,7 @@ bool conv_supports(ConvAlgorithm algorithm, const ConvShape& s) {
 }
 
 ConvAlgorithm conv_choose(const ConvShape& s, bool exact) {
+  if (s.in_channels == 0) return ConvAlgorithm::gemm;
   // One input channel and few filters are a depthwise convolution too: gathering patches would cost as much as their products.
   const bool few = s.in_channels == 1 && s.out_channels <= 16 && volume(s.kernel) > 1;
   if ((s.groups > 1 || few) && conv_supports(ConvAlgorithm::depthwise, s)) return ConvAlgorithm::depthwise;

@@ -311,6 +311,41 @@ TEST(KernelsConv, WinogradMatchesTheDefinition) {
   }
 }
 
+// Each output is as exact as its own window allows, whatever lies beside it: a value for "no data", an infinity, NaN.
+TEST(KernelsConv, OnePixelOfGreatValueDisturbsNoOther) {
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  const ConvShape s = shape_of(2, 18, 21, 1, kNone, {13, 3, 1, 1, 1, 1}, {15, 3, 1, 1, 1, 1});
+  const std::vector<float> w = random_floats(18 * 21 * 9, 2);
+  for_each_isa([&] {
+    for (const float great : {-9999.0F, 1e6F, 3e38F, kInf, kNan}) {
+      for (const std::int64_t at : {0, 18 * 195 + 6 * 15 + 3}) {
+        std::vector<float> x = random_floats(2 * 18 * 195, 1), sizes = x, weights = w;
+        x[static_cast<std::size_t>(at)] = sizes[static_cast<std::size_t>(at)] = great;
+        for (float& v : sizes) v = std::fabs(v);
+        for (float& v : weights) v = std::fabs(v);
+        const std::vector<double> want = naive(s, x, w), scale = naive(s, sizes, weights);
+        sizes[static_cast<std::size_t>(at)] = 0.0F;
+        const std::vector<double> without = naive(s, sizes, weights);
+        for (const ConvAlgorithm algorithm : {ConvAlgorithm::winograd2, ConvAlgorithm::winograd4}) {
+          std::vector<float> packed(conv_packed_bytes(algorithm, s) / 4), y(want.size());
+          conv_pack_f32(algorithm, s, w.data(), packed.data());
+          conv_f32(algorithm, s, x.data(), packed.data(), nullptr, nullptr, {}, y.data());
+          for (std::size_t i = 0; i < y.size(); ++i) {
+            if (std::isfinite(scale[i]) && scale[i] < 1e38) {
+              // Taps are known to a few roundings of the filter's largest.
+              const double of_taps = scale[i] > without[i] ? 1e-6 * std::fabs(static_cast<double>(great)) : 0.0;
+              ASSERT_NEAR(y[i], want[i], 2e-6 * scale[i] + of_taps) << great << " at " << at << ", output " << i;
+            } else {
+              ASSERT_FALSE(std::isfinite(y[i]) && !(scale[i] < 1e39)) << great << " at " << at << ", output " << i;
+              ASSERT_EQ(std::isnan(y[i]), std::isnan(want[i])) << great << " at " << at << ", output " << i;
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
 // A transposed convolution by its definition.
 std::vector<double> transposed(const ConvShape& s, const std::vector<float>& xv, const std::vector<float>& wv) {
   const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;

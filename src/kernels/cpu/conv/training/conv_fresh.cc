@@ -37,7 +37,9 @@ bool pays_in_blocks(const ConvShape& s) {
 
 bool choose_blocked(FreshConv& p) {
   const ConvShape& s = p.shape;
-  if (volume(s.in) == 0 || s.batch == 0 || s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 || !pays_in_blocks(s)) return false;
+  if (volume(s.in) == 0 || s.in_channels == 0 || s.batch == 0 || s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 ||
+      !pays_in_blocks(s))
+    return false;
   p.plain_input = s.in_channels <= kPictureChannels && conv_blocked_supports(BlockedConv::plain, s);
   p.blocked = p.plain_input ? BlockedConv::plain : lean(conv_blocked_choose(s), s);
   return conv_blocked_supports(p.blocked, s);

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/training/conv_fresh.h"
 #include "kernels/cpu/conv/training/conv_grad_input.h"
@@ -138,6 +142,62 @@ TEST(ConvGrad, MatchesSumsOverAllProducts) {
       for (const auto& [channels, axes] : cases) check(shape_of(channels, axes.first, axes.second));
     });
   }
+}
+
+// What one weight's gradient is, with the sum of its products' magnitudes, and that sum without the pixel at `odd`.
+struct WeightGradient {
+  double value = 0, size = 0, without = 0;
+};
+
+std::vector<WeightGradient> weight_gradients(const ConvShape& s, const std::vector<float>& x, const std::vector<float>& dy,
+                                             const float* odd) {
+  std::vector<WeightGradient> out(static_cast<std::size_t>(s.out_channels * s.in_channels * volume(s.kernel)));
+  for_each_product(s, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+    const float &a = x[static_cast<std::size_t>(i)], &b = dy[static_cast<std::size_t>(o)];
+    WeightGradient& w = out[static_cast<std::size_t>(k)];
+    const double product = static_cast<double>(a) * static_cast<double>(b);
+    w.value += product;
+    w.size += std::fabs(product);
+    if (&a != odd && &b != odd) w.without += std::fabs(product);
+  });
+  return out;
+}
+
+// Each gradient by transforms is as exact as its own products allow, whatever lies beside them.
+TEST(ConvGrad, OnePixelOfGreatValueDisturbsNoOtherWeight) {
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  const ConvShape s = shape_of({2, 18, 21}, {13, 3, 1, 1, 1, 1}, {15, 3, 1, 1, 1, 1});
+  ASSERT_EQ(volume(s.in), 195);
+  for_each_isa([&] {
+    if (!plan_conv_grad_weights(s).by_winograd) return;
+    for (const bool in_dy : {false, true}) {
+      for (const float great : {-9999.0F, 1e7F, 1e30F, kInf, kNan}) {
+        for (const std::int64_t at : {0, 3 * 195 + 6 * 15 + 3, 20 * 195 - 1}) {
+          SCOPED_TRACE(testing::Message() << great << " at " << at << (in_dy ? " of dy" : " of x"));
+          std::vector<float> x = random_floats(2 * 18 * 195, 1), dy = random_floats(2 * 21 * 195, 3);
+          for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = i % 3 == 0 ? dy[i] : 0.0F;  // as ReLU's gradient leaves it
+          float* const odd = (in_dy ? dy : x).data() + at;
+          *odd = great;
+          const std::vector<WeightGradient> want = weight_gradients(s, x, dy, odd);
+          const ConvGradWeights plan = plan_conv_grad_weights(s);
+          Workspace room(conv_grad_weights_workspace_bytes(plan));
+          std::vector<float> dw(want.size());
+          conv_grad_weights_f32(plan, x.data(), dy.data(), dw.data(), room.memory.data());
+          double usual = 0;
+          for (const WeightGradient& w : want) usual = std::max(usual, w.without);
+          for (std::size_t i = 0; i < dw.size(); ++i) {
+            if (std::isfinite(want[i].size)) {
+              ASSERT_NEAR(dw[i], want[i].value, 2e-6 * want[i].size + 2e-5 * usual) << i;
+            } else if (std::isnan(want[i].value)) {
+              ASSERT_TRUE(std::isnan(dw[i])) << i;
+            } else {
+              ASSERT_EQ(dw[i], want[i].value) << i;
+            }
+          }
+        }
+      }
+    }
+  });
 }
 
 TEST(ConvGrad, NothingToSumGivesZeros) {

@@ -1,11 +1,15 @@
 #include "kernels/cpu/conv/training/conv_winograd_grad.h"
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_layout.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_direct_simd.h"
 #include "kernels/cpu/conv/blocked/tiled/blocked_winograd_simd.h"
 #include "kernels/cpu/conv/training/conv_winograd_grad_simd.h"
+#include "kernels/cpu/conv/winograd/uneven.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
@@ -26,6 +30,7 @@ struct Job {
   float *inputs, *outputs;  // transformed: [block or panel][element][tile][block or width]
   float* sums;              // [block][panel][element][block][width]; null if one pass does all
   float* dw;
+  const std::uint8_t* direct = nullptr;  // tiles of this pass that are not transformed; null: none
 };
 
 // Calls fn(image, y, x, tile) for tiles [begin, end).
@@ -33,6 +38,13 @@ template <class F>
 void for_tiles(const Job& j, std::int64_t begin, std::int64_t end, F&& fn) {
   const std::int64_t each = j.p.rows * j.p.columns;
   for (std::int64_t t = begin; t < end; ++t) fn(t / each, t % each / j.p.columns * kTile, t % j.p.columns * kTile, t);
+}
+
+bool is_direct(const Job& j, std::int64_t tile) { return j.direct != nullptr && j.direct[tile] != 0; }
+
+// A transformed tile that adds nothing.
+void clear(float* elements, std::int64_t step, std::int64_t count) {
+  for (std::int64_t e = 0; e < kWinogradElements; ++e) std::fill_n(elements + e * step, count, 0.0F);
 }
 
 void transform_inputs(const Job& j, std::int64_t block, std::int64_t begin, std::int64_t end) {
@@ -43,13 +55,14 @@ void transform_inputs(const Job& j, std::int64_t block, std::int64_t begin, std:
   w.row_step = s.in[2] * j.block;
   w.e_step = j.tiles * j.block;
   for_tiles(j, begin, end, [&](std::int64_t image, std::int64_t y, std::int64_t x, std::int64_t tile) {
+    w.v = j.inputs + (block * kWinogradElements * j.tiles + tile) * j.block;
+    if (is_direct(j, tile)) return clear(w.v, w.e_step, j.block);
     const std::int64_t iy = y - s.pad[1], ix = x - s.pad[2];
     w.row0 = std::clamp<std::int64_t>(-iy, 0, kTile + 2);
     w.row1 = std::clamp<std::int64_t>(s.in[1] - iy, 0, kTile + 2);
     w.column0 = std::clamp<std::int64_t>(-ix, 0, kTile + 2);
     w.column1 = std::clamp<std::int64_t>(s.in[2] - ix, 0, kTile + 2);
     w.x = j.x + (((image * j.p.in_blocks + block) * s.in[1] + iy) * s.in[2] + ix) * j.block;
-    w.v = j.inputs + (block * kWinogradElements * j.tiles + tile) * j.block;
     input(static_cast<int>(kTile), w);
   });
 }
@@ -61,10 +74,11 @@ void transform_outputs(const Job& j, std::int64_t block, std::int64_t begin, std
   w.row_step = s.out[2] * j.block;
   w.e_step = j.tiles * width;
   for_tiles(j, begin, end, [&](std::int64_t image, std::int64_t y, std::int64_t x, std::int64_t tile) {
+    w.m = j.outputs + (panel * kWinogradElements * j.tiles + tile) * width + within;
+    if (is_direct(j, tile)) return clear(w.m, w.e_step, j.block);
     w.rows = std::min(kTile, s.out[1] - y);
     w.columns = std::min(kTile, s.out[2] - x);
     w.dy = j.dy + (((image * j.p.out_blocks + block) * s.out[1] + y) * s.out[2] + x) * j.block;
-    w.m = j.outputs + (panel * kWinogradElements * j.tiles + tile) * width + within;
     j.k.tile(w);
   });
 }
@@ -102,6 +116,138 @@ void multiply(const Job& j) {
     }
   });
 }
+
+// Sums of squares over the channels of all pixels of this pass; `x` in blocks.
+void square_pixels(const Job& j, const float* x, std::int64_t channels, std::int64_t pixels, float* squares) {
+  constexpr std::int64_t kGrain = std::int64_t{1} << 16, kSome = 1024;  // pixels per task
+  const std::int64_t parts = up_div(pixels, kSome), image = up_div(channels, j.block) * pixels * j.block;
+  parallel_for(j.images * parts, std::max<std::int64_t>(1, kGrain / (channels * kSome)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t first = i % parts * kSome, n = i / parts;
+                   blocked_direct_kernels().squares(x + n * image + first * j.block, pixels * j.block, channels,
+                                                    std::min(kSome, pixels - first), squares + n * pixels + first);
+                 }
+               });
+}
+
+double sum_of(const float* x, std::int64_t n) {
+  constexpr std::int64_t kParts = 16;  // sums that do not wait for each other
+  double parts[kParts] = {}, sum = 0;
+  std::int64_t i = 0;
+  for (; i + kParts <= n; i += kParts) {
+    for (std::int64_t k = 0; k < kParts; ++k) parts[k] += static_cast<double>(x[i + k]);
+  }
+  for (; i < n; ++i) sum += static_cast<double>(x[i]);
+  for (const double part : parts) sum += part;
+  return sum;
+}
+
+// Tiles whose result's gradients are not finite, or at the border, where some taps read nothing, far above all others. (Elsewhere
+// large ones do no harm: taps of an even input are as large as their tile's.)
+bool mark_gradients(const Job& j, const float* squares, std::uint8_t* direct) {
+  const ConvShape& s = j.p.shape;
+  const std::int64_t pixels = volume(s.out), all = j.images * pixels;
+  constexpr double kMostUneven = 8.0 * 8.0;  // of squares
+  const double total = sum_of(squares, all);
+  bool any = false;
+  for_tiles(j, 0, j.tiles, [&](std::int64_t image, std::int64_t y, std::int64_t x, std::int64_t tile) {
+    const std::int64_t rows = std::min(kTile, s.out[1] - y), columns = std::min(kTile, s.out[2] - x);
+    const bool inside =
+        y >= s.pad[1] && x >= s.pad[2] && y + rows + 2 - s.pad[1] <= s.in[1] && x + columns + 2 - s.pad[2] <= s.in[2];
+    if (inside && std::isfinite(total)) return;
+    double own = 0, most = 0;
+    for (std::int64_t r = y; r < y + rows; ++r) {
+      for (std::int64_t c = x; c < x + columns; ++c) {
+        const auto v = static_cast<double>(squares[image * pixels + r * s.out[2] + c]);
+        own += v;
+        most = std::max(most, v);
+      }
+    }
+    const double others = static_cast<double>(std::max<std::int64_t>(1, all - rows * columns));
+    if (std::isfinite(own) && (inside || !(most * others > kMostUneven * (total - own)))) return;
+    direct[tile] = 1;
+    any = true;
+  });
+  return any;
+}
+
+// Which tiles of this pass are summed directly; returns whether there are any.
+bool mark_direct(const Job& j, std::uint8_t* direct) {
+  const ConvShape& s = j.p.shape;
+  const std::int64_t in = j.images * volume(s.in), out = j.images * volume(s.out);
+  float* const squares = thread_scratch(4, to_size(in + out));
+  square_pixels(j, j.x, s.in_channels, volume(s.in), squares);
+  square_pixels(j, j.dy, s.out_channels, volume(s.out), squares + in);
+  const bool uneven = find_uneven_tiles(static_cast<int>(kTile), s, {squares, j.images}, direct);
+  return mark_gradients(j, squares + in, direct) || uneven;
+}
+
+// The products of the tiles that are not transformed: pairs of pixels, as many as tap k has inside both pictures, take the place
+// of transformed tiles.
+class DirectSums {
+ public:
+  DirectSums(const Job& j, std::int64_t k) : j_(j), s_(j.p.shape), dy_(k / 3 - s_.pad[1]), dx_(k % 3 - s_.pad[2]), tap_(k) {
+    for_tiles(j, 0, j.tiles, [&](std::int64_t image, std::int64_t y, std::int64_t x, std::int64_t tile) {
+      if (is_direct(j, tile)) add_tile(image, y, x);
+    });
+  }
+
+  void add_to(float* dw) const {
+    const std::int64_t width = j_.k.width, blocks = width / j_.block, count = static_cast<std::int64_t>(pairs_.size());
+    parallel_for(j_.p.panels, 1, [&](std::int64_t begin, std::int64_t end) {
+      float* const m = thread_scratch(2, to_size(count * (width + j_.block) + j_.block * width));
+      float *const v = m + count * width, *const sums = v + count * j_.block;
+      for (std::int64_t panel = begin; panel < end; ++panel) {
+        std::fill_n(m, count * width, 0.0F);
+        for (std::int64_t b = 0; b < blocks && panel * blocks + b < j_.p.out_blocks; ++b) {
+          gather(j_.dy, j_.p.out_blocks, panel * blocks + b, volume(s_.out), &Pair::out, m + b * j_.block, width);
+        }
+        for (std::int64_t block = 0; block < j_.p.in_blocks; ++block) {
+          gather(j_.x, j_.p.in_blocks, block, volume(s_.in), &Pair::in, v, j_.block);
+          j_.k.products(v, m, count, false, sums);
+          put(block, panel, sums, dw);
+        }
+      }
+    });
+  }
+
+ private:
+  struct Pair {
+    std::int64_t image, in, out;  // pixels
+  };
+
+  void add_tile(std::int64_t image, std::int64_t y0, std::int64_t x0) {
+    for (std::int64_t y = y0; y < std::min(y0 + kTile, s_.out[1]); ++y) {
+      for (std::int64_t x = x0; x < std::min(x0 + kTile, s_.out[2]); ++x) {
+        const std::int64_t iy = y + dy_, ix = x + dx_;
+        if (iy < 0 || iy >= s_.in[1] || ix < 0 || ix >= s_.in[2]) continue;
+        pairs_.push_back({image, iy * s_.in[2] + ix, y * s_.out[2] + x});
+      }
+    }
+  }
+  void gather(const float* from, std::int64_t blocks, std::int64_t block, std::int64_t pixels, std::int64_t Pair::*pixel,
+              float* to, std::int64_t step) const {
+    for (const Pair& p : pairs_) {
+      std::copy_n(from + ((p.image * blocks + block) * pixels + p.*pixel) * j_.block, j_.block, to);
+      to += step;
+    }
+  }
+  void put(std::int64_t block, std::int64_t panel, const float* sums, float* dw) const {
+    const std::int64_t width = j_.k.width, c0 = block * j_.block, m0 = panel * width;
+    for (std::int64_t c = c0; c < std::min(c0 + j_.block, s_.in_channels); ++c) {
+      for (std::int64_t m = m0; m < std::min(m0 + width, s_.out_channels); ++m) {
+        dw[(m * s_.in_channels + c) * 9 + tap_] += sums[(c - c0) * width + m - m0];
+      }
+    }
+  }
+
+  const Job& j_;
+  const ConvShape& s_;
+  std::int64_t dy_, dx_;  // from an output to the pixel that the tap reads
+  std::int64_t tap_;
+  std::vector<Pair> pairs_;
+};
 
 }  // namespace
 
@@ -149,6 +295,8 @@ void conv_winograd_grad_f32(const ConvWinogradGrad& p, const float* x, const flo
   if (p.sums > 0) j.sums = j.outputs + p.outputs;
   // Columns of the last panel that no block of channels writes are multiplied too.
   if (p.panels * j.k.width > p.out_blocks * j.block) std::fill_n(j.outputs, p.outputs, 0.0F);
+  std::vector<std::uint8_t> direct;
+  std::vector<float> beside;  // sums of the tiles that are not transformed, if there are any
   for (std::int64_t n = 0; n < s.batch; n += p.images) {
     j.images = std::min(p.images, s.batch - n);
     j.tiles = j.images * p.rows * p.columns;
@@ -156,9 +304,15 @@ void conv_winograd_grad_f32(const ConvWinogradGrad& p, const float* x, const flo
     j.last = n + j.images == s.batch;
     to_blocked_f32(j.images, s.in_channels, volume(s.in), x + n * s.in_channels * volume(s.in), j.x);
     to_blocked_f32(j.images, s.out_channels, volume(s.out), dy + n * s.out_channels * volume(s.out), j.dy);
+    direct.assign(to_size(j.tiles), 0);
+    j.direct = mark_direct(j, direct.data()) ? direct.data() : nullptr;
     transform(j);
     multiply(j);
+    if (j.direct == nullptr) continue;
+    beside.resize(to_size(s.out_channels * s.in_channels * 9));
+    for (std::int64_t k = 0; k < 9; ++k) DirectSums(j, k).add_to(beside.data());
   }
+  for (std::size_t i = 0; i < beside.size(); ++i) dw[i] += beside[i];
 }
 
 }  // namespace sdx::cpu

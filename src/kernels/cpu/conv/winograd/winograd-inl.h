@@ -142,6 +142,31 @@ HWY_INLINE void expand_row(VF g0, VF g1, VF g2, float* out, std::int64_t step) {
   hn::StoreU(g2, f, out + (T + 1) * step);
 }
 
+// The middle tap of transformed elements 1 and 2 of expand_row(). What rounding leaves of a tap that is 0 becomes 0: it may meet
+// an infinity.
+HWY_INLINE VF middle_tap(int t, VF first, VF second) {
+  const DF d;
+  const VF difference = t == 2 ? hn::Sub(first, second) : hn::Sub(second, first);
+  const VF noise = hn::Mul(hn::Set(d, 2.4e-7F), hn::Add(hn::Abs(first), hn::Abs(second)));
+  const VF tap = hn::Mul(difference, hn::Set(d, t == 2 ? 1.0F : 1.06066017177982129F));
+  return hn::IfThenZeroElse(hn::Le(hn::Abs(difference), noise), tap);
+}
+
+// The nine taps of a filter whose transformed elements at() gives by row and column.
+template <class At, class To>
+HWY_INLINE void taps_of(int t, const At& at, const To& to) {
+  const int rows[2] = {0, t + 1};
+  for (int i = 0; i < 2; ++i) {
+    const int r = rows[i];
+    to(6 * i, at(r, 0));
+    to(6 * i + 1, middle_tap(t, at(r, 1), at(r, 2)));
+    to(6 * i + 2, at(r, t + 1));
+  }
+  to(3, middle_tap(t, at(1, 0), at(2, 0)));
+  to(4, middle_tap(t, middle_tap(t, at(1, 1), at(1, 2)), middle_tap(t, at(2, 1), at(2, 2))));
+  to(5, middle_tap(t, at(1, t + 1), at(2, t + 1)));
+}
+
 }  // namespace sdx::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -149,10 +149,64 @@ void weights(int t, const float* g, std::int64_t ld, std::int64_t count, float* 
   }
 }
 
+void filters(int t, const float* u, std::int64_t step, std::int64_t count, float* g) {
+  const int side = t + 2;
+  for (std::int64_t i = 0; i < count; i += lanes_f32()) {
+    const std::int64_t n = count - i;
+    const auto at = [&](int row, int column) HWY_ATTR { return load_floats(u + (row * side + column) * step + i, n); };
+    taps_of(t, at, [&](int k, VF v) HWY_ATTR { store_floats(v, g + k * count + i, n); });
+  }
+}
+
+void squares(const float* x, std::int64_t step, std::int64_t channels, std::int64_t n, float* sums) {
+  const DF d;
+  for (std::int64_t c = 0; c < channels; c += 4) {
+    const std::int64_t some = std::min<std::int64_t>(4, channels - c);
+    for (std::int64_t i = 0; i < n; i += lanes_f32()) {
+      VF sum = c == 0 ? hn::Zero(d) : load_floats(sums + i, n - i);
+      for (std::int64_t k = 0; k < some; ++k) {
+        const VF v = load_floats(x + (c + k) * step + i, n - i);
+        sum = hn::MulAdd(v, v, sum);
+      }
+      store_floats(sum, sums + i, n - i);
+    }
+  }
+}
+
+bool extremes(const float* x, std::int64_t rows, std::int64_t n, float* least, float* most) {
+  const DF d;
+  const VF zero = hn::Zero(d);
+  VF finite = zero;  // NaN once an element was not
+  for (std::int64_t i = 0; i < n; i += lanes_f32()) {
+    VF low = load_floats(x + i, n - i), high = low;
+    finite = hn::MulAdd(low, zero, finite);
+    for (std::int64_t r = 1; r < rows; ++r) {
+      const VF v = load_floats(x + r * n + i, n - i);
+      low = hn::Min(low, v);
+      high = hn::Max(high, v);
+      finite = hn::MulAdd(v, zero, finite);
+    }
+    store_floats(low, least + i, n - i);
+    store_floats(high, most + i, n - i);
+  }
+  return hn::AllTrue(d, hn::Eq(finite, finite));
+}
+
+bool even(const float* least, const float* most, int window, float times) {
+  const DF d;
+  VF low = hn::LoadU(d, least), high = hn::LoadU(d, most);
+  for (int i = 1; i < window; ++i) {
+    low = hn::Min(low, hn::LoadU(d, least + i));
+    high = hn::Max(high, hn::LoadU(d, most + i));
+  }
+  return hn::AllTrue(d, hn::Le(high, hn::Mul(low, hn::Set(d, times))));
+}
+
 }  // namespace
 
 const WinogradKernels& winograd_table() {
-  static const WinogradKernels table{static_cast<int>(lanes_f32()), input, spread, output, weights};
+  static const WinogradKernels table{
+      static_cast<int>(lanes_f32()), input, spread, output, weights, filters, squares, extremes, even};
   return table;
 }
 

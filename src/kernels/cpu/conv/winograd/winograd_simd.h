@@ -21,6 +21,15 @@ struct WinogradKernels {
   // G g G^T of `count` filters, computed in double so that the result's rounding is the only one. Element k of filter i is
   // g[k * ld + i], element e of its transform goes to out[e * step + i]. Reads up to lanes - 1 more of g.
   void (*weights)(int t, const float* g, std::int64_t ld, std::int64_t count, float* out, std::int64_t step);
+  // The filters of such transforms, up to rounding: element k of filter i goes to g[k * count + i]. A tap that is 0 beside others
+  // stays 0.
+  void (*filters)(int t, const float* u, std::int64_t step, std::int64_t count, float* g);
+  // squares[i] = sum over c of x[c * step + i]^2 for i < n.
+  void (*squares)(const float* x, std::int64_t step, std::int64_t channels, std::int64_t n, float* squares);
+  // The least and the largest of `rows` rows of n elements, per column. Returns whether all elements are finite.
+  bool (*extremes)(const float* x, std::int64_t rows, std::int64_t n, float* least, float* most);
+  // Whether the largest of each `window` columns that begin with one of the first `lanes` is at most `times` the least of them.
+  bool (*even)(const float* least, const float* most, int window, float times);
 };
 
 const WinogradKernels& winograd_kernels();

@@ -74,6 +74,7 @@ const Tensor* weights_of(LowerContext& c) {
   if (w == nullptr) return c.refuse("the weights are not constant"), nullptr;
   if (w->dtype() != DataType::float32) return c.refuse("weights are not float32"), nullptr;
   if (w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes"), nullptr;
+  if (ops::crops(c.attrs())) return c.refuse("pads that crop"), nullptr;
   const std::int64_t group = ops::group_of(c.attrs());
   if (w->size() == 0 || group < 1 || w->shape()[0] % group != 0)
     return c.refuse("weights that are empty or do not fit the groups"), nullptr;

@@ -21,6 +21,7 @@ bool takes(LowerContext& c, std::size_t x, std::size_t w) {
   const SymShape* shape = c.shape(w);
   if (shape == nullptr || shape->size() < 3 || shape->size() > 5)
     return c.refuse("not known to have one to three spatial axes"), false;
+  if (ops::crops(c.attrs())) return c.refuse("pads that crop"), false;
   return true;
 }
 

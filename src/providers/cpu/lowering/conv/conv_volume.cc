@@ -69,6 +69,7 @@ std::unique_ptr<Kernel> make_volume(LowerContext& c) {
   if (c.dtype(kX) != DataType::float32 || w == nullptr || w->dtype() != DataType::float32)
     return c.refuse("not float32 with constant weights");
   if (w->rank() != 5 || w->size() == 0) return c.refuse("no volumes");
+  if (ops::crops(c.attrs())) return c.refuse("pads that crop");
   if (c.has_input(kB) && (bias == nullptr || bias->dtype() != DataType::float32 || bias->size() != w->shape()[0]))
     return c.refuse("the bias is not constant");
   const auto act = fused_activation(c.node());

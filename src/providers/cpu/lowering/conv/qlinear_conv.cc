@@ -31,6 +31,7 @@ std::optional<ByteFilters> filters_of(LowerContext& c, std::size_t i, std::size_
   if (ops::parse<ops::QLinearConvAttrs>(c).channels_last) return refuse("channels last");
   if (w == nullptr) return refuse("the weights are not constant");
   if (!is_byte(w->dtype()) || w->rank() < 3 || w->rank() > 5) return refuse("more than three or no spatial axes");
+  if (ops::crops(c.attrs())) return refuse("pads that crop");
   const std::int64_t group = ops::group_of(c.attrs());
   const std::int64_t channels = w->shape()[0];
   if (w->size() == 0 || group < 1 || channels % group != 0) return refuse("weights that are empty or do not fit the groups");

@@ -76,6 +76,7 @@ std::unique_ptr<Kernel> make_nhwc_conv(LowerContext& c) {
   const Tensor* w = c.constant(3);
   if (w == nullptr) return c.refuse("the weights are not constant");
   if (!is_byte(w->dtype()) || w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes");
+  if (ops::crops(c.attrs())) return c.refuse("pads that crop");
   const std::int64_t group = ops::group_of(c.attrs());
   const std::int64_t channels = w->shape()[0];
   if (w->size() == 0 || group < 1 || channels % group != 0) return c.refuse("weights that are empty or do not fit the groups");

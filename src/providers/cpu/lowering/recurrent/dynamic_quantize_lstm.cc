@@ -1,11 +1,8 @@
-// DynamicQuantizeLSTM with its default activations and constant weights. X is rounded to 8 bits as the operator says. The hidden
-// state, which lies between -1 and 1, is rounded to about 15 bits: as much as exact 32-bit sums of products with the weights
-// permit.
+// DynamicQuantizeLSTM with its default activations and constant weights. As in ONNX Runtime, X is rounded to 8 bits as a whole,
+// and hidden states before each step. Where ONNX Runtime splits a batch between threads and rounds the states of each part, here
+// each sequence is by itself, so that results do not depend on threads.
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <limits>
 
 #include "ops/recurrent/signatures.h"
 #include "providers/cpu/byte_operands.h"
@@ -24,11 +21,8 @@ struct Columns {
 };
 
 struct Direction {
-  ByteMatrix w;
-  Packed r;
-  bool r_signed = true;
+  ByteMatrix w, r;
   Columns w_columns, r_columns;
-  float largest_code = 0;  // of the hidden state
   std::vector<float> bias, peephole;
   bool reverse = false;
 };
@@ -38,7 +32,7 @@ struct Scratch {
   std::uint8_t* x;  // rounded
   float* scales;
   float* products;
-  void* h;  // rounded, packed
+  std::uint8_t* h;  // of the sequences that go on, rounded
 };
 
 Scratch scratch(Workspace& w, const RecurrentState& s, const RecurrentExtents& e) {
@@ -46,7 +40,7 @@ Scratch scratch(Workspace& w, const RecurrentState& s, const RecurrentExtents& e
   out.x = w.take<std::uint8_t>({s.seq, s.batch, e.input});
   out.scales = w.take<float>({e.width() + 16});
   out.products = w.take<float>({s.batch, e.width()});
-  out.h = w.take<char>({static_cast<std::int64_t>(packed_qa_bytes(s.batch, e.hidden))});
+  out.h = w.take<std::uint8_t>({s.batch, e.hidden});
   return out;
 }
 
@@ -78,32 +72,28 @@ class DynamicLstmKernel : public RecurrentKernel<Direction> {
     return e;
   }
 
-  void input_sums(const KernelContext& c, const RecurrentState& s, const Direction& d, const Scratch& t, float* sums) const {
-    const std::int64_t rows = s.seq * s.batch, count = rows * input_;
+  // Steps behind the end of the longest sequence count nothing.
+  void input_sums(const KernelContext& c, const Sequences& sequences, const Direction& d, const Scratch& t, float* sums) const {
+    const std::int64_t rows = sequences.steps() * sequences.batch(), count = rows * input_;
     const ops::DynamicScale q = dynamic_scale_of(c.in<float>(kX), count);
     quantize_u8(c.in<float>(kX), t.x, count, q.scale, q.zero_point);
     d.w.multiply(t.x, false, q.zero_point, rows, scaled(d.w_columns, q.scale, d.bias.empty() ? nullptr : d.bias.data(), t.scales),
                  sums);
   }
 
-  // The gates of `rows` rows: sums + h R', with |h| <= bound.
-  const float* gates(const Direction& d, const Scratch& t, std::int64_t rows, float bound, const float* h,
+  // The gates of `rows` rows: sums + h R'.
+  const float* gates(const Direction& d, const Scratch& t, std::int64_t rows, bool together, const float* h,
                      const float* sums) const {
-    const std::int64_t n = 4 * hidden_;
-    pack_qa_f32(h, hidden_, rows, hidden_, d.largest_code / bound, t.h);
-    QGemmArgs g;
-    g.m = rows;
-    g.n = n;
-    g.k = hidden_;
-    g.packed_a = t.h;
-    g.packed_b = d.r.data();
-    g.b_signed = d.r_signed;
-    g.b_zeros = d.r_columns.zero.data();
-    g.epilogue = scaled(d.r_columns, bound / d.largest_code, rows == 1 ? sums : nullptr, t.scales);
-    g.c = t.products;
-    g.ldc = n;
-    qgemm(g);
-    if (rows > 1) binary_f32(Binary::add, t.products, sums, t.products, rows * n);
+    const std::int64_t n = 4 * hidden_, of_one_grid = together ? rows : 1;
+    ops::DynamicScale q;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      std::uint8_t* const rounded = t.h + i * hidden_;
+      if (i % of_one_grid == 0) {
+        q = dynamic_scale_of(h + i * hidden_, of_one_grid * hidden_);
+        quantize_u8(h + i * hidden_, rounded, of_one_grid * hidden_, q.scale, q.zero_point);
+      }
+      d.r.multiply(rounded, false, q.zero_point, 1, scaled(d.r_columns, q.scale, sums + i * n, t.scales), t.products + i * n);
+    }
     return t.products;
   }
 
@@ -112,16 +102,12 @@ class DynamicLstmKernel : public RecurrentKernel<Direction> {
     Workspace w = workspace_of(c, s, number);
     const RecurrentMemory m = recurrent_memory(w, s, extents(), kLstmStates);
     const Scratch t = scratch(w, s, extents());
-    input_sums(c, s, d, t, m.sums);
-    run_lstm(c, sequences_of(c, s, m), m, output_of(c, number),
-             {d.peephole.empty() ? nullptr : d.peephole.data(), clip_, d.reverse},
-             [&](std::int64_t rows, std::int64_t step, const float* h, const float* sums) {
-               float bound = 1;  // later states are products of a sigmoid and a hyperbolic tangent
-               if (step == 0) {
-                 for (std::int64_t i = 0; i < rows * hidden_; ++i) bound = std::max(bound, std::fabs(h[i]));
-               }
-               return gates(d, t, rows, bound, h, sums);
-             });
+    const Sequences sequences = sequences_of(c, s, m);
+    input_sums(c, sequences, d, t, m.sums);
+    const bool together = ops::states_share_grid(s.batch, hidden_);
+    run_lstm(
+        c, sequences, m, output_of(c, number), {d.peephole.empty() ? nullptr : d.peephole.data(), clip_, d.reverse},
+        [&](std::int64_t rows, std::int64_t, const float* h, const float* sums) { return gates(d, t, rows, together, h, sums); });
   }
 
   float clip_;
@@ -147,23 +133,6 @@ std::optional<Columns> columns_of(LowerContext& c, std::size_t weights, std::siz
   return out;
 }
 
-// The largest code of 16 bits with which no column's sum of products leaves 32 bits. weights: [k, n].
-float largest_code(const Tensor& weights, std::int64_t part, std::int64_t k, const std::vector<std::int32_t>& zeros) {
-  const std::size_t n = zeros.size();
-  const auto* bytes = static_cast<const std::uint8_t*>(weights.data()) + part * k * static_cast<std::int64_t>(n);
-  const bool is_signed = weights.dtype() == DataType::int8;
-  std::vector<std::int64_t> sums(n);
-  for (std::int64_t i = 0; i < k; ++i) {
-    for (std::size_t j = 0; j < n; ++j, ++bytes) {
-      const std::int32_t value = is_signed ? static_cast<std::int8_t>(*bytes) : *bytes;
-      sums[j] += std::abs(value - zeros[j]);
-    }
-  }
-  const std::int64_t most = std::max<std::int64_t>(1, *std::max_element(sums.begin(), sums.end()));
-  return static_cast<float>(
-      std::min<std::int64_t>(std::numeric_limits<std::int16_t>::max(), std::numeric_limits<std::int32_t>::max() / most));
-}
-
 std::optional<Direction> make_direction(LowerContext& c, const ops::RecurrentAttrs& a, std::int64_t number, std::int64_t input,
                                         std::int64_t hidden) {
   const Tensor &w = *c.constant(kW), &r = *c.constant(kR);
@@ -174,11 +143,7 @@ std::optional<Direction> make_direction(LowerContext& c, const ops::RecurrentAtt
   Direction d;
   d.reverse = a.backward && (number == 1 || !a.forward);
   d.w = packed_matrix(c, {w, c.constant(kWZero), number, false}, input, n, w_columns->zero);
-  d.r_signed = r.dtype() == DataType::int8;
-  d.r = c.pack({&r}, packed_qb_bytes(hidden, n), cache::PackKey("byte-gates", d.r_signed, number, hidden, n), [&](float* to) {
-    pack_qb(static_cast<const char*>(r.data()) + number * hidden * n, d.r_signed, n, false, hidden, n, to);
-  });
-  d.largest_code = largest_code(r, number, hidden, r_columns->zero);
+  d.r = packed_matrix(c, {r, c.constant(kRZero), number, false}, hidden, n, r_columns->zero);
   d.w_columns = std::move(*w_columns);
   d.r_columns = std::move(*r_columns);
   if (c.has_input(kB)) d.bias = both_biases(*c.constant(kB), number * 2 * n, n);
@@ -201,7 +166,7 @@ std::unique_ptr<Kernel> make_dynamic_lstm(LowerContext& c) {
       (a.hidden > 0 && a.hidden != hidden)) {
     return c.refuse("the weights' shapes do not agree");
   }
-  if (input >= 65536 || hidden >= 32768) return c.refuse("sums of products may exceed 32 bits");
+  if (input >= 65536 || hidden >= 65536) return c.refuse("sums of products may exceed 32 bits");
   std::vector<Direction> directions;
   for (std::int64_t i = 0; i < n; ++i) {
     auto d = make_direction(c, a, i, input, hidden);

@@ -3,9 +3,12 @@
 
 #include "kernels/cpu/conv/blocked/tiled/blocked_strided.h"
 
+#include <vector>
+
 #include "kernels/cpu/conv/blocked/blocked_joined.h"
 #include "kernels/cpu/conv/blocked/blocked_joined_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_direct.h"
 #include "kernels/cpu/conv/blocked/tiled/blocked_strided_simd.h"
 #include "kernels/cpu/conv/blocked/tiled/blocked_tiles.h"
 #include "kernels/cpu/conv/conv_shape.h"
@@ -124,8 +127,12 @@ struct Work {
     StridedTile t;
     for (std::int64_t i = 0; i < tiles.count; ++i) {
       place_output(*j, group, block, tiles.places[i], t);
-      place(t, i, of_unit, j->unit_blocks, m);
-      strided_kernels().output(t);
+      if (is_uneven(*j, kTile, group, tiles.places[i])) {
+        output_directly(*j, kTile, 9, x, group, block, tiles.places[i]);
+      } else {
+        place(t, i, of_unit, j->unit_blocks, m);
+        strided_kernels().output(t);
+      }
       finish_tile(*j, t);
     }
   }
@@ -167,6 +174,8 @@ void conv_blocked_strided(const ConvShape& s, const float* x, const float* packe
                           float* y) {
   TiledConv j(s);
   j.set_run(packed, packed + s.groups * j.group_floats(9), residual, act, y);
+  std::vector<std::uint8_t> uneven(to_size(s.groups * j.tiles(kTile)));
+  if (mark_uneven_tiles(j, kTile, x, uneven.data())) j.uneven = uneven.data();
   LeftOut left;
   if (s.joined > 1) j.left_out = &left;
   run_tiles<Work>(j, x, j.tiles(kTile), most_tiles(j));

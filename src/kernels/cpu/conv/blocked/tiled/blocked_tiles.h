@@ -66,6 +66,7 @@ struct TiledConv {
   UnarySpec act;
   Bounds bounds{UnarySpec{}};
   float* y = nullptr;
+  const std::uint8_t* uneven = nullptr;  // [image][group][tile], see uneven.h; null: none
 
   explicit TiledConv(const ConvShape& shape);
   void set_run(const float* packed, const float* packed_bias, const float* to_add, const UnarySpec& activation, float* result);

@@ -1,11 +1,13 @@
 #include "kernels/cpu/conv/blocked/tiled/blocked_winograd.h"
 
 #include <cstring>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_joined.h"
 #include "kernels/cpu/conv/blocked/blocked_joined_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_direct.h"
 #include "kernels/cpu/conv/blocked/tiled/blocked_image_tile.h"
 #include "kernels/cpu/conv/blocked/tiled/blocked_tiles.h"
 #include "kernels/cpu/conv/blocked/tiled/blocked_winograd_simd.h"
@@ -126,7 +128,11 @@ struct Work {
     for (std::int64_t i = 0; i < tiles.count; ++i) {
       place_output(*j, group, block, tiles.places[i], w);
       w.v = m + (of_unit * tiles.count + i) * c;
-      to_outputs(j->t, w);
+      if (is_uneven(*j, j->t, group, tiles.places[i])) {
+        output_directly(*j, j->t, j->filter_floats(), x, group, block, tiles.places[i]);
+      } else {
+        to_outputs(j->t, w);
+      }
       finish_tile(*j, w);
     }
   }
@@ -235,6 +241,8 @@ void conv_blocked_winograd(int t, bool lean, const ConvShape& s, const float* x,
     most = std::clamp<std::int64_t>(up_div(tiles * s.groups, current_pool().threads()), j.k->wide_pixels, most);
   }
   most = j.tiles_beside_weights(std::min(most, tiles));
+  std::vector<std::uint8_t> uneven(static_cast<std::size_t>(s.groups * tiles));
+  if (mark_uneven_tiles(j, t, x, uneven.data())) j.uneven = uneven.data();
   LeftOut left;
   if (s.joined > 1) j.left_out = &left;
   run_tiles<Work>(j, x, tiles, most);

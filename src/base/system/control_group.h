@@ -1,0 +1,33 @@
+#pragma once
+// What containers and service managers let this process use of the machine (Linux's control groups, versions 1 and 2).
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/tools_api.h"
+
+namespace sdx {
+
+// The folders of the groups that this process is in, for a controller such as "cpu": its own first, then those around it, whose
+// limits hold as well. Where version 1 has no such controller, those of version 2. Empty: none. `root`: of the file system.
+std::vector<std::filesystem::path> control_groups(std::string_view controller, const std::filesystem::path& root = "/");
+
+// How many processors' time the groups allow; nullopt: as much as there is.
+std::optional<double> cpu_quota(const std::filesystem::path& root);
+// Of this process, as it was when somebody asked first: the answer takes the reading of a dozen files.
+std::optional<double> cpu_quota();
+
+// Bytes that the groups still allow; nullopt: as many as there are.
+SDX_TOOLS_API std::optional<std::uint64_t> memory_left(const std::filesystem::path& root = "/");
+
+// Threads that can compute at once: the cores that this process may run on, or what a quota of their time comes to, rounded up.
+// At least 1.
+SDX_TOOLS_API int usable_cpus();
+
+// The same for so many cores.
+int within_quota(int cores, std::optional<double> quota);
+
+}  // namespace sdx
