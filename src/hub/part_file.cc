@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/safe_name.h"
 
 namespace sdx::hub {
 namespace {
@@ -28,7 +29,8 @@ bool strong(const std::string& etag) { return etag.size() > 2 && etag.starts_wit
 }  // namespace
 
 PartFile::PartFile(fs::path target, std::string url) : target_(std::move(target)), part_(target_), url_(std::move(url)) {
-  part_ += ".part";
+  constexpr std::size_t kEndings = 10;  // ".part.json"
+  part_.replace_filename(shortened_name(target_.filename().string(), kLongestName - kEndings) + ".part");
   std::error_code ignored;
   if (fs::is_regular_file(state_path(), ignored)) {
     const json state = json::parse(read_file(state_path(), 1 << 20), nullptr, false);

@@ -80,10 +80,11 @@ Tensor embed(const EmbedRequest& request) {
 }
 
 std::vector<float> rerank(const RerankRequest& request) {
-  return Reranker::load(request.model, request.options).score(request.query, request.documents);
+  return Reranker::load(request.model, request.options).logits(request.query, request.documents);
 }
 
-constexpr Tools kTools = {kToolsVersion, SDX_VERSION, &tokenize, &convert_language_model, &open, &render, &embed, &rerank};
+constexpr Tools kTools = {kToolsVersion, SDX_VERSION, &tokenize, &convert_language_model, &open,
+                          &render,       &embed,      &rerank,   &Reranker::score_of};
 
 }  // namespace
 }  // namespace sdx::text

@@ -15,7 +15,7 @@
 
 namespace sdx::text {
 
-inline constexpr int kToolsVersion = 6;
+inline constexpr int kToolsVersion = 7;
 
 struct TokenizeRequest {
   std::filesystem::path model;
@@ -84,7 +84,8 @@ struct Tools {
   // With the template of the model's folder or file.
   std::string (*render)(const std::filesystem::path& model, const ChatInput& input);
   Tensor (*embed)(const EmbedRequest& request);
-  std::vector<float> (*rerank)(const RerankRequest& request);
+  std::vector<float> (*rerank)(const RerankRequest& request);  // the logits, which Reranker::score_of() makes scores of
+  double (*score_of)(float logit);
 };
 
 }  // namespace sdx::text

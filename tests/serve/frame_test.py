@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -439,11 +440,62 @@ def crowd():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+ROWS, COLUMNS = 4096, 2048
+
+
+def write_table(path, name):
+    """y = the sum of the rows of a table of ones that are asked for; 32 MiB, so that it is read where it lies."""
+    ones = struct.pack("<f", 1) * (ROWS * COLUMNS)
+    nodes = [tiny_models.node("Gather", ["table", "rows"], ["taken"]), tiny_models.node("ReduceSum", ["taken"], ["y"], keepdims=0)]
+    inputs = [tiny_models.value_info("rows", tiny_models.INT64, [name])]
+    path.write_bytes(tiny_models.model(nodes, inputs, [tiny_models.value_info("y", tiny_models.FLOAT, [])], [tiny_models.tensor("table", tiny_models.FLOAT, [ROWS, COLUMNS], ones)]))
+
+
+def overwritten():
+    """A model's file is written over while requests read it: an error each, and the server goes on and loads it again."""
+    good, served = FOLDER / "good.onnx", FOLDER / "served.onnx"
+    write_table(good, "n")
+    shutil.copyfile(good, served)
+    request = json.dumps({"inputs": [{"name": "rows", "shape": [ROWS], "datatype": "INT64", "data": list(range(ROWS))}]})
+    ended, answers, failures = threading.Event(), [], []
+
+    def keep_asking():
+        while not ended.is_set():
+            answer = s.ask("POST", "/v2/models/m/infer", request)
+            (answers if answer.status == 200 else failures).append(answer)
+
+    with Serve(SDX, f"m={served}", "--no-grpc") as s:
+        askers = [threading.Thread(target=keep_asking, daemon=True) for _ in range(2)]
+        for one in askers:
+            one.start()
+        for turn in range(6):
+            before = len(answers)
+            wait_until(lambda: len(answers) > before, "an answer")
+            if turn % 2:
+                shutil.copyfile(FOLDER / "add.onnx", served)  # what `cp` does: cut short, then written
+            else:
+                os.truncate(served, 4096)
+            before = len(failures)
+            wait_until(lambda: len(failures) > before, "an error")
+            shutil.copyfile(good, served)
+            if turn < 4:
+                check(s.ask("POST", "/v2/repository/models/m/load").status == 200)
+        # By itself, without a word from outside.
+        before = len(answers)
+        wait_until(lambda: len(answers) > before + 5, "the model, loaded again")
+        ended.set()
+        for one in askers:
+            one.join()
+        check(all(a.json()["outputs"][0]["data"] == [ROWS * COLUMNS] for a in answers))
+        check(all(b"while in use" in f.body for f in failures), [f.body for f in failures][:3])
+        check(s.ask("POST", "/v2/models/m/infer", request).status == 200)
+
+
 def threads_of(pid):
     return len(os.listdir(f"/proc/{pid}/task"))
 
 
-CASES = [routes, wrong_starts, keys, browsers, wide, project, tls, stopping, logs, traces, systemd, smuggling, crowd]
+CASES = [routes, wrong_starts, keys, browsers, wide, project, tls, stopping, logs, traces, systemd, smuggling, crowd, overwritten]
 
 if __name__ == "__main__":
     SDX = str(pathlib.Path(sys.argv[1]).resolve())

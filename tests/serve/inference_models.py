@@ -6,6 +6,7 @@
   simple_identity   INPUT0: BYTES[-1] -> OUTPUT0
   scores            x: FP32[3] -> y: FP32[3], their magnitudes, with labels; joined with a delay
   versions          1 and 2: x: FP32[2] -> y = version * x; all served
+  quantised_sum     a, b: UINT8["n", "m"] -> y = a + b, whose two symbols need not have one size
 """
 
 import os
@@ -14,9 +15,9 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
-from tiny_models import FLOAT, STRING, model, node, tensor, value_info  # noqa: E402
+from tiny_models import FLOAT, STRING, data, model, node, number, tensor, value_info  # noqa: E402
 
-INT8, INT32 = 3, 6
+UINT8, INT8, INT32 = 2, 3, 6
 
 
 def write(path, content):
@@ -45,6 +46,14 @@ def times(factor):
                  [tensor("f", FLOAT, [1], struct.pack("<f", factor))])
 
 
+def quantised_sum():
+    inputs = [value_info(name, UINT8, ["n", "m"]) for name in ("a", "b")]
+    add = node("QLinearAdd", ["a", "one", "zero", "b", "one", "zero", "one", "zero"], ["y"], "com.microsoft")
+    constants = [tensor("one", FLOAT, [], struct.pack("<f", 1)), tensor("zero", UINT8, [], b"\0")]
+    microsoft = data(8, data(1, "com.microsoft") + number(2, 1))
+    return model([add], inputs, [value_info("y", UINT8, ["n", "m"])], constants) + microsoft
+
+
 def gray_pixels():
     """A grey picture of two pixels, as it comes."""
     return model([node("Abs", ["x"], ["y"])], [value_info("x", FLOAT, [1, 1, 1, 2])], [value_info("y", FLOAT, [1, 1, 1, 2])])
@@ -69,6 +78,7 @@ def write_repository(folder):
           model([node("Identity", ["INPUT0"], ["OUTPUT0"])], [value_info("INPUT0", STRING, ["n", "m"])],
                 [value_info("OUTPUT0", STRING, ["n", "m"])]))
     write(folder / "simple_identity/config.pbtxt", config("simple_identity", "TYPE_STRING", -1, (["INPUT0"], ["OUTPUT0"])))
+    write(folder / "quantised_sum/1/model.onnx", quantised_sum())
     write(folder / "scores/1/model.onnx", model([node("Abs", ["x"], ["y"])], [value_info("x", FLOAT, ["n", 3])],
                                                 [value_info("y", FLOAT, ["n", 3])]))
     write(folder / "scores/labels.txt", "cat\ndog\nbird\n")

@@ -89,6 +89,22 @@ class Protocol(unittest.TestCase):
         self.assertEqual(answer["outputs"][0], tensor("OUTPUT0", "INT32", [1, 16], [i + 1 for i in COUNT]))
         self.assertEqual(answer["outputs"][1]["data"], [i - 1 for i in COUNT])
 
+    def test_one_symbol_of_two_sizes(self):
+        a, b = [i % 101 for i in range(320)], list(range(64))
+        operands = lambda rows: [tensor("a", "UINT8", [5, 64], a), tensor("b", "UINT8", [rows, 64], b * rows)]
+        answer = self.infer("quantised_sum", {"inputs": operands(1)})
+        self.assertEqual(answer["outputs"], [tensor("y", "UINT8", [5, 64], [x + b[i % 64] for i, x in enumerate(a)])])
+        error = self.infer("quantised_sum", {"inputs": operands(3)}, 400)["error"]
+        for part in ("symbol 'n'", "5 in input 'a'", "3 in input 'b'"):
+            self.assertIn(part, error)
+        self.infer("quantised_sum", {"inputs": operands(5)})
+
+    def test_null_says_nothing(self):
+        body = {**pair(), "id": None, "outputs": None, "parameters": None}
+        body["inputs"] = [{**tensor, "parameters": {"binary_data_size": None}} for tensor in body["inputs"]]
+        self.assertEqual(self.infer("simple", body), self.infer("simple", pair()))
+        self.assertEqual(self.server.json("POST", "/v2/repository/index", {"ready": None}), self.server.json("POST", "/v2/repository/index", {}))
+
     def test_nested_data_and_chosen_outputs(self):
         answer = self.infer("simple", {**pair([COUNT]), "outputs": [{"name": "OUTPUT1"}]})
         self.assertEqual([o["name"] for o in answer["outputs"]], ["OUTPUT1"])
@@ -354,6 +370,7 @@ class Language(unittest.TestCase):
     def test_text_whole_and_piece_by_piece(self):
         request = {"id": "7", "text_input": "Once upon a time", "parameters": {"temperature": 0, "max_tokens": 24}}
         whole = self.server.json("POST", "/v2/models/story/generate", request)
+        self.assertEqual(self.server.json("POST", "/v2/models/story/generate", {**request, "temperature": None, "stop": None}), whole)
         self.assertEqual((whole["id"], whole["model_name"], whole["model_version"]), ("7", "story", "1"))
         self.assertGreater(len(whole["text_output"]), 20)
         self.assertEqual(self.server.json("POST", "/v2/models/story/versions/1/generate", request), whole)

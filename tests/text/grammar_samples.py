@@ -7,6 +7,7 @@ import argparse
 import datetime
 import ipaddress
 import json
+import pathlib
 import random
 import re
 import subprocess
@@ -55,16 +56,48 @@ SCHEMAS = [
         "maxItems": 3},
 ] + [{"type": "string", "format": name} for name in ("date", "time", "date-time", "uuid", "email", "ipv4", "ipv6", "hostname",
     "uri", "duration")]
-REFUSED = [{"type": "string", "not": {"const": "x"}}, {"type": "integer", "multipleOf": 3}, {"type": "array",
-    "uniqueItems": True}, {"patternProperties": {"a": {}}}, {"type": "string", "format": "nosuch"},
-           {"if": {}, "then": {}}, {"$ref": "http://x/y"}, {"$ref": "#/$defs/nosuch"}, {"$ref": "#"}, {"type": "nosuch"},
-               {"type": "string", "pattern": "(?=a)b"}, {"type": "string", "pattern": "(a)\\1"},
+SCHEMAS += [
+    {"type": "integer", "multipleOf": 3}, {"type": "integer", "multipleOf": 40, "minimum": -1000, "maximum": 1000},
+    {"type": "integer", "multipleOf": 6, "exclusiveMinimum": 0}, {"type": "number", "multipleOf": 0.25, "maximum": 8},
+    {"type": "number", "minimum": 0.5}, {"type": "number", "minimum": -1.25, "exclusiveMaximum": 0.125},
+    {"type": "number", "exclusiveMinimum": 2.5, "maximum": 2.75}, {"type": "integer", "minimum": -2**53 + 1, "maximum": 2**53 - 1},
+    {"type": "array", "items": {"enum": ["a", "b", "c", "d"]}, "uniqueItems": True, "minItems": 1, "maxItems": 3},
+    {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True}, {"type": "string", "format": "nosuch"},
+    {"type": "object", "patternProperties": {"^[a-c]{1,2}$": {"type": "integer"}, "^x": {"type": "null"}}},
+    {"type": "object", "properties": {"ab": {"type": "integer"}, "z": {}}, "patternProperties": {"^[a-c]{1,2}$": {"maximum": 3}},
+        "required": ["ab"]},
+    {"type": "object", "propertyNames": {"maxLength": 3}, "additionalProperties": {"type": "integer"}},
+    {"type": "object", "propertyNames": {"enum": ["p", "q"]}, "additionalProperties": {"type": "boolean"}, "required": ["q"]},
+    {"unevaluatedProperties": False, "properties": {"a": {"type": "null"}}}, {"type": "array", "prefixItems": [{}, {}], "unevaluatedItems": False},
+    {"type": "string", "pattern": "^[a-z]+$", "minLength": 3, "maxLength": 6}, {"type": "string", "pattern": "^id-\\d*$", "maxLength": 8},
+    {"type": "string", "format": "uri", "minLength": 1, "maxLength": 2083}, {"type": "string", "pattern": "^\\bab+\\b$"},
+    {"type": "string", "enum": ["a", "abc"], "minLength": 2}, {"type": "integer", "maximum": 5, "markdownDescription": "x"}]
+REFUSED = [{"$ref": "http://x/y"}, {"$ref": "#/$defs/nosuch"}, {"$ref": "#nosuch"}, {"$ref": "#"}, {"type": "nosuch"}, {"not": {}},
            {"type": "string", "minLength": 3, "maxLength": 2}, {"type": "integer", "minimum": 5, "maximum": 4}, False,
-               {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
-           {"minContains": 1, "contains": {}}, {"type": "string", "pattern": "a", "minLength": 3}, {"enum": []},
-               {"type": "object", "properties": {"a": {}}, "minProperties": 3}, {"type": "number", "minimum": 0.5},
-           {"dependentRequired": {"a": ["b"]}}, {"propertyNames": {"maxLength": 3}}, 5, {"allOf": [{"pattern": "a"},
-               {"pattern": "b"}]}, {"type": "string", "format": "regex"}, {"unevaluatedProperties": False}]
+               {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, {"not": {"not": {"not": {}}}},
+           {"enum": []}, {"not": 5}, {"type": "array", "contains": 5}, {"if": 5, "then": False},
+           {"type": "string", "not": {"type": "string"}}, {"type": "array", "contains": False}, {"$dynamicRef": "http://x/y"},
+           5, {"allOf": [{"pattern": "a"}, {"pattern": "b"}]}, {"type": "integer", "multipleOf": 0}]
+# What doubles with each part ends at once, held, left out or refused.
+HOSTILE = [
+    {"dependentRequired": {f"p{i}": [f"q{i}"] for i in range(500)}, "type": "object"},
+    {"type": "object", "allOf": [{"if": {"required": [f"p{i}"]}, "then": {"required": [f"q{i}"]}} for i in range(200)]},
+    {"type": "object", "allOf": [{"anyOf": [{"required": [f"p{i}"]}, {"required": [f"q{i}"]}]} for i in range(60)]},
+    {"type": "array", "contains": {"type": "null"}, "minContains": 100000, "maxContains": 100001, "minItems": 200000},
+    {"type": "array", "items": {"type": "array", "contains": {"contains": {"contains": {"const": 1}}, "minContains": 30, "maxItems": 30}, "minContains": 30, "maxItems": 30}},
+    {"type": "integer", "not": {"enum": list(range(2000))}},
+    {"type": "string", "not": {"enum": [f"{i}" * 40 for i in range(2000)]}},
+    {"not": {"anyOf": [{"properties": {f"p{i}": {"const": 1}}, "required": [f"p{i}", f"q{i}"]} for i in range(60)]}, "type": "object"},
+    {"$ref": "#/$defs/a", "$defs": {"a": {"not": {"$ref": "#/$defs/a"}}}},
+    {"if": {"$ref": "#"}, "then": {"$ref": "#"}, "else": {"$ref": "#"}},
+    {"type": "object", "dependentSchemas": {"a": {"$ref": "#"}}, "properties": {"a": {"$ref": "#"}}},
+]
+for _ in range(3):
+    HOSTILE.append({"not": HOSTILE[-1], "type": "object", "if": HOSTILE[-2], "then": HOSTILE[-3]})
+deep = {"type": "integer"}
+for _ in range(60):
+    deep = {"not": deep}
+HOSTILE.append(deep)
 REGEXES = ["a", "a*b+c?", "(foo|bar){2,3}", "[^a-z]{1,4}", "\\d+\\.\\d{2}", "[\\w.]+@[a-z]+\\.(com|org)", "\\s\\S\\D\\W",
     ".{3}", "[żółć]+", "a{0}b", "(?:x|y(?P<n>z))*!", "[\\]\\-a]", "\\x41\\u0142", "", "(a|)b", "[^\\W\\d_]", "[^\\s]"]
 GBNF = [("root ::= \"a\" b* \"c\"\nb ::= [0-9] | \"x\"{2,3} # comment", "a([0-9]|x{2,3})*c"),
@@ -75,7 +108,7 @@ GBNF_REFUSED = ["", "root ::= root \"a\"", "root ::= a \"b\"\na ::= \"\" root", 
     "root ::= [a", "root ::= (\"a\"", "root ::= \"a\"\nroot ::= \"b\"", "root ::= \"x\"{3,2}",
                 "root ::= \"(\" root \")\"", "root = \"a\"", "root ::= \"\\q\"", "root ::= \"a\"{999999999}",
                     "root ::= <think>", "root ::= " + "(" * 500]
-REGEX_REFUSED = ["(", ")", "a**", "[a", "(?=a)", "(?!a)", "\\b", "\\1", "a{2,1}", "*a", "\\p{L}", "a++", "[b-a]", "(?i)a",
+REGEX_REFUSED = ["(", ")", "a**", "[a", "(?=a)", "(?!a)", "\\b", "\\1", "a{2,1}", "*a", "\\p{Script=Greek}", "a\\bb", "a++", "[b-a]", "(?i)a",
     "a^b", "x{100001}", "(" * 500]
 REGEX_PARTS = ["a", "b", "\\d", "\\w", ".", "[a-f]", "[^x]", "\\.", "ł", "\\s", "[\\d_]", "x", "[^\\d]", "\\S", "\"", "\\\\",
     "\\n", "/"]
@@ -135,6 +168,74 @@ def random_schema(r, depth=0):
     return schema
 
 
+def random_test(r, depth=0):
+    """A schema as stands behind `not`, `if` and `contains`."""
+    k = r.randrange(12 if depth < 2 else 7)
+    if k == 0:
+        return {"const": r.choice(["a", "b", 1, 2.5, None, True])}
+    if k == 1:
+        return {"enum": r.sample(["a", "b", "c", 0, 1, 2, None, True, False], r.randrange(1, 4))}
+    if k == 2:
+        return {"type": r.choice(["string", "number", "boolean", "null", ["object", "array"], ["string", "null"]])}
+    if k == 3:
+        return {r.choice(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]): r.randrange(-3, 4)}
+    if k == 4:
+        return {r.choice(["minLength", "maxLength", "minItems", "maxItems"]): r.randrange(4)}
+    if k == 5:
+        return {"required": r.sample(["a", "b", "c"], r.randrange(1, 3))}
+    if k == 6:
+        return r.choice([True, False, {}])
+    if k == 7:
+        return {"properties": {n: random_test(r, depth + 1) for n in r.sample(["a", "b", "c"], r.randrange(1, 3))}}
+    if k == 8:
+        return {"not": random_test(r, depth + 1)}
+    if k == 9:
+        return {"contains": random_test(r, depth + 1), **r.choice([{}, {"minContains": r.randrange(3)}, {"maxContains": r.randrange(1, 3)}])}
+    if k == 10:
+        return {r.choice(["anyOf", "allOf"]): [random_test(r, depth + 1) for _ in range(r.randrange(1, 3))]}
+    return {**as_object(random_test(r, depth + 1)), **as_object(random_test(r, 2))} if r.random() < 0.9 else {"pattern": "a"}
+
+
+def as_object(test):
+    return test if isinstance(test, dict) else {}
+
+
+def random_conditions(r):
+    leaf = lambda: r.choice([{"enum": ["a", "b", "c"]}, {"type": "integer", "minimum": -3, "maximum": 3}, {"type": "boolean"}, {"type": "null"},
+                             {"type": "string", "maxLength": 3}, {"type": ["integer", "null"]}, {"enum": ["a", 1, None, True]}])
+    if r.random() < 0.3:
+        low = r.randrange(3)
+        schema = {"type": "array", "items": leaf(), "contains": random_test(r), "minItems": r.randrange(3), "maxItems": r.randrange(2, 6),
+                  "minContains": low}
+        if r.random() < 0.4:
+            schema["maxContains"] = low + r.randrange(3)
+        return schema
+    if r.random() < 0.3:
+        return {**leaf(), "not": random_test(r)}
+    schema = {"type": "object", "properties": {n: leaf() for n in r.sample(["a", "b", "c"], r.randrange(1, 4))}}
+    if r.random() < 0.7:
+        schema["additionalProperties"] = r.choice([False, False, True, {"type": "integer", "maximum": 2}])
+    if r.random() < 0.4:
+        schema["required"] = [r.choice(["a", "b"])]
+    for _ in range(r.randrange(1, 4)):
+        k = r.randrange(6)
+        if k == 0:
+            schema["not"] = random_test(r)
+        elif k == 1:
+            schema.update({"if": random_test(r), "then": as_object(random_test(r))})
+            if r.random() < 0.5:
+                schema["else"] = as_object(random_test(r))
+        elif k == 2:
+            schema["dependentRequired"] = {r.choice(["a", "b"]): r.sample(["a", "b", "c"], r.randrange(3))}
+        elif k == 3:
+            schema["dependentSchemas"] = {r.choice(["a", "b"]): random_test(r)}
+        elif k == 4:
+            schema["allOf"] = [{"if": random_test(r), "then": as_object(random_test(r))} for _ in range(r.randrange(1, 4))]
+        else:
+            schema["anyOf"] = [random_test(r) for _ in range(r.randrange(1, 3))]
+    return schema
+
+
 def format_fits(name, text):
     if name == "date":
         datetime.date.fromisoformat(text)
@@ -161,7 +262,7 @@ def unique_names(pairs):
 def fits_schema(schema, text):
     value = json.loads(text)
     if jsonschema:
-        DRAFT(schema).validate(value)
+        (jsonschema.Draft7Validator if "draft-07" in str(schema) else DRAFT)(schema).validate(value)
     if isinstance(schema, dict) and "format" in schema:
         return format_fits(schema["format"], value)
     return True
@@ -181,12 +282,50 @@ def requests(options):
         for text in texts:
             yield kind, text, 0, None
     for _ in range(options.count // 20):
-        if r.random() < 0.5:
-            schema = random_schema(r)
+        k = r.random()
+        if k < 0.7:
+            schema = random_conditions(r) if k < 0.35 else random_schema(r)
             yield "schema", json.dumps(schema, ensure_ascii=False), 20, lambda t, s=schema: fits_schema(s, t)
         else:
             pattern = random_regex(r)
             yield "regex", pattern, 20, lambda t, p=pattern: re.fullmatch(p, t)
+
+
+def corpus(program, seed):
+    """Schemas as programs write them, with what fits, what does not, and what is left to whoever reads the answer."""
+    cases = json.loads((pathlib.Path(__file__).parent / "schemas.json").read_text())
+    problems, texts = [], 0
+    for case in cases:
+        good, bad = ([json.dumps(value) for value in case[kind]] for kind in ("good", "bad"))
+        request = {"kind": "schema", "text": json.dumps(case["schema"]), "seed": seed, "count": 60, "try": good + bad}
+        answer = json.loads(subprocess.run([program], input=json.dumps(request) + "\n", capture_output=True, text=True, timeout=60).stdout)
+        if "error" in answer:
+            problems.append(f"{case['name']}: {answer['error']}")
+            continue
+        left_out = case.get("unenforced", [])
+        if answer["unenforced"] != left_out:
+            problems.append(f"{case['name']}: not enforced are {answer['unenforced']}, not {left_out}")
+        for text, fits in zip(good + bad, answer["fit"]):
+            if fits != (text in good):
+                problems.append(f"{case['name']}: {text} {'fits' if fits else 'does not fit'}")
+            if jsonschema and not left_out and bool(problem_of(text, lambda t, c=case: fits_schema(c["schema"], t) or True)) != (text in bad):
+                problems.append(f"{case['name']}: {text} is in the wrong list")
+        if not answer["texts"]:
+            problems.append(f"{case['name']}: no text was finished")
+        for text in answer["texts"]:
+            texts += 1
+            if not left_out and (difference := problem_of(text, lambda t, c=case: fits_schema(c["schema"], t))):
+                problems.append(f"{case['name']}: {text!r}: {difference}")
+    for schema in HOSTILE:
+        request = {"kind": "schema", "text": json.dumps(schema), "seed": seed, "count": 1}
+        run = subprocess.run([program], input=json.dumps(request) + "\n", capture_output=True, text=True, timeout=60)
+        answer = json.loads(run.stdout or "{}")
+        if run.returncode or ("error" in answer and answer["code"] != 2) or not answer:
+            problems.append(f"{request['text'][:100]}: exit code {run.returncode}, {run.stdout[:200]} {run.stderr[-300:]}")
+    for problem in problems:
+        print(problem)
+    print(f"{len(cases)} schemas of programs, {texts} texts, {len(problems)} problems")
+    return len(problems)
 
 
 def problem_of(text, fits):
@@ -207,7 +346,7 @@ def main():
         _) in enumerate(every))
     run = subprocess.run([options.program], input=lines, capture_output=True, text=True)
     answers = run.stdout.split("\n")[:-1]
-    failed = texts = unfinished = 0
+    failed = texts = unfinished = left_out = never = 0
     for (kind, text, count, fits), line in zip(every, answers):
         answer = json.loads(line)
         if fits is None:
@@ -216,11 +355,16 @@ def main():
                 print(f"{kind} {text[:200]!r} should be refused: {line[:200]}")
             continue
         if "error" in answer:
-            if "matches no text" not in answer["error"] or count != 20:
+            if not any(part in answer["error"] for part in ("matches no text", "allows nothing")) or count != 20:
                 failed += 1
                 print(f"{kind} {text!r}: {answer['error']}")
+            else:
+                never += 1
             continue
         unfinished += answer["unfinished"]
+        if answer["unenforced"]:
+            left_out += 1
+            continue
         for sample in answer["texts"]:
             texts += 1
             if difference := problem_of(sample, fits):
@@ -229,7 +373,8 @@ def main():
     if run.returncode or len(answers) != len(every):
         failed += 1
         print(f"{len(every)} requests, {len(answers)} answers, exit code {run.returncode}: {run.stderr[-500:]}")
-    print(f"{texts} texts, {unfinished} unfinished, {failed} failed{'' if jsonschema else '; without jsonschema, only as JSON'}")
+    print(f"{texts} texts, {unfinished} unfinished, {left_out} grammars with less than was asked for, {never} that nothing fits, {failed} failed{'' if jsonschema else '; without jsonschema, only as JSON'}")
+    failed += corpus(options.program, options.seed)
     return 1 if failed else 0
 
 

@@ -1,6 +1,7 @@
 // Texts that a grammar lets through, made of random tokens. Requests from standard input, one JSON object a line: {"kind":
-// "schema" | "regex" | "gbnf" | "json" | "object", "text": …, "seed": …, "count": …}; writes {"texts": […]} or {"error": …} for
-// each. What the tests with Python's own checkers drive.
+// "schema" | "regex" | "gbnf" | "json" | "object", "text": …, "seed": …, "count": …, "try": […]}; writes {"texts": […], "fit":
+// […], "unenforced": […]} or {"error": …} for each; "fit" says which texts of "try" match. What the tests with Python's own
+// checkers drive.
 
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -115,7 +116,8 @@ std::string sample(Matcher& matcher, const Vocabulary& tokens, std::mt19937& ran
 
 ordered_json answer(const ordered_json& request, const std::shared_ptr<const Vocabulary>& tokens) {
   try {
-    Matcher matcher(grammar_of(request["kind"], request["text"]), tokens);
+    const Grammar grammar = grammar_of(request["kind"], request["text"]);
+    Matcher matcher(grammar, tokens);
     std::mt19937 random(request["seed"].get<unsigned>());
     ordered_json texts = ordered_json::array();
     std::size_t unfinished = 0;
@@ -127,7 +129,12 @@ ordered_json answer(const ordered_json& request, const std::shared_ptr<const Voc
         unfinished++;
       }
     }
-    return {{"texts", texts}, {"unfinished", unfinished}};
+    ordered_json fit = ordered_json::array();
+    for (const ordered_json& text : request.value("try", ordered_json::array())) {
+      matcher.restart();
+      fit.push_back(matcher.accept_text(text.get<std::string>()) && matcher.can_end());
+    }
+    return {{"texts", texts}, {"unfinished", unfinished}, {"fit", fit}, {"unenforced", grammar.unenforced()}};
   } catch (const sdx::Error& error) {
     return {{"error", error.what()}, {"code", static_cast<int>(error.code())}};
   }

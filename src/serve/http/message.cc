@@ -36,9 +36,16 @@ std::string_view Request::part(std::string_view name) const {
   return at == parts.end() ? std::string_view() : std::string_view(at->second);
 }
 
-void Notes::set_model(std::string_view model) {
+Notes& Notes::set_model(std::string_view model) {
   const std::lock_guard lock(mutex_);
   values_.model = model;
+  return *this;
+}
+
+Notes& Notes::set_ignored(std::string_view names) {
+  const std::lock_guard lock(mutex_);
+  values_.ignored = names;
+  return *this;
 }
 
 void Notes::set_prompt(std::string_view prompt) {
@@ -64,6 +71,11 @@ void Notes::add_generation(Clock::time_point submitted, double first_token_ms) {
       submitted + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(first_token_ms));
   add_stage("prompt", submitted, first);
   add_stage("decode", first, Clock::now());
+}
+
+std::string Notes::ignored() const {
+  const std::lock_guard lock(mutex_);
+  return values_.ignored;
 }
 
 Notes::Values Notes::values() const {

@@ -35,11 +35,14 @@ class Notes {
   struct Values {
     std::string model;                                  // as the request named it
     std::string prompt;                                 // logged where the user wants it alone
+    std::string ignored;                                // names of what the request said in vain, fit for a header
     std::int64_t prompt_tokens = 0, answer_tokens = 0;  // 0: not a matter of tokens
     std::vector<Stage> stages;                          // 32 at most
   };
-  void set_model(std::string_view model);
+  Notes& set_model(std::string_view model);
   void set_prompt(std::string_view prompt);
+  Notes& set_ignored(std::string_view names);
+  std::string ignored() const;
   void set_tokens(std::int64_t prompt, std::int64_t answer);
   // True if prompts are logged; otherwise they need not be assembled.
   bool wants_prompt() const noexcept { return wants_prompt_; }

@@ -87,9 +87,10 @@ GenerateRequest read_request(std::string_view body, const LanguageModel& model) 
   out.settings.sampling = model.info().defaults;
   bool text = false;
   const auto read = [&](const std::string& key, const json& value) {
-    if (!is_left_alone(key)) read_named(key, value, out.settings);
+    if (!value.is_null() && !is_left_alone(key)) read_named(key, value, out.settings);
   };
   for (const auto& [key, value] : document.items()) {
+    if (value.is_null()) continue;  // what clients write for what they do not say
     if (key == "id" || key == "text_input") {
       if (!value.is_string()) fail(ErrorCode::invalid_argument, "\"{}\" must be a string", key);
       (key == "id" ? out.id : out.text) = value.get<std::string>();
@@ -102,6 +103,10 @@ GenerateRequest read_request(std::string_view body, const LanguageModel& model) 
     }
   }
   if (!text) fail(ErrorCode::invalid_argument, "\"text_input\" is needed");
+  constexpr std::int64_t unknown_context = 4096;
+  if (out.settings.max_tokens == -1) {  // as many as fit
+    out.settings.max_tokens = model.info().context > 0 ? model.info().context : unknown_context;
+  }
   return out;
 }
 

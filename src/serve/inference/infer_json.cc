@@ -65,12 +65,32 @@ void refuse_shared_memory(const json& object, std::string_view where) {
   fail(ErrorCode::not_implemented, "{}: shared memory is not supported: send the data itself", where);
 }
 
+// Clients write null for what they do not say.
+void drop_nulls(json& object) {
+  if (!object.is_object()) return;
+  for (auto at = object.begin(); at != object.end();) at = at->is_null() ? object.erase(at) : std::next(at);
+}
+
+void drop_nulls_of_request(json& document) {
+  drop_nulls(document);
+  for (const char* list : {"inputs", "outputs"}) {
+    const auto values = document.find(list);
+    if (values == document.end() || !values->is_array()) continue;
+    for (json& value : *values) {
+      drop_nulls(value);
+      if (value.is_object() && value.contains("parameters")) drop_nulls(value["parameters"]);
+    }
+  }
+  if (document.contains("parameters")) drop_nulls(document["parameters"]);
+}
+
 class RequestReader {
  public:
   RequestReader(std::string_view json_text, std::string_view binary, const std::shared_ptr<const void>& owner)
       : skeleton_(set_values_aside(json_text, "inputs", "data")), binary_(binary), owner_(owner) {
     document_ = json::parse(skeleton_.text, nullptr, false);
     if (!document_.is_object()) fail(ErrorCode::invalid_argument, "the request is not a JSON object");
+    drop_nulls_of_request(document_);
   }
 
   InferRequest read() {

@@ -14,6 +14,8 @@ json read_object(const Request& request) {
   if (request.body.empty()) return json::object();
   json document = json::parse(request.body, nullptr, false);
   if (!document.is_object()) fail(ErrorCode::invalid_argument, "the body is not a JSON object");
+  // Clients write null for what they do not say.
+  for (auto at = document.begin(); at != document.end();) at = at->is_null() ? document.erase(at) : std::next(at);
   return document;
 }
 
@@ -37,6 +39,7 @@ Response load(Catalog& catalog, const Request& request) {
   std::optional<ModelSettings> settings;
   const json parameters = parameters_of(request);
   for (const auto& [key, value] : parameters.items()) {
+    if (value.is_null()) continue;
     if (key.starts_with("file:")) {
       fail(ErrorCode::not_implemented, "models are loaded only from the repository: '{}' is not supported", key.substr(0, 100));
     }

@@ -16,6 +16,7 @@
 #include "serve/models/graveyard.h"
 #include "serve/models/load_model.h"
 #include "serve/models/repository.h"
+#include "tensor/gguf/gguf_names.h"
 
 namespace sdx::serve {
 namespace {
@@ -31,8 +32,10 @@ constexpr std::chrono::milliseconds kWatchInterval{1000};  // the repository is 
 struct Version {
   std::string number;
   fs::path path;
-  std::string stamp;         // of the files as the repository was last seen
-  std::string loaded_stamp;  // of those that `model` was loaded from
+  std::string stamp;            // of the files as the repository was last seen
+  std::string loaded_stamp;     // of those that `model` was loaded from
+  std::string seen;             // of the files of a model of the command line, as of the last look
+  std::vector<fs::path> files;  // of such a model
   ModelState state = ModelState::unloaded;
   std::string reason;
   std::optional<ModelKind> kind;
@@ -46,7 +49,7 @@ struct Version {
 };
 
 struct Family {
-  bool pinned = false;     // from the command line: neither watched nor given back
+  bool pinned = false;     // from the command line: not given back
   bool withdrawn = false;  // unload() was called
   bool gone = false;       // no longer in the repository
   // Of the repository; where it has an error, as they were before.
@@ -62,7 +65,7 @@ std::string stem_of(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(clean, ignored)) return fs::absolute(clean).lexically_normal().filename().string();
   if (clean.extension() == ".yml" || clean.extension() == ".yaml") return Project::open(clean).config().name;
-  return clean.stem().string();
+  return model_name_of(clean);
 }
 
 void check_name(const std::string& name) {
@@ -170,7 +173,26 @@ struct Catalog::Impl {
     version->retry_at = {};
   }
 
-  // Looks at the folder again and again. A change counts when two looks in a row agree: files are whole by then.
+  // Whether files of the command line's models have changed. One that is gone serves on.
+  void look_at_sources() {
+    const std::lock_guard lock(mutex);
+    for (auto& [name, family] : families) {
+      if (!family.pinned || family.withdrawn) continue;
+      for (auto& [number, version] : family.versions) {
+        if (version->files.empty() || version->loading) continue;
+        const std::optional<std::string> stamp = files_stamp(version->files);
+        if (!stamp) continue;
+        const bool settled = std::exchange(version->seen, *stamp) == *stamp;
+        if (!settled || version->stamp == *stamp) continue;
+        version->stamp = *stamp;
+        version->pause = seconds(0);
+        version->retry_at = {};
+        options.log("info", fmt::format("model '{}' has changed on disk and is loaded again", name));
+      }
+    }
+  }
+
+  // Looks at the files again and again. A change counts when two looks in a row agree: files are whole by then.
   void watch() {
     std::map<std::string, RepositoryModel> before;
     std::string trouble;
@@ -178,13 +200,15 @@ struct Catalog::Impl {
     while (!changed.wait_for(lock, kWatchInterval, [&] { return closing; })) {
       lock.unlock();
       try {
-        std::map<std::string, RepositoryModel> found = scan_repository(options.repository);
-        const bool settled = found == before;
-        before = std::move(found);
-        if (settled) {
-          look(before);
-          refresh();
+        look_at_sources();
+        bool settled = true;
+        if (!options.repository.empty()) {
+          std::map<std::string, RepositoryModel> found = scan_repository(options.repository);
+          settled = found == before;
+          before = std::move(found);
+          if (settled) look(before);
         }
+        if (settled) refresh();
         trouble.clear();
       } catch (const std::exception& error) {
         if (trouble != error.what()) options.log("warning", error.what());
@@ -199,7 +223,7 @@ struct Catalog::Impl {
     std::vector<std::pair<std::string, std::shared_ptr<Version>>> wanted;
     std::unique_lock lock(mutex);
     for (const auto& [name, family] : families) {
-      if (family.pinned || family.withdrawn || !family.error.empty()) continue;
+      if (family.withdrawn || !family.error.empty()) continue;
       const bool used = std::any_of(family.versions.begin(), family.versions.end(),
                                     [](const auto& item) { return item.second->model != nullptr; });
       for (const auto& [number, version] : family.versions) {
@@ -289,7 +313,19 @@ struct Catalog::Impl {
     request.engine = options.engine;
     request.batch = options.batch;
     request.log = options.log;
+    if (options.memory_limit > 0) request.room = room_for(version);
     return request;
+  }
+
+  // What all other models leave of the limit.
+  std::uint64_t room_for(const Version& version) const {
+    std::uint64_t room = options.memory_limit;
+    for (const auto& [name, family] : families) {
+      for (const auto& [number, other] : family.versions) {
+        if (other->model && other.get() != &version) room -= std::min(room, other->model->bytes);
+      }
+    }
+    return room;
   }
 
   // Loads, or waits for the thread that does. Until then an older model of the version serves. Throws what loading throws.
@@ -303,10 +339,16 @@ struct Catalog::Impl {
     const auto family = families.find(name);
     if (family == families.end()) no_such_model(name, {});
     const LoadRequest request = request_for(name, family->second, *version);
-    const std::string stamp = version->stamp;
     version->loading = true;
     if (!version->model) version->state = ModelState::loading;
+    const bool pinned = family->second.pinned;
+    std::string stamp = version->stamp;
+    std::vector<fs::path> files;
     lock.unlock();
+    if (pinned) {  // before it is read: what changes meanwhile is loaded again
+      files = files_of_model(version->path);
+      stamp = files_stamp(files).value_or("");
+    }
     std::unique_ptr<LoadedModel> loaded;
     std::exception_ptr failure;
     std::string reason;
@@ -319,6 +361,7 @@ struct Catalog::Impl {
     lock.lock();
     version->loading = false;
     version->failure = failure;
+    if (pinned) version->files = std::move(files), version->stamp = stamp, version->seen = stamp;
     if (failure) {
       failed(*version, reason);
       options.log("error", fmt::format("model '{}' version {}: {}", name, version->number, reason));
@@ -451,8 +494,7 @@ Catalog::Catalog(CatalogOptions options) : impl_(std::make_unique<Impl>(std::mov
     if (family.pinned) names.push_back(name);
   }
   for (const std::string& name : names) load(name);
-  if (impl_->options.repository.empty()) return;
-  if (!impl_->options.load_on_demand) impl_->refresh();
+  if (!impl_->options.repository.empty() && !impl_->options.load_on_demand) impl_->refresh();
   if (impl_->options.watch) impl_->watcher = std::thread([impl = impl_.get()] { impl->watch(); });
 }
 

@@ -49,7 +49,7 @@ struct LoadedModel {
   ModelKind kind = ModelKind::tensors;
   std::filesystem::path path;
   std::chrono::system_clock::time_point loaded_at;
-  std::uint64_t bytes = 0;  // that it takes, about: its files
+  std::uint64_t bytes = 0;  // that it takes at most, about: its files, and of a language model the limit of its cache
   ModelSettings settings;
   // One of them, by kind.
   std::unique_ptr<TensorService> tensors;
@@ -77,9 +77,11 @@ struct ModelSource {
 struct CatalogOptions {
   std::vector<ModelSource> models{};   // served under these names from the start
   std::filesystem::path repository{};  // a folder of models; "": none
-  bool watch = true;                   // the repository, for changes
+  bool watch = true;                   // all files, for changes
   bool load_on_demand = true;          // a model of the repository is loaded by the first request; else all at the start
-  std::uint64_t memory_limit = 0;      // bytes; the model used longest ago goes first; 0: none
+  // Of all models together, in bytes; the one used longest ago goes first; 0: none. Without a limit of its own in `engine`, the
+  // cache of a language model gets half of what the models that are loaded, and its own files, leave of it; 64 MiB at least.
+  std::uint64_t memory_limit = 0;
   SessionOptions session{};
   EngineOptions engine{};
   BatchOptions batch{};  // where neither project nor config.pbtxt says otherwise

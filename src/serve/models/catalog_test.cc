@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <mutex>
 #include <thread>
 
 #include "serve/models/load_model.h"
@@ -255,6 +256,36 @@ TEST_F(CatalogTest, memory_is_given_back_by_the_model_used_longest_ago) {
   EXPECT_EQ(states(catalog), (Strings{"a 1 READY", "b 1 READY", "c 1 UNAVAILABLE"}));
 }
 
+TEST_F(CatalogTest, caches_of_language_models_count_as_memory) {
+  const char* models = std::getenv("SDX_TEST_MODELS");
+  if (models == nullptr) GTEST_SKIP() << "SDX_TEST_MODELS is not set";
+  const fs::path model = fs::path(models) / "llm_stories260k/genai_fp32";
+  constexpr std::uint64_t kMiB = 1 << 20, kLimit = 1000 * kMiB;
+  for (const char* name : {"a", "b", "c"}) fs::create_directory_symlink(model, folder_ / name);
+  Catalog catalog({.models = {{"a", folder_ / "a"}, {"b", folder_ / "b"}, {"c", folder_ / "c"}}, .memory_limit = kLimit});
+  std::uint64_t left = kLimit, all = 0;
+  for (const char* name : {"a", "b", "c"}) {
+    const ModelPtr m = catalog.get(name);
+    const std::uint64_t cache = m->language->engine->status().cache_limit, files = m->bytes - cache;
+    EXPECT_GT(files, 0U);
+    EXPECT_EQ(cache, (left - files) / 2);
+    left -= m->bytes;
+    all += m->bytes;
+  }
+  EXPECT_LE(all, kLimit);
+  catalog.load("a");  // the one before does not count
+  EXPECT_GT(catalog.get("a")->bytes, 60 * kMiB);
+  // A limit of the engine's own stays; without room there is the least.
+  EngineOptions engine;
+  engine.cache_bytes = 7 * kMiB;
+  EXPECT_EQ(Catalog({.models = {{"a", model}}, .memory_limit = kLimit, .engine = engine})
+                .get("a")
+                ->language->engine->status()
+                .cache_limit,
+            7 * kMiB);
+  EXPECT_EQ(Catalog({.models = {{"a", model}}, .memory_limit = 1}).get("a")->language->engine->status().cache_limit, 64 * kMiB);
+}
+
 TEST_F(CatalogTest, changes_are_served_without_a_failed_request) {
   write_model(folder_ / "m/1/model.onnx", 1);
   Catalog catalog({.repository = folder_, .watch = true});
@@ -287,12 +318,113 @@ TEST_F(CatalogTest, changes_are_served_without_a_failed_request) {
   EXPECT_EQ(failed, 0);
 }
 
+// A model of the command line, by `cp` over it and by rename.
+TEST_F(CatalogTest, models_of_the_command_line_are_loaded_again_when_their_files_change) {
+  const auto wait_for = [](Catalog& catalog, float wanted) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (answer(catalog, "m") != wanted && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_EQ(answer(catalog, "m"), wanted);
+  };
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  const auto log = [&](std::string_view level, std::string_view message) {
+    const std::lock_guard lock(mutex);
+    lines.push_back(std::string(level) + " " + std::string(message));
+  };
+  const auto logged = [&](std::string_view part) {
+    const std::lock_guard lock(mutex);
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  };
+  write_model(folder_ / "m.onnx", 2);
+  Catalog catalog({.models = {{"m", folder_ / "m.onnx"}}, .log = log});
+  EXPECT_EQ(answer(catalog, "m"), 2);
+  EXPECT_FALSE(logged("changed on disk"));
+  write_model(folder_ / "other.onnx", 3);
+  fs::copy_file(folder_ / "other.onnx", folder_ / "m.onnx", fs::copy_options::overwrite_existing);
+  wait_for(catalog, 3);
+  EXPECT_TRUE(logged("info model 'm' has changed on disk and is loaded again"));
+  write_model(folder_ / "m.onnx", 4);
+  wait_for(catalog, 4);
+  // What cannot be loaded is said, and what served goes on; so does a model whose file is gone.
+  std::ofstream(folder_ / "m.onnx") << "no model";
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!logged("error model 'm'") && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_TRUE(logged("error model 'm'"));
+  EXPECT_EQ(answer(catalog, "m"), 4);
+  write_model(folder_ / "m.onnx", 5);
+  wait_for(catalog, 5);
+  fs::remove(folder_ / "m.onnx");
+  EXPECT_EQ(answer(catalog, "m"), 5);
+}
+
+TEST_F(CatalogTest, a_stamp_of_files_tells_changed_from_missing) {
+  write(folder_ / "w.bin", "12345678");
+  const std::string text = "input x: float32[n,2]\nconstant f: float32[1] 2\ny = Mul(x, f)\noutput y: float32[n,2]\n";
+  write(folder_ / "m.onnx", model_bytes(text));
+  EXPECT_EQ(files_of_model(folder_ / "m.onnx"), std::vector<fs::path>{folder_ / "m.onnx"});
+  const auto before = files_stamp({folder_ / "m.onnx", folder_ / "w.bin"});
+  ASSERT_TRUE(before);
+  write(folder_ / "w.bin", "123456789");
+  EXPECT_NE(files_stamp({folder_ / "m.onnx", folder_ / "w.bin"}), before);
+  fs::remove(folder_ / "w.bin");
+  EXPECT_FALSE(files_stamp({folder_ / "m.onnx", folder_ / "w.bin"}));
+  EXPECT_TRUE(files_of_model(folder_ / "nothing.onnx").empty());
+}
+
 TEST(ModelFiles, kinds_are_told_from_the_files) {
   const char* models = std::getenv("SDX_TEST_MODELS");
   if (models == nullptr) GTEST_SKIP() << "SDX_TEST_MODELS is not set";
   const fs::path root(models);
   EXPECT_EQ(recognise_model(root / "llm_stories260k/genai_fp32").kind, ModelKind::language);
   EXPECT_EQ(recognise_model(root / "ext_mnist").kind, ModelKind::tensors);
+}
+
+class ModelFilesTest : public CatalogTest {
+ protected:
+  std::string kind(const std::string& place) const {
+    try {
+      const ModelFiles files = recognise_model(folder_ / place);
+      return std::string(name(files.kind)) + " " + fs::relative(files.path, folder_).string();
+    } catch (const Error& e) {
+      return e.message();
+    }
+  }
+};
+
+TEST_F(ModelFilesTest, folders_of_weights_are_language_models) {
+  write(folder_ / "hf/config.json", "{}");
+  write(folder_ / "hf/model.safetensors", "x");
+  EXPECT_EQ(kind("hf"), "language hf");
+  write(folder_ / "shards/config.json", "{}");
+  write(folder_ / "shards/model.safetensors.index.json", "{}");
+  EXPECT_EQ(kind("shards"), "language shards");
+  write(folder_ / "vision/model.gguf", "x");
+  write(folder_ / "vision/mmproj.gguf", "x");
+  EXPECT_EQ(kind("vision"), "language vision/model.gguf");
+  write(folder_ / "split/m-00001-of-00002.gguf", "x");
+  write(folder_ / "split/m-00002-of-00002.gguf", "x");
+  EXPECT_EQ(kind("split"), "language split/m-00001-of-00002.gguf");
+  write(folder_ / "two/a.gguf", "x");
+  write(folder_ / "two/b.gguf", "x");
+  EXPECT_NE(kind("two").find("has 2 models ('a.gguf', 'b.gguf'): name one of the files"), std::string::npos) << kind("two");
+  EXPECT_NE(kind("hf/..").find("is not a model"), std::string::npos) << kind("hf/..");
+}
+
+TEST_F(ModelFilesTest, a_split_model_is_one) {
+  const fs::path first = folder_ / "m-00001-of-00002.gguf", second = folder_ / "m-00002-of-00002.gguf";
+  write(first, "first");
+  write(second, "the second");
+  write(folder_ / "mmproj-m.gguf", "x");
+  EXPECT_EQ(model_bytes_on_disk(first), 15U);
+  Catalog catalog({.repository = folder_, .watch = false});
+  EXPECT_EQ(states(catalog), (Strings{"m 1 UNAVAILABLE"}));
+  // A change of any part is one of the model.
+  const std::string before = model_stamp(first);
+  write(second, "another second");
+  EXPECT_NE(model_stamp(first), before);
+  fs::remove(second);
+  fs::create_symlink("/etc/hostname", second);
+  EXPECT_THROW(check_inside(first, fs::canonical(folder_)), Error);
 }
 
 TEST(LoadModel, a_batch_axis_is_open_everywhere_and_no_length) {

@@ -7,7 +7,8 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
-#include "inputs/random_input.h"
+#include "base/text/text_file.h"
+#include "inputs/index_bounds.h"
 #include "inputs/shapes.h"
 #include "serve/models/value_specs.h"
 
@@ -75,7 +76,7 @@ void check_declared(const std::vector<DeclaredValue>& declared, const std::vecto
 
 std::vector<std::string> read_labels(const fs::path& file) {
   std::vector<std::string> out;
-  const std::string text = read_file(file, kLabelBytes);
+  const std::string text = to_utf8(read_file(file, kLabelBytes));
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string line = text.substr(at, end - at);
@@ -130,10 +131,11 @@ Tensor zeros(DataType dtype, const Shape& shape) {
 void warm_up_with_zeros(const TensorService& service) {
   std::int64_t elements = 0;
   NamedValues inputs;
+  const inputs::Dimensions dimensions = inputs::with_symbols(service.inputs, {}, {});
   for (const ValueSpec& spec : service.inputs) {
     if (spec.has_default) continue;
     if (!spec.is_tensor) return;
-    const Shape shape = inputs::concrete_shape(spec, {});
+    const Shape shape = inputs::concrete_shape(spec, dimensions);
     elements += element_count(shape);
     if (elements > kMostWarm) return;
     inputs.add(spec.name, zeros(spec.dtype, shape));
@@ -146,16 +148,33 @@ void warm_up_with_zeros(const TensorService& service) {
   }
 }
 
-void warm_up(const TensorService& service, const ModelSettings& settings) {
+NamedValues sample_inputs(const TensorService& service, const WarmUp& sample, const fs::path& model,
+                          const SessionOptions& options) {
+  std::vector<std::pair<std::string, Shape>> shapes;
+  bool indices = false;
+  for (const WarmUp::Input& input : sample.inputs) {
+    Shape shape = input.dims;
+    if (sample.batch > 0 && service.has_batch) shape.insert(shape.begin(), sample.batch);
+    shapes.emplace_back(input.name, std::move(shape));
+    indices = indices || (input.random && is_integer(input.dtype));
+  }
+  const inputs::IndexBounds bounds = indices ? inputs::index_bounds(model, options, shapes) : inputs::IndexBounds();
+  NamedValues out;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const WarmUp::Input& input = sample.inputs[i];
+    const bool random = input.random && input.dtype != DataType::string;
+    const auto bound = bounds.find(input.name);
+    const inputs::IntegerRange range = bound == bounds.end() ? inputs::IntegerRange() : bound->second;
+    out.add(input.name,
+            random ? inputs::random_tensor(input.dtype, shapes[i].second, 1, range) : zeros(input.dtype, shapes[i].second));
+  }
+  return out;
+}
+
+void warm_up(const TensorService& service, const ModelSettings& settings, const fs::path& model, const SessionOptions& options) {
   if (settings.warm_up.empty()) return warm_up_with_zeros(service);
   for (const WarmUp& sample : settings.warm_up) {
-    NamedValues inputs;
-    for (const WarmUp::Input& input : sample.inputs) {
-      Shape shape = input.dims;
-      if (sample.batch > 0 && service.has_batch) shape.insert(shape.begin(), sample.batch);
-      const bool random = input.random && input.dtype != DataType::string;
-      inputs.add(input.name, random ? inputs::random_tensor(input.dtype, shape, 1) : zeros(input.dtype, shape));
-    }
+    const NamedValues inputs = sample_inputs(service, sample, model, options);
     for (int i = 0; i < sample.count; ++i) service.batcher->session().run(inputs);
   }
 }
@@ -197,17 +216,26 @@ std::unique_ptr<TensorService> load_tensors(const LoadRequest& request, const Mo
   add_labels(*service, request);
   for (const std::string& fallback : session->report().fallbacks) request.log("warning", request.name + ": " + fallback);
   service->batcher = std::make_unique<Batcher>(std::move(session), service->has_batch, service->batch);
-  warm_up(*service, request.settings);
+  warm_up(*service, request.settings, service->project ? service->project->model() : files.path, options);
   return service;
 }
 
-std::unique_ptr<LanguageService> load_language(const LoadRequest& request, const fs::path& path) {
+// Half of what the model's files leave: another model is to find room beside it.
+EngineOptions engine_options(const LoadRequest& request, std::uint64_t files) {
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
+  EngineOptions out = request.engine;
+  if (!request.room || out.cache_bytes > 0) return out;
+  out.cache_bytes = std::max(kLeast, (*request.room - std::min(*request.room, files)) / 2);
+  return out;
+}
+
+std::unique_ptr<LanguageService> load_language(const LoadRequest& request, const fs::path& path, std::uint64_t files) {
   LanguageModelOptions options;
   options.session = request.session;
   LanguageModel model = LanguageModel::load(path, options);
   std::optional<ChatTemplate> chat;
   if (ChatTemplate::has(path)) chat = ChatTemplate::load(path);
-  auto engine = std::make_unique<GenerationEngine>(model, request.engine);
+  auto engine = std::make_unique<GenerationEngine>(model, engine_options(request, files));
   return std::make_unique<LanguageService>(LanguageService{std::move(model), std::move(chat), std::move(engine)});
 }
 
@@ -252,11 +280,12 @@ std::unique_ptr<LoadedModel> load_model(const LoadRequest& request) {
     embedder.session = request.session;
     switch (files.kind) {
       case ModelKind::tensors: out->tensors = load_tensors(request, files); break;
-      case ModelKind::language: out->language = load_language(request, files.path); break;
+      case ModelKind::language: out->language = load_language(request, files.path, bytes_of(files.path)); break;
       case ModelKind::embedding: out->embedder = std::make_unique<TextEmbedder>(TextEmbedder::load(files.path, embedder)); break;
       case ModelKind::reranker: out->reranker = std::make_unique<Reranker>(Reranker::load(files.path, embedder)); break;
     }
     out->bytes = bytes_of(files.project ? out->tensors->project->model() : files.path);
+    if (out->language) out->bytes += out->language->engine->status().cache_limit;
     out->loaded_at = std::chrono::system_clock::now();
     return out;
   } catch (Error& error) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,7 @@ struct LoadRequest {
   ModelSettings settings;
   SessionOptions session;
   EngineOptions engine;
+  std::optional<std::uint64_t> room{};  // bytes that the model may take, its caches included
   BatchOptions batch;
   std::function<void(std::string_view level, std::string_view message)> log;  // not empty
 };

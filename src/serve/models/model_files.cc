@@ -10,8 +10,10 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "onnx/external_names.h"
 #include "project/find.h"
 #include "serve/models/catalog.h"
+#include "tensor/gguf/gguf_names.h"
 
 namespace sdx::serve {
 namespace {
@@ -47,7 +49,10 @@ void walk(const fs::path& folder, int depth, std::size_t& count, const std::func
 
 void each_file(const fs::path& path, const std::function<void(const fs::path&)>& take) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return take(path);
+  if (!fs::is_directory(path, error)) {
+    for (const fs::path& part : gguf_parts(path)) take(part);
+    return;
+  }
   std::size_t count = 0;
   walk(path, kDepth, count, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
@@ -111,6 +116,12 @@ bool has_tokenizer(const fs::path& folder) {
   return false;
 }
 
+// As transformers writes it.
+bool has_safetensors(const fs::path& folder) {
+  return is_file(folder / "config.json") &&
+         (is_file(folder / "model.safetensors") || is_file(folder / "model.safetensors.index.json"));
+}
+
 ModelFiles recognise_folder(const fs::path& folder) {
   if (const auto project = project::project_file_in(folder)) return {ModelKind::tensors, *project, true};
   if (is_file(folder / "genai_config.json")) return {ModelKind::language, folder};
@@ -120,12 +131,17 @@ ModelFiles recognise_folder(const fs::path& folder) {
   if (onnx && has_tokenizer(folder)) return {kind_of_export(folder), folder};
   if (is_file(folder / "model.onnx")) return {ModelKind::tensors, folder / "model.onnx"};
   if (models.size() == 1) return {ModelKind::tensors, folder / models.front()};
-  if (const auto gguf = files_with_ending(folder, ".gguf"); gguf.size() == 1) return {ModelKind::language, folder / gguf.front()};
+  if (models.empty() && has_safetensors(folder)) return {ModelKind::language, folder};
+  if (models.empty()) {
+    if (const auto gguf = gguf_in(folder)) return {ModelKind::language, *gguf};
+  }
   if (models.size() > 1) {
     fail(ErrorCode::invalid_argument, "'{}' has {} .onnx files and none is model.onnx: name one", folder.string(), models.size());
   }
   fail(ErrorCode::invalid_argument,
-       "'{}' is not a model: there is no sdx.yml, genai_config.json, modules.json, .onnx or .gguf file in it", folder.string());
+       "'{}' is not a model: there is no sdx.yml, genai_config.json, modules.json, .onnx or .gguf file in it, and no config.json "
+       "with model.safetensors",
+       folder.string());
 }
 
 ModelFiles recognise_file(const fs::path& file) {
@@ -159,14 +175,49 @@ std::uint64_t model_bytes_on_disk(const fs::path& path) {
   return bytes;
 }
 
+namespace {
+
+// "": there is no such file.
+std::string stamp_of(const fs::path& file) {
+  struct stat s {};
+  if (::stat(file.c_str(), &s) != 0) return {};
+  return fmt::format("{}:{}:{}.{}:{}.{};", file.string(), s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec, s.st_ctim.tv_sec,
+                     s.st_ctim.tv_nsec);
+}
+
+}  // namespace
+
 std::string model_stamp(const fs::path& path) {
   std::string out;
-  each_file(path, [&](const fs::path& file) {
-    struct stat s {};
-    if (::stat(file.c_str(), &s) != 0) return;
-    out += fmt::format("{}:{}:{}.{}:{}.{};", file.string(), s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec, s.st_ctim.tv_sec,
-                       s.st_ctim.tv_nsec);
-  });
+  each_file(path, [&](const fs::path& file) { out += stamp_of(file); });
+  return out;
+}
+
+std::vector<fs::path> files_of_model(const fs::path& path) {
+  std::vector<fs::path> out;
+  try {
+    each_file(path, [&](const fs::path& file) { out.push_back(file); });
+    fs::path model = path;
+    if (const ModelFiles found = recognise_model(path); found.project) {
+      model = Project::open(found.path).model();
+      out.push_back(model);
+    }
+    if (model.extension() == ".onnx") {
+      for (const std::string& name : external_names(model)) out.push_back(model.parent_path() / name);
+    }
+  } catch (const Error&) {  // whoever loads it says what is wrong
+  }
+  std::erase_if(out, [](const fs::path& file) { return !is_file(file); });
+  return out;
+}
+
+std::optional<std::string> files_stamp(const std::vector<fs::path>& files) {
+  std::string out;
+  for (const fs::path& file : files) {
+    const std::string one = stamp_of(file);
+    if (one.empty()) return std::nullopt;
+    out += one;
+  }
   return out;
 }
 
@@ -178,7 +229,7 @@ void check_inside(const fs::path& path, const fs::path& root) {
       fail(ErrorCode::invalid_argument, "'{}' is a link that leads out of the repository, or to nothing", one.string());
     }
   };
-  check(path);
+  for (const fs::path& part : gguf_parts(path)) check(part);
   std::error_code error;
   if (!fs::is_directory(path, error)) return;
   std::size_t count = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,17 @@ struct ModelFiles {
 // Throws Error(io) where nothing is there, and Error(invalid_argument) naming what was looked for.
 ModelFiles recognise_model(const std::filesystem::path& path);
 
-// All regular files of a file or folder, without hidden ones, up to three levels deep: what a model takes, about.
+// All regular files of a file (or of the parts that it is the first of) or folder, without hidden ones, up to three levels deep:
+// what a model takes, about.
 std::uint64_t model_bytes_on_disk(const std::filesystem::path& path);
 
 // Path, size and times of a model's files: another text when one of them changes.
 std::string model_stamp(const std::filesystem::path& path);
+
+// The files of a model, with the external data that an ONNX file or a project's names. Never throws for what is wrong with them.
+std::vector<std::filesystem::path> files_of_model(const std::filesystem::path& path);
+// As model_stamp(), of these; nothing where one is missing.
+std::optional<std::string> files_stamp(const std::vector<std::filesystem::path>& files);
 
 // Throws Error(invalid_argument) where `path`, or a file below it, is a symbolic link that leads out of `root`, an absolute path
 // without links.

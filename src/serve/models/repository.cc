@@ -9,6 +9,7 @@
 #include "base/system/mapped_file.h"
 #include "serve/models/grpc_library.h"
 #include "serve/models/model_files.h"
+#include "tensor/gguf/gguf_names.h"
 
 namespace sdx::serve {
 namespace {
@@ -94,14 +95,13 @@ std::map<std::string, RepositoryModel> scan_repository(const fs::path& folder) {
     if (name.starts_with('.')) continue;
     std::error_code ignored;
     if (!it->is_directory(ignored)) {
-      const std::string ending = path.extension().string();
-      if (ending != ".onnx" && ending != ".gguf") continue;
-      name = path.stem().string();
+      if (path.extension() != ".onnx" && !is_whole_gguf(path)) continue;
+      name = model_name_of(path);
     }
     if (out.size() >= kMostModels) fail(ErrorCode::invalid_argument, "more than {} models in '{}'", kMostModels, root.string());
     RepositoryModel model = scan_model(path, root);
     if (const auto [at, fresh] = out.emplace(name, std::move(model)); !fresh) {
-      at->second.error = "a file and a folder have this name: '" + name + "'";
+      at->second.error = "two files, or a file and a folder, have this name: '" + name + "'";
       at->second.versions.clear();
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
-// A folder of models as it is right now: NAME.onnx, NAME.gguf, folders with a model (recognise_model()), and Triton's layout
-// NAME/config.pbtxt with NAME/VERSION/model.onnx.
+// A folder of models as it is right now: NAME.onnx, NAME.gguf (one or all parts of a split one), folders with a model
+// (recognise_model()), and Triton's layout NAME/config.pbtxt with NAME/VERSION/model.onnx.
 
 #include <filesystem>
 #include <map>

@@ -112,10 +112,28 @@ AnswerFormat format_of(const ChatRequest& r, const Found& found) {
   return format;
 }
 
+// Places begin with "tools[name]".
+void refuse_in_part(const std::vector<std::string>& unenforced, const ChatRequest& r) {
+  for (const Json& tool : Json::parse(r.tools)) {
+    const Json& function = tool["function"];
+    const auto name = function["name"].get<std::string>();
+    if (std::find(r.strict_tools.begin(), r.strict_tools.end(), name) == r.strict_tools.end()) continue;
+    const std::string head = "tools[" + name + "]";
+    std::vector<std::string> own;
+    for (const std::string& place : unenforced) {
+      if (place.starts_with(head + "#")) own.push_back(place.substr(head.size()));
+    }
+    openai::refuse_in_part(own, function["parameters"], head);
+  }
+}
+
 void force_call(GenerationSettings& s, const ChatRequest& r, const LanguageModel& model, const AnswerFormat& format,
-                const std::string& prompt) {
+                const std::string& prompt, Ignored& ignored) {
   try {
-    s.mask = model.constrain_calls(format, r.tools, {r.tool_name, r.parallel_calls}, prompt);
+    std::vector<std::string> unenforced;
+    s.mask = model.constrain_calls(format, r.tools, {r.tool_name, r.parallel_calls}, prompt, &unenforced);
+    if (!r.strict_tools.empty() && !unenforced.empty()) refuse_in_part(unenforced, r);
+    for (const std::string& place : unenforced) ignored.add_exact(place);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::not_implemented) throw;
     refuse(fmt::format("Invalid 'tools': {}", error.message()), "tools", "invalid_value");
@@ -137,9 +155,11 @@ void Api::Impl::chat(const RequestPtr& request, const ResponderPtr& responder) {
       answer_room(r.generation, PromptKind::chat, model.info(), static_cast<std::int64_t>(prompt.tokens.size()));
 
   GenerationRequest job;
-  job.settings = generation_settings(r.generation, model, room);
+  Ignored ignored = r.generation.ignored;
+  job.settings = generation_settings(r.generation, model, room, ignored);
   const AnswerFormat format = format_of(r, found);
-  if (r.tool_use == ToolUse::required) force_call(job.settings, r, model, format, prompt.text);
+  if (r.tool_use == ToolUse::required) force_call(job.settings, r, model, format, prompt.text, ignored);
+  if (request->notes) request->notes->set_ignored(ignored.text());
   if (r.tool_use != ToolUse::none) {
     for (const TokenId id : answer_ends(model.tokenizer(), format)) job.settings.stop_tokens.push_back(id);
   }

@@ -99,8 +99,8 @@ std::vector<Echo> make_echoes(const CompletionRequest& r, const LanguageModel& m
   return out;
 }
 
-GenerationSettings settings_of(const CompletionRequest& r, const LanguageModel& model, std::int64_t room) {
-  GenerationSettings s = generation_settings(r.generation, model, room);
+GenerationSettings settings_of(const CompletionRequest& r, const LanguageModel& model, std::int64_t room, Ignored& ignored) {
+  GenerationSettings s = generation_settings(r.generation, model, room, ignored);
   s.detokenize = [words = model.tokenizer()](std::span<const TokenId> ids) { return words.decode(ids); };
   s.n = r.best_of;
   s.logprobs = r.best_of > r.generation.n ? std::max(r.logprobs, 0) : r.logprobs;
@@ -129,11 +129,14 @@ void Api::Impl::completions(const RequestPtr& request, const ResponderPtr& respo
   std::optional<StageTimer> cutting(std::in_place, request->notes.get(), "tokenize");
   const std::vector<TokenList> prompts = read_prompts(r, model);
   cutting.reset();
+  std::vector<std::int64_t> rooms;
   for (const TokenList& p : prompts) {
-    answer_room(g, PromptKind::completion, model.info(), static_cast<std::int64_t>(p.size()));
+    rooms.push_back(answer_room(g, PromptKind::completion, model.info(), static_cast<std::int64_t>(p.size())));
   }
   const bool computes = g.max_tokens != 0;
-  const GenerationSettings settings = settings_of(r, model, *g.max_tokens);
+  Ignored ignored = g.ignored;
+  const GenerationSettings settings = settings_of(r, model, rooms.front(), ignored);
+  if (request->notes) request->notes->set_ignored(ignored.text());
 
   CompletionAnswerOptions with;
   with.head = new_head("cmpl-", g.model, found.facts->fingerprint());
@@ -159,6 +162,7 @@ void Api::Impl::completions(const RequestPtr& request, const ResponderPtr& respo
       GenerationRequest job;
       job.prompt = prompts[i];
       job.settings = settings;
+      job.settings.max_tokens = rooms[i];
       job.on_token = [run, i](const GeneratedToken& token) { return run->token(i, token); };
       job.on_end = [run, i](const Generation* done, const std::exception_ptr& failure) { run->end(i, done, failure); };
       tasks.push_back(found.model->language->engine->submit(std::move(job)));

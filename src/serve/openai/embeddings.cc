@@ -62,6 +62,24 @@ std::size_t slice_of(std::span<const std::string> documents, std::size_t query) 
   return count;
 }
 
+// The text of tokens. Clients that cut texts with another model's vocabulary would get the vector of other words, so tokens must
+// be those that the model's own tokenizer makes of the text; special ones may stand between them.
+std::string text_of(const TokenList& tokens, const Tokenizer& tokenizer, const std::string& param) {
+  const auto unknown = std::find_if(tokens.begin(), tokens.end(), [&](TokenId id) { return id > tokenizer.largest_id(); });
+  TokenList own;
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(own), [&](TokenId id) { return !tokenizer.is_special(id); });
+  std::string text;
+  if (unknown == tokens.end()) text = tokenizer.decode(own);
+  if (unknown == tokens.end() && tokenizer.encode(text, false).ids == own) return text;
+  const std::string why = unknown != tokens.end() ? fmt::format("token {} is not in the model's vocabulary of {}", *unknown,
+                                                                tokenizer.vocabulary_size())
+                                                  : "the model's tokenizer makes other tokens of their text";
+  refuse(fmt::format("Invalid '{}': these are tokens of another model: {}. Send texts instead of tokens (with LangChain: "
+                     "OpenAIEmbeddings(check_embedding_ctx_length=False)).",
+                     param, why),
+         param, "invalid_value");
+}
+
 struct Texts {
   std::vector<std::string> texts;
   std::int64_t tokens = 0;
@@ -75,13 +93,7 @@ Texts read_input(const EmbeddingRequest& r, const TextEmbedder& embedder, const 
   for (const PromptText& input : r.input) {
     check_client(request);
     const auto* tokens = std::get_if<TokenList>(&input);
-    if (tokens != nullptr) {
-      const auto unknown = std::find_if(tokens->begin(), tokens->end(), [&](TokenId id) { return id > whole.largest_id(); });
-      if (unknown != tokens->end()) {
-        refuse(fmt::format("Invalid 'input': token {} is not in the model's vocabulary.", *unknown), "input", "invalid_value");
-      }
-    }
-    out.texts.push_back(tokens != nullptr ? whole.decode(*tokens) : std::get<std::string>(input));
+    out.texts.push_back(tokens != nullptr ? text_of(*tokens, whole, "input") : std::get<std::string>(input));
     if (r.cut) {
       out.texts.back() = beginning(out.texts.back());
     } else {
@@ -153,7 +165,7 @@ Response Api::Impl::embeddings(const Request& request) {
   const Texts input = read_input(r, embedder, request);
   cutting.reset();
   if (request.notes) {
-    request.notes->set_model(r.model);
+    request.notes->set_model(r.model).set_ignored(r.ignored.text());
     request.notes->set_tokens(input.tokens, 0);
   }
   Measured measured(metrics, found.model->name, request.arrived);
@@ -191,7 +203,7 @@ Response Api::Impl::rerank(const Request& request) {
   const Reranker& reranker = *found.model->reranker;
   Measured measured(metrics, found.model->name, request.arrived);
   std::int64_t tokens = 0;
-  std::vector<float> scores;
+  std::vector<float> logits;
   const std::string query = readable_query(reranker, r.query);
   for (std::span<const std::string> left = r.documents; !left.empty();) {
     check_client(request);
@@ -201,24 +213,24 @@ Response Api::Impl::rerank(const Request& request) {
     std::transform(slice.begin(), slice.end(), slice.begin(), beginning);
     std::size_t read = 0;
     std::optional<StageTimer> computing(std::in_place, request.notes.get(), "compute");
-    const std::vector<float> part = reranker.score(query, slice, &read);
+    const std::vector<float> part = reranker.logits(query, slice, &read);
     computing.reset();
     tokens += static_cast<std::int64_t>(read);
-    scores.insert(scores.end(), part.begin(), part.end());
+    logits.insert(logits.end(), part.begin(), part.end());
   }
   if (request.notes) {
-    request.notes->set_model(r.model);
+    request.notes->set_model(r.model).set_ignored(r.ignored.text());
     request.notes->set_tokens(tokens, 0);
   }
-  std::vector<std::size_t> order(scores.size());
+  std::vector<std::size_t> order(logits.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
   if (r.top_n && static_cast<std::size_t>(*r.top_n) < order.size()) order.resize(static_cast<std::size_t>(*r.top_n));
 
   std::string out = answer_prefix(new_head("rerank-", r.model, found.facts->fingerprint()), "list") + ",\"results\":[";
   for (std::size_t i = 0; i < order.size(); ++i) {
     fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"relevance_score":)", i == 0 ? "" : ",", order[i]);
-    append_logarithm(out, scores[order[i]]);
+    fmt::format_to(std::back_inserter(out), "{}", Reranker::score_of(logits[order[i]]));
     if (r.return_documents) {
       out += ",\"document\":{\"text\":";
       append_json_string(out, r.documents[order[i]]);

@@ -110,7 +110,26 @@ void wrong_value(const std::string& param, const Json& value, std::string_view s
   refuse(fmt::format("Invalid value: {}. Supported values are: {}.", text, supported), param, "invalid_value");
 }
 
-Fields::Fields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+void Ignored::add(std::string_view path) { add(path, false); }
+void Ignored::add_exact(std::string_view path) { add(path, true); }
+
+void Ignored::add(std::string_view path, bool exact) {
+  constexpr std::size_t most = 20, longest = 80;
+  std::string name;
+  for (std::size_t i = 0; i < path.size() && name.size() < longest; ++i) {
+    const char c = path[i];
+    name += c > ' ' && c < 0x7F && c != ',' ? c : '?';
+    if (c == '[' && !exact) i = std::min(path.find(']', i), path.size()) - 1;
+  }
+  if (std::find(names_.begin(), names_.end(), name) != names_.end()) return;
+  more_ = more_ || names_.size() == most;
+  if (names_.size() < most) names_.push_back(std::move(name));
+}
+
+std::string Ignored::text() const { return fmt::format("{}{}", fmt::join(names_, ", "), more_ ? ", ..." : ""); }
+
+Fields::Fields(const Json& object, std::string where, Ignored& ignored)
+    : object_(object), where_(std::move(where)), ignored_(ignored) {
   if (!object.is_object()) wrong_type(where_, "an object", object);
 }
 
@@ -218,14 +237,9 @@ void Fields::unsupported(std::string_view name, std::string_view why) {
 }
 
 void Fields::finish() const {
-  std::string unknown;
-  int count = 0;
   for (const auto& [key, value] : object_.items()) {
-    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    if (!where_.empty()) refuse(fmt::format("Unknown parameter: '{}'.", path(key)), path(key), "unknown_parameter");
-    if (++count <= 10) unknown += (count == 1 ? "" : ", ") + key.substr(0, 100);
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) ignored_.add(path(key));
   }
-  if (count > 0) refuse(fmt::format("Unrecognized request argument{} supplied: {}", count == 1 ? "" : "s", unknown));
 }
 
 }  // namespace sdx::serve::openai

@@ -25,14 +25,32 @@ std::optional<Json> read_json(std::string_view text);
 std::string_view kind_of(const Json& value);
 std::string dump(const Json& value);
 
+// Members of a request that no one reads: they make no difference, and clients send many. Named to whoever wonders.
+class Ignored {
+ public:
+  // "messages[3].id" and "messages[4].id" are both "messages[].id".
+  void add(std::string_view path);
+  // The same with numbers and names in brackets as they are.
+  void add_exact(std::string_view path);
+  // "messages[].id, chat_id": for a header, so without bytes that it cannot have; "": none.
+  std::string text() const;
+
+ private:
+  void add(std::string_view path, bool exact);
+  std::vector<std::string> names_;
+  bool more_ = false;
+};
+
 [[noreturn]] void wrong_type(const std::string& param, std::string_view expected, const Json& value);
 [[noreturn]] void wrong_value(const std::string& param, const Json& value, std::string_view supported);
 
 // The members of one object. Null counts as absent. Functions throw ApiError (400) for other types and values out of range.
 class Fields {
  public:
-  // `where`: what the object is called, "" for the body itself. Keeps a reference to `object`.
-  Fields(const Json& object, std::string where);
+  // `where`: what the object is called, "" for the body itself. Keeps references to `object` and `ignored`.
+  Fields(const Json& object, std::string where, Ignored& ignored);
+  // An object within this one.
+  Fields within(const Json& object, std::string where) const { return {object, std::move(where), ignored_}; }
 
   const Json* take(std::string_view name);
   std::optional<bool> boolean(std::string_view name);
@@ -49,7 +67,7 @@ class Fields {
   void ignore(std::initializer_list<std::string_view> names);
   // Fields of the interface that cannot be honoured: refused unless they are null, false or empty.
   void unsupported(std::string_view name, std::string_view why);
-  // Refuses fields that were not read.
+  // Notes the fields that were not read.
   void finish() const;
 
   std::string path(std::string_view name) const;  // "messages[0].content"
@@ -57,6 +75,7 @@ class Fields {
  private:
   const Json& object_;
   std::string where_;
+  Ignored& ignored_;
   std::vector<std::string_view> known_;
 };
 

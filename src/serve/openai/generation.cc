@@ -69,21 +69,56 @@ std::int64_t answer_room(const GenerationFields& fields, PromptKind kind, const 
   if (info.context <= 0) return fields.max_tokens.value_or(kUnknownContext);
   const std::int64_t asked = fields.max_tokens.value_or(0);
   if (prompt >= info.context) too_long(kind, info.context, prompt, kind == PromptKind::chat ? 0 : asked);
-  if (asked > info.context - prompt) too_long(kind, info.context, prompt, asked);
-  return fields.max_tokens.value_or(info.context - prompt);
+  // Clients have defaults for models with more room (32000): the answer ends where the context does.
+  const std::int64_t room = info.context - prompt;
+  return std::min(fields.max_tokens.value_or(room), room);
 }
 
-GenerationSettings generation_settings(const GenerationFields& fields, const LanguageModel& model, std::int64_t max_tokens) {
+// Conditions that say which values are meant, rather than a bound on them. A pattern that stands for a format's words is no loss.
+bool is_essential(const std::string& place, const Json& schema) {
+  const std::size_t slash = place.rfind('/');
+  if (!place.starts_with("#/") || slash == std::string::npos) return false;
+  const std::string_view key = std::string_view(place).substr(slash + 1);
+  for (const std::string_view known :
+       {"not", "if", "contains", "maxContains", "dependentRequired", "dependentSchemas", "dependencies"}) {
+    if (key == known) return true;
+  }
+  if (key != "pattern") return false;
+  try {
+    const Json& holder = schema.at(Json::json_pointer(place.substr(1, slash - 1)));
+    return !holder.contains("format");
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
+void refuse_in_part(const std::vector<std::string>& unenforced, const Json& schema, const std::string& param) {
+  for (const std::string& place : unenforced) {
+    if (!is_essential(place, schema)) continue;
+    refuse(fmt::format("Invalid schema for '{}': the condition at {} cannot be enforced, and 'strict' is true. Remove the "
+                       "condition, or set 'strict' to false to have it left out.",
+                       param, place),
+           param, "invalid_value");
+  }
+}
+
+GenerationSettings generation_settings(const GenerationFields& fields, const LanguageModel& model, std::int64_t max_tokens,
+                                       Ignored& ignored) {
   GenerationSettings s;
   s.max_tokens = max_tokens;
-  s.min_tokens = fields.min_tokens;
+  s.min_tokens = std::min(fields.min_tokens, max_tokens);
   s.sampling = fields.sampling.over(model.info().defaults);
   s.stop = fields.stop;
   s.stop_tokens = fields.stop_tokens;
   s.ignore_end = fields.ignore_end;
   if (fields.format) {
     try {
-      s.mask = model.constrain(fields.format->format, fields.format->text);
+      std::vector<std::string> unenforced;
+      s.mask = model.constrain(fields.format->format, fields.format->text, &unenforced);
+      if (fields.format->strict && !unenforced.empty()) {
+        refuse_in_part(unenforced, Json::parse(fields.format->text), fields.format->param);
+      }
+      for (const std::string& place : unenforced) ignored.add_exact(fields.format->param + place);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::not_implemented) throw;
       refuse(fmt::format("Invalid '{}': {}", fields.format->param, error.message()), fields.format->param, "invalid_value");

@@ -26,11 +26,17 @@ void check_length(const Tokenizer& tokenizer, const std::string& text, PromptKin
 // The tokens of a text, as LanguageModel::generate() makes them; check_length() comes first.
 TokenList tokens_of(const LanguageModel& model, const std::string& text, bool special_tokens, PromptKind kind);
 
-// Checks that prompt and answer fit into the context; returns how many tokens the answer may have.
+// How many tokens the answer may have: as many as were asked for, or fewer where the context ends before. Throws as too_long()
+// does for a prompt that leaves no room.
 std::int64_t answer_room(const GenerationFields& fields, PromptKind kind, const LanguageModelInfo& info, std::int64_t prompt);
 
-// All but detokenize, logprobs and n.
-GenerationSettings generation_settings(const GenerationFields& fields, const LanguageModel& model, std::int64_t max_tokens);
+// All but detokenize, logprobs and n. Adds to `ignored` what a schema demands in vain.
+GenerationSettings generation_settings(const GenerationFields& fields, const LanguageModel& model, std::int64_t max_tokens,
+                                       Ignored& ignored);
+
+// Throws ApiError for a condition of the schema that says which values are meant, and that answers are not held to. Bounds, as
+// uniqueItems and multipleOf, are no such condition.
+void refuse_in_part(const std::vector<std::string>& unenforced, const Json& schema, const std::string& param);
 
 // Tokens that end an answer.
 std::vector<TokenId> end_tokens(const GenerationSettings& settings, const LanguageModelInfo& info);

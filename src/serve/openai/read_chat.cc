@@ -12,12 +12,12 @@ namespace {
 constexpr std::size_t kMostMessages = 16384, kMostTools = 128, kMostCalls = 1024;
 
 // The text of a content: itself, or its parts with a line end between them, as templates of models that only read text want it.
-std::string content_text(const Json& content, const std::string& param, bool assistant) {
+std::string content_text(const Fields& message, const Json& content, const std::string& param, bool assistant) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) wrong_type(param, "a string or an array of content parts", content);
   std::string text;
   for (std::size_t i = 0; i < content.size(); ++i) {
-    Fields part(content[i], fmt::format("{}[{}]", param, i));
+    Fields part = message.within(content[i], fmt::format("{}[{}]", param, i));
     const std::string type = part.required_text("type");
     if (type != "text" && !(assistant && type == "refusal")) {
       const bool known = type == "image_url" || type == "input_audio" || type == "file" || type == "video_url";
@@ -38,12 +38,12 @@ bool function_name(std::string_view name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string_view::npos;
 }
 
-Json read_call(const Json& value, const std::string& where, std::vector<std::string>& pending) {
-  Fields call(value, where);
+Json read_call(const Fields& message, const Json& value, const std::string& where, std::vector<std::string>& pending) {
+  Fields call = message.within(value, where);
   const std::string id = call.required_text("id");
   if (const auto type = call.text("type"); type && *type != "function") wrong_value(call.path("type"), Json(*type), "'function'");
   call.ignore({"index"});
-  Fields function(call.required("function"), call.path("function"));
+  Fields function = call.within(call.required("function"), call.path("function"));
   const std::string name = function.required_text("name");
   const std::string arguments = function.required_text("arguments");
   function.finish();
@@ -66,7 +66,7 @@ Json read_assistant(Fields& m, std::vector<std::string>& pending) {
   std::optional<std::string> reasoning = m.text("reasoning_content");
   if (const auto other = m.text("reasoning"); other && !reasoning) reasoning = other;
   if (content != nullptr) {
-    out["content"] = content_text(*content, m.path("content"), true);
+    out["content"] = content_text(m, *content, m.path("content"), true);
   } else if (refusal) {
     out["content"] = *refusal;
   } else if (calls != nullptr && !calls->empty()) {
@@ -78,7 +78,7 @@ Json read_assistant(Fields& m, std::vector<std::string>& pending) {
   if (calls != nullptr && !calls->empty()) {
     out["tool_calls"] = Json::array();
     for (std::size_t i = 0; i < calls->size(); ++i) {
-      out["tool_calls"].push_back(read_call((*calls)[i], fmt::format("{}[{}]", m.path("tool_calls"), i), pending));
+      out["tool_calls"].push_back(read_call(m, (*calls)[i], fmt::format("{}[{}]", m.path("tool_calls"), i), pending));
     }
   }
   return out;
@@ -92,7 +92,7 @@ Json read_tool_answer(Fields& m, std::vector<std::string>& pending) {
            m.path("role"), "invalid_value");
   }
   pending.erase(found);
-  return {{"role", "tool"}, {"content", content_text(m.required("content"), m.path("content"), false)}, {"tool_call_id", id}};
+  return {{"role", "tool"}, {"content", content_text(m, m.required("content"), m.path("content"), false)}, {"tool_call_id", id}};
 }
 
 void check_answered(const std::vector<std::string>& pending, std::size_t at) {
@@ -105,14 +105,14 @@ void check_answered(const std::vector<std::string>& pending, std::size_t at) {
          fmt::format("messages[{}].role", at), "invalid_value");
 }
 
-Json read_message(const Json& value, std::size_t index, std::vector<std::string>& pending) {
-  Fields m(value, fmt::format("messages[{}]", index));
+Json read_message(const Fields& fields, const Json& value, std::size_t index, std::vector<std::string>& pending) {
+  Fields m = fields.within(value, fmt::format("messages[{}]", index));
   const std::string role = m.required_text("role");
   if (role != "tool") check_answered(pending, index);
   if (role != "tool") pending.clear();
   Json out;
   if (role == "system" || role == "developer" || role == "user") {
-    out = {{"role", role}, {"content", content_text(m.required("content"), m.path("content"), false)}};
+    out = {{"role", role}, {"content", content_text(m, m.required("content"), m.path("content"), false)}};
   } else if (role == "assistant") {
     out = read_assistant(m, pending);
   } else if (role == "tool") {
@@ -125,11 +125,12 @@ Json read_message(const Json& value, std::size_t index, std::vector<std::string>
   return out;
 }
 
-std::string read_tool(const Json& value, const std::string& where, Json& out) {
-  Fields tool(value, where);
+std::string read_tool(const Fields& fields, const Json& value, const std::string& where, Json& out,
+                      std::vector<std::string>& strict) {
+  Fields tool = fields.within(value, where);
   const std::string type = tool.required_text("type");
   if (type != "function") wrong_value(tool.path("type"), Json(type), "'function'");
-  Fields function(tool.required("function"), tool.path("function"));
+  Fields function = tool.within(tool.required("function"), tool.path("function"));
   std::string name = function.required_text("name");
   if (!function_name(name)) {
     refuse(
@@ -142,7 +143,7 @@ std::string read_tool(const Json& value, const std::string& where, Json& out) {
   if (const auto description = function.text("description")) made["description"] = *description;
   const Json* parameters = function.object("parameters");
   made["parameters"] = parameters != nullptr ? *parameters : Json{{"type", "object"}, {"properties", Json::object()}};
-  function.boolean("strict");  // calls that are forced always fit their schema
+  if (function.boolean("strict").value_or(false)) strict.push_back(name);
   function.finish();
   tool.finish();
   out.push_back({{"type", "function"}, {"function", std::move(made)}});
@@ -165,11 +166,11 @@ void read_tool_choice(Fields& fields, const std::vector<std::string>& names, Cha
     to.tool_use = text == "none" ? ToolUse::none : text == "auto" ? ToolUse::automatic : ToolUse::required;
     return;
   }
-  Fields of(*choice, "tool_choice");
+  Fields of = fields.within(*choice, "tool_choice");
   if (const std::string type = of.required_text("type"); type != "function") {
     wrong_value("tool_choice.type", Json(type), "'function'");
   }
-  Fields function(of.required("function"), "tool_choice.function");
+  Fields function = of.within(of.required("function"), "tool_choice.function");
   to.tool_name = function.required_text("name");
   function.finish();
   of.finish();
@@ -184,10 +185,10 @@ void read_tool_choice(Fields& fields, const std::vector<std::string>& names, Cha
 
 }  // namespace
 
-Json read_messages(const Json& messages) {
+Json read_messages(const Fields& fields, const Json& messages) {
   Json out = Json::array();
   std::vector<std::string> pending;  // calls without an answer
-  for (std::size_t i = 0; i < messages.size(); ++i) out.push_back(read_message(messages[i], i, pending));
+  for (std::size_t i = 0; i < messages.size(); ++i) out.push_back(read_message(fields, messages[i], i, pending));
   check_answered(pending, messages.size() - 1);
   return out;
 }
@@ -197,7 +198,8 @@ void read_tools(Fields& fields, ChatRequest& to) {
   std::vector<std::string> names;
   if (tools != nullptr && !tools->empty()) {
     Json list = Json::array();
-    for (std::size_t i = 0; i < tools->size(); ++i) names.push_back(read_tool((*tools)[i], fmt::format("tools[{}]", i), list));
+    for (std::size_t i = 0; i < tools->size(); ++i)
+      names.push_back(read_tool(fields, (*tools)[i], fmt::format("tools[{}]", i), list, to.strict_tools));
     to.tools = dump(list);
   }
   const auto parallel = fields.boolean("parallel_tool_calls");
@@ -221,11 +223,12 @@ void read_tools(Fields& fields, ChatRequest& to) {
 }
 
 ChatRequest read_chat_request(const Json& body) {
-  Fields fields(body, "");
+  Ignored ignored;
+  Fields fields(body, "", ignored);
   ChatRequest r;
   r.generation = read_generation_fields(fields, true);
   fields.required("messages");
-  r.messages = read_messages(*fields.array("messages", 1, kMostMessages));
+  r.messages = read_messages(fields, *fields.array("messages", 1, kMostMessages));
   read_tools(fields, r);
   const bool logprobs = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, 20);
@@ -249,6 +252,7 @@ ChatRequest read_chat_request(const Json& body) {
   fields.ignore({"user", "metadata", "store", "service_tier", "prediction", "verbosity", "safety_identifier", "prompt_cache_key",
                  "prompt_cache_retention"});
   fields.finish();
+  r.generation.ignored = std::move(ignored);
   return r;
 }
 

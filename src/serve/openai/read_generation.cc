@@ -98,10 +98,10 @@ void set_format(GenerationFields& to, OutputFormat format, std::string text, std
 void read_response_format(Fields& fields, GenerationFields& to) {
   const Json* value = fields.take("response_format");
   if (value == nullptr) return;
-  Fields format(*value, "response_format");
+  Fields format = fields.within(*value, "response_format");
   const std::string type = format.required_text("type");
   if (type == "json_schema") {
-    Fields schema(format.required("json_schema"), "response_format.json_schema");
+    Fields schema = format.within(format.required("json_schema"), "response_format.json_schema");
     const std::string name = schema.required_text("name");
     if (name.empty() || name.size() > 64 ||
         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != std::string::npos) {
@@ -111,23 +111,26 @@ void read_response_format(Fields& fields, GenerationFields& to) {
              schema.path("name"), "invalid_value");
     }
     schema.text("description");
-    schema.boolean("strict");
+    const bool strict = schema.boolean("strict").value_or(false);
     const Json* asked = schema.object("schema");
     schema.finish();
     set_format(to, asked != nullptr ? OutputFormat::json_schema : OutputFormat::json_object, asked != nullptr ? dump(*asked) : "",
                "response_format");
+    to.format->strict = strict;
   } else if (type == "json_object") {
-    set_format(to, OutputFormat::json_object, "", "response_format");
+    const Json* asked = format.object("schema");  // llama.cpp's way
+    set_format(to, asked != nullptr ? OutputFormat::json_schema : OutputFormat::json_object, asked != nullptr ? dump(*asked) : "",
+               "response_format");
   } else if (type != "text") {
     wrong_value("response_format.type", Json(type), "'json_object', 'json_schema', and 'text'");
   }
   format.finish();
 }
 
-std::string regex_of_choices(const Json& choices) {
+std::string regex_of_choices(const Json& choices, const std::string& param) {
   std::string out;
   for (const Json& choice : choices) {
-    if (!choice.is_string()) wrong_type("guided_choice", "an array of strings", choice);
+    if (!choice.is_string()) wrong_type(param, "an array of strings", choice);
     if (!out.empty()) out += '|';
     for (const char c : choice.get_ref<const std::string&>()) {
       if (std::string_view("\\^$.|?*+()[]{}/-").find(c) != std::string_view::npos) out += '\\';
@@ -137,20 +140,39 @@ std::string regex_of_choices(const Json& choices) {
   return out;
 }
 
+void read_schema(Fields& fields, std::string_view name, GenerationFields& to) {
+  const Json* schema = fields.take(name);
+  if (schema == nullptr) return;
+  if (!schema->is_object() && !schema->is_string()) wrong_type(fields.path(name), "an object", *schema);
+  set_format(to, OutputFormat::json_schema, schema->is_string() ? schema->get<std::string>() : dump(*schema), fields.path(name));
+}
+
+// vLLM's name for all of them since its version 0.12.
+void read_structured_outputs(Fields& fields, GenerationFields& to) {
+  const Json* value = fields.object("structured_outputs");
+  if (value == nullptr) return;
+  Fields of = fields.within(*value, "structured_outputs");
+  read_schema(of, "json", to);
+  if (auto text = of.text("regex")) set_format(to, OutputFormat::regex, std::move(*text), of.path("regex"));
+  if (auto text = of.text("grammar")) set_format(to, OutputFormat::gbnf, std::move(*text), of.path("grammar"));
+  if (of.boolean("json_object").value_or(false)) set_format(to, OutputFormat::json_object, "", of.path("json_object"));
+  if (const Json* choices = of.array("choice", 1, 1024)) {
+    set_format(to, OutputFormat::regex, regex_of_choices(*choices, of.path("choice")), of.path("choice"));
+  }
+  of.unsupported("structural_tag", "Use 'json', 'regex', 'choice' or 'grammar'.");
+  of.finish();
+}
+
 // vLLM's and llama.cpp's names.
 void read_extra_formats(Fields& fields, GenerationFields& to) {
+  read_structured_outputs(fields, to);
   for (const char* name : {"grammar", "guided_grammar"}) {
     if (auto text = fields.text(name); text && !text->empty()) set_format(to, OutputFormat::gbnf, std::move(*text), name);
   }
   if (auto text = fields.text("guided_regex")) set_format(to, OutputFormat::regex, std::move(*text), "guided_regex");
-  for (const char* name : {"guided_json", "json_schema"}) {
-    const Json* schema = fields.take(name);
-    if (schema == nullptr) continue;
-    if (!schema->is_object() && !schema->is_string()) wrong_type(name, "an object", *schema);
-    set_format(to, OutputFormat::json_schema, schema->is_string() ? schema->get<std::string>() : dump(*schema), name);
-  }
+  for (const char* name : {"guided_json", "json_schema"}) read_schema(fields, name, to);
   if (const Json* choices = fields.array("guided_choice", 1, 1024)) {
-    set_format(to, OutputFormat::regex, regex_of_choices(*choices), "guided_choice");
+    set_format(to, OutputFormat::regex, regex_of_choices(*choices, "guided_choice"), "guided_choice");
   }
 }
 
@@ -161,7 +183,7 @@ void read_stream(Fields& fields, GenerationFields& to) {
   if (!to.stream) {
     refuse("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options", "invalid_value");
   }
-  Fields of(*options, "stream_options");
+  Fields of = fields.within(*options, "stream_options");
   to.include_usage = of.boolean("include_usage").value_or(false);
   of.ignore({"include_obfuscation"});
   of.finish();
@@ -194,20 +216,36 @@ SamplingSettings SamplingFields::over(SamplingSettings s) const {
   return s;
 }
 
-GenerationFields read_generation_fields(Fields& fields, bool chat) {
-  GenerationFields g;
-  g.model = fields.required_text("model");
-  g.max_tokens = fields.integer("max_tokens", chat ? 1 : 0);
+namespace {
+
+// -1 is what many clients say for "as many as fit".
+std::optional<std::int64_t> most_tokens(Fields& fields, std::string_view name, std::int64_t least) {
+  const auto most = fields.integer(name, -1);
+  if (most == 0 && least > 0) fields.integer(name, least);  // says what is wrong
+  return most;
+}
+
+void read_most_tokens(Fields& fields, bool chat, GenerationFields& to) {
+  auto most = most_tokens(fields, "max_tokens", chat ? 1 : 0);
   if (chat) {
-    if (const auto most = fields.integer("max_completion_tokens", 1); most) {
-      if (g.max_tokens) {
+    if (const auto completion = most_tokens(fields, "max_completion_tokens", 1); completion) {
+      if (most && most != completion) {
         refuse("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.", "max_tokens",
                "invalid_parameter_combination");
       }
-      g.max_tokens = most;
-      g.max_tokens_name = "max_completion_tokens";
+      most = completion;
     }
   }
+  to.unlimited = most == -1;
+  if (!to.unlimited) to.max_tokens = most;
+}
+
+}  // namespace
+
+GenerationFields read_generation_fields(Fields& fields, bool chat) {
+  GenerationFields g;
+  g.model = fields.required_text("model");
+  read_most_tokens(fields, chat, g);
   g.min_tokens = fields.integer("min_tokens", 0).value_or(0);
   g.n = static_cast<int>(fields.integer("n", 1, 128).value_or(1));
   g.sampling = read_sampling(fields);

@@ -27,20 +27,21 @@ void check_answers(const CompletionRequest& r, bool best_given) {
   }
 }
 
-std::string document_text(const Json& document, std::size_t index) {
+std::string document_text(const Fields& fields, const Json& document, std::size_t index) {
   if (document.is_string()) return document.get<std::string>();
   const std::string where = fmt::format("documents[{}]", index);
   if (!document.is_object()) wrong_type(where, "a string or an object with \"text\"", document);
-  return Fields(document, where).required_text("text");
+  return fields.within(document, where).required_text("text");
 }
 
 }  // namespace
 
 CompletionRequest read_completion_request(const Json& body) {
-  Fields fields(body, "");
+  Ignored ignored;
+  Fields fields(body, "", ignored);
   CompletionRequest r;
   r.generation = read_generation_fields(fields, false);
-  if (!r.generation.max_tokens) r.generation.max_tokens = 16;  // OpenAI's default
+  if (!r.generation.max_tokens && !r.generation.unlimited) r.generation.max_tokens = 16;  // OpenAI's default
   r.prompts = read_texts(fields.required("prompt"), "prompt", kMostPrompts);
   r.echo = fields.boolean("echo").value_or(false);
   r.logprobs = static_cast<int>(fields.integer("logprobs", 0, 20).value_or(-1));
@@ -52,11 +53,13 @@ CompletionRequest read_completion_request(const Json& body) {
   }
   fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
   fields.finish();
+  r.generation.ignored = std::move(ignored);
   return r;
 }
 
 EmbeddingRequest read_embedding_request(const Json& body) {
-  Fields fields(body, "");
+  Ignored ignored;
+  Fields fields(body, "", ignored);
   EmbeddingRequest r;
   r.model = fields.required_text("model");
   r.input = read_texts(fields.required("input"), "input", kMostInputs);
@@ -74,22 +77,25 @@ EmbeddingRequest read_embedding_request(const Json& body) {
   r.cut = fields.integer("truncate_prompt_tokens", -1, -1).has_value();
   fields.ignore({"user"});
   fields.finish();
+  r.ignored = std::move(ignored);
   return r;
 }
 
 RerankRequest read_rerank_request(const Json& body) {
-  Fields fields(body, "");
+  Ignored ignored;
+  Fields fields(body, "", ignored);
   RerankRequest r;
   r.model = fields.required_text("model");
   r.query = fields.required_text("query");
   fields.required("documents");
   const Json& documents = *fields.array("documents", 1, kMostDocuments);
-  for (std::size_t i = 0; i < documents.size(); ++i) r.documents.push_back(document_text(documents[i], i));
+  for (std::size_t i = 0; i < documents.size(); ++i) r.documents.push_back(document_text(fields, documents[i], i));
   r.top_n = fields.integer("top_n", 1);
   r.return_documents = fields.boolean("return_documents").value_or(true);
   fields.unsupported("rank_fields", "Documents are ranked by their \"text\".");
   fields.ignore({"user"});
   fields.finish();
+  r.ignored = std::move(ignored);
   return r;
 }
 

@@ -28,14 +28,15 @@ struct SamplingFields {
 struct FormatField {
   OutputFormat format = OutputFormat::json_object;
   std::string text, param;  // param: the field that asked for it
+  bool strict = false;      // refused rather than held in part
 };
 
 // What chats and completions have in common.
 struct GenerationFields {
   std::string model;
   SamplingFields sampling;
-  std::optional<std::int64_t> max_tokens;
-  std::string max_tokens_name = "max_tokens";  // the field that said so
+  std::optional<std::int64_t> max_tokens;  // nothing: as many as fit
+  bool unlimited = false;                  // that was asked for: -1
   std::int64_t min_tokens = 0;
   int n = 1;
   std::vector<std::string> stop;
@@ -43,6 +44,7 @@ struct GenerationFields {
   bool ignore_end = false;
   std::optional<FormatField> format;
   bool stream = false, include_usage = false;
+  Ignored ignored;
 };
 
 enum class ToolUse { none, automatic, required };
@@ -52,7 +54,8 @@ struct ChatRequest {
   Json messages = Json::array();  // as templates want them: contents are texts, arguments of calls objects
   std::string tools;              // JSON text of the list; "": none
   ToolUse tool_use = ToolUse::none;
-  std::string tool_name;  // that must be called; "": any
+  std::vector<std::string> strict_tools;  // whose arguments must be held to their schemas as a whole
+  std::string tool_name;                  // that must be called; "": any
   bool parallel_calls = true;
   int logprobs = -1;                // of this many likeliest tokens; -1: none
   Json variables = Json::object();  // for the template
@@ -75,6 +78,7 @@ struct EmbeddingRequest {
   bool base64 = false;
   bool cut = false;  // texts that are too long; else they are refused
   std::optional<std::int64_t> dimensions;
+  Ignored ignored;
 };
 
 struct RerankRequest {
@@ -82,6 +86,7 @@ struct RerankRequest {
   std::vector<std::string> documents;
   std::optional<std::int64_t> top_n;
   bool return_documents = true;
+  Ignored ignored;
 };
 
 // All throw ApiError.
@@ -92,7 +97,7 @@ RerankRequest read_rerank_request(const Json& body);
 
 // Parts of them.
 GenerationFields read_generation_fields(Fields& fields, bool chat);
-Json read_messages(const Json& messages);
+Json read_messages(const Fields& fields, const Json& messages);
 void read_tools(Fields& fields, ChatRequest& to);
 // A text, a list of texts, a list of tokens or a list of lists of tokens.
 std::vector<PromptText> read_texts(const Json& value, const std::string& param, std::size_t most);

@@ -72,7 +72,6 @@ TEST(OpenAiRequests, MalformedBodies) {
       {chat_with(R"([{"role": "user", "content": [{"type": "smell"}]}])"), "messages[0].content[0].type invalid_value"},
       {chat_with(R"([{"role": "user", "content": [{"type": "text"}]}])"),
        "messages[0].content[0].text missing_required_parameter"},
-      {chat_with(R"([{"role": "user", "content": "x", "color": 1}])"), "messages[0].color unknown_parameter"},
       {chat_with(R"([{"role": "assistant"}])"), "messages[0].content invalid_type"},
       {chat_with(R"([{"role": "tool", "content": "x", "tool_call_id": "1"}])"), "messages[0].role invalid_value"},
       {chat_with(R"([{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f"}}]}])"),
@@ -84,7 +83,6 @@ TEST(OpenAiRequests, MalformedBodies) {
 
 TEST(OpenAiRequests, MalformedFields) {
   expect_verdicts({
-      {chat(R"("what": 1)"), "- -"},
       {chat(R"("temperature": "hot")"), "temperature invalid_type"},
       {chat(R"("temperature": 2.1)"), "temperature decimal_above_max_value"},
       {chat(R"("temperature": -1)"), "temperature decimal_below_min_value"},
@@ -95,7 +93,10 @@ TEST(OpenAiRequests, MalformedFields) {
       {chat(R"("n": 1.5)"), "n invalid_type"},
       {chat(R"("seed": 1e30)"), "seed invalid_type"},
       {chat(R"("max_tokens": 0)"), "max_tokens integer_below_min_value"},
-      {chat(R"("max_tokens": 1, "max_completion_tokens": 1)"), "max_tokens invalid_parameter_combination"},
+      {chat(R"("max_tokens": -2)"), "max_tokens integer_below_min_value"},
+      {chat(R"("max_tokens": 1, "max_completion_tokens": 2)"), "max_tokens invalid_parameter_combination"},
+      {chat(R"("structured_outputs": {"regex": "a", "json_object": true})"), "structured_outputs.json_object invalid_value"},
+      {chat(R"("structured_outputs": {"choice": [1]})"), "structured_outputs.choice invalid_type"},
       {chat(R"("stop": [1])"), "stop[0] invalid_type"},
       {chat(R"("stop": "")"), "stop invalid_value"},
       {chat(R"("stop": {})"), "stop invalid_type"},
@@ -110,7 +111,6 @@ TEST(OpenAiRequests, MalformedFields) {
       {chat(R"("logprobs": true, "top_logprobs": 21)"), "top_logprobs integer_above_max_value"},
       {chat(R"("stream": 1)"), "stream invalid_type"},
       {chat(R"("stream_options": {"include_usage": true})"), "stream_options invalid_value"},
-      {chat(R"("stream": true, "stream_options": {"x": 1})"), "stream_options.x unknown_parameter"},
       {chat(R"("response_format": "json")"), "response_format invalid_type"},
       {chat(R"("response_format": {"type": "xml"})"), "response_format.type invalid_value"},
       {chat(R"("response_format": {"type": "json_schema"})"), "response_format.json_schema missing_required_parameter"},
@@ -151,7 +151,6 @@ TEST(OpenAiRequests, MalformedOthers) {
       {Path::completion, completion(R"("suffix": "x")"), "suffix unsupported_parameter"},
       {Path::completion, completion(R"("max_tokens": 0)"), "max_tokens integer_below_min_value"},
       {Path::completion, completion(R"("logprobs": true)"), "logprobs invalid_type"},
-      {Path::completion, completion(R"("messages": [])"), "- -"},
       {Path::embedding, R"({"model": "m"})", "input missing_required_parameter"},
       {Path::embedding, R"({"model": "m", "input": ""})", "input invalid_value"},
       {Path::embedding, R"({"model": "m", "input": ["a", ""]})", "input[1] invalid_value"},
@@ -165,19 +164,59 @@ TEST(OpenAiRequests, MalformedOthers) {
   for (const auto& c : cases) EXPECT_EQ(verdict(c.path, c.body), c.verdict) << c.body;
 }
 
-TEST(OpenAiRequests, UnknownArgumentsAreNamed) {
-  try {
-    read(Path::chat, chat(R"("foo": 1)"));
-    FAIL();
-  } catch (const ApiError& error) {
-    EXPECT_EQ(error.message, "Unrecognized request argument supplied: foo");
-  }
-  try {
-    read(Path::chat, chat(R"("foo": 1, "bar": null)"));
-    FAIL();
-  } catch (const ApiError& error) {
-    EXPECT_EQ(error.message, "Unrecognized request arguments supplied: foo, bar");
-  }
+std::string ignored_in_chat(const std::string& body) { return read_chat_request(read_body(body)).generation.ignored.text(); }
+
+// What clients send beside what is read: the answer names it, once for all messages.
+TEST(OpenAiRequests, UnknownFieldsAreIgnoredAndNamed) {
+  EXPECT_EQ(ignored_in_chat(chat(R"("foo": 1, "chat_id": null)")), "foo, chat_id");
+  EXPECT_EQ(ignored_in_chat(chat("")), "");
+  EXPECT_EQ(
+      ignored_in_chat(chat_with(R"([{"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {}}], "id": "1"},
+      {"role": "assistant", "content": "{}", "refusal": null, "annotations": [], "audio": null, "function_call": null, "parsed": {},
+       "tool_calls": null, "reasoning_details": [], "thinking_blocks": [], "provider_specific_fields": {}, "id": "2"},
+      {"role": "user", "content": "y", "opts": {}}])")),
+      "messages[].id, messages[].parsed, messages[].reasoning_details, messages[].thinking_blocks, "
+      "messages[].provider_specific_fields, messages[].opts");
+  // As openai-python gives back the message that its parse() returned.
+  EXPECT_EQ(ignored_in_chat(chat_with(R"([{"role": "assistant", "content": null, "tool_calls": [{"id": "1", "type": "function",
+      "function": {"name": "f", "arguments": "{}", "parsed_arguments": {}}}]}, {"role": "tool", "tool_call_id": "1", "content": ""}])")),
+            "messages[].tool_calls[].function.parsed_arguments");
+  EXPECT_EQ(ignored_in_chat(chat(R"("stream": true, "stream_options": {"continuous_usage_stats": true}, "cache_prompt": true,
+      "tools": [{"type": "function", "cache_control": {}, "function": {"name": "f"}}])")),
+            "stream_options.continuous_usage_stats, tools[].cache_control, cache_prompt");
+  EXPECT_EQ(read_completion_request(read_body(completion(R"("keep_alive": 5)"))).generation.ignored.text(), "keep_alive");
+  EXPECT_EQ(read_embedding_request(read_body(R"({"model": "m", "input": "a", "input_type": "query"})")).ignored.text(),
+            "input_type");
+  EXPECT_EQ(read_rerank_request(read_body(R"({"model": "m", "query": "a", "documents": ["a"], "max_chunks": 1})")).ignored.text(),
+            "max_chunks");
+}
+
+// They stand in a header.
+TEST(OpenAiRequests, NamesOfIgnoredFieldsAreFitForAHeader) {
+  EXPECT_EQ(ignored_in_chat(chat(R"("a\r\nSet-Cookie: b": 1, "ż,": 2)")), "a??Set-Cookie:?b, ???");
+  std::string many;
+  for (int i = 0; i < 30; ++i) many += (i == 0 ? "\"" : ", \"") + std::string(200, 'x') + std::to_string(i) + "\": 1";
+  EXPECT_EQ(ignored_in_chat(chat(many)), std::string(80, 'x'));
+  many.clear();
+  for (int i = 0; i < 30; ++i) many += (i == 0 ? "\"y" : ", \"y") + std::to_string(i) + "\": 1";
+  EXPECT_TRUE(ignored_in_chat(chat(many)).ends_with("y19, ..."));
+}
+
+TEST(OpenAiRequests, AnAnswerMayBeAsLongAsFits) {
+  const auto most = [](const std::string& body) {
+    const GenerationFields g = read_chat_request(read_body(body)).generation;
+    return g.max_tokens ? std::to_string(*g.max_tokens) : "all";
+  };
+  EXPECT_EQ(most(chat("")), "all");
+  EXPECT_EQ(most(chat(R"("max_tokens": -1)")), "all");
+  EXPECT_EQ(most(chat(R"("max_completion_tokens": -1)")), "all");
+  EXPECT_EQ(most(chat(R"("max_tokens": 32000)")), "32000");
+  EXPECT_EQ(most(chat(R"("max_tokens": 7, "max_completion_tokens": 7)")), "7");
+  const auto completes = [](const char* more) {
+    return read_completion_request(read_body(completion(more))).generation.max_tokens;
+  };
+  EXPECT_FALSE(completes(R"("max_tokens": -1)"));
+  EXPECT_EQ(completes(R"("echo": true)"), 16);
 }
 
 TEST(OpenAiRequests, WhatFollowsIsIgnored) {
@@ -244,8 +283,13 @@ TEST(OpenAiRequests, FormsOfAnswers) {
       format(
           R"("response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": {"z": 1, "a": 2}}})"),
       R"(0{"z":1,"a":2})");
+  EXPECT_EQ(format(R"("response_format": {"type": "json_object", "schema": {"type": "null"}})"), R"(0{"type":"null"})");
   EXPECT_EQ(format(R"("guided_json": {"type": "object"})"), R"(0{"type":"object"})");
   EXPECT_EQ(format(R"("guided_regex": "a+")"), "2a+");
+  EXPECT_EQ(format(R"("structured_outputs": {"json": {"type": "object"}})"), R"(0{"type":"object"})");
+  EXPECT_EQ(format(R"("structured_outputs": {"regex": "a+", "disable_any_whitespace": true})"), "2a+");
+  EXPECT_EQ(format(R"("structured_outputs": {"choice": ["a.b", "c"]})"), "2a\\.b|c");
+  EXPECT_EQ(format(R"("structured_outputs": {"grammar": "root ::= \"a\""})"), "1root ::= \"a\"");
   EXPECT_EQ(format(R"("grammar": "root ::= \"a\"")"), "1root ::= \"a\"");
   EXPECT_EQ(format(R"("guided_choice": ["a.b", "c"])"), "2a\\.b|c");
   EXPECT_EQ(format(std::string(kTool) + R"(, "tool_choice": "none", "response_format": {"type": "json_object"})"), "4");

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "serve/http/content_encoding.h"
 
 namespace sdx::serve {
@@ -81,7 +82,12 @@ Service Application::service() {
   Service service;
   service.admit = [this](Request& request) { return admit(request); };
   service.entry = [this](const RequestPtr& request, const ResponderPtr& responder) { enter(request, responder); };
-  service.decorate = [this](const Request& request, Response& response) { guard_.decorate(request, response); };
+  service.decorate = [this](const Request& request, Response& response) {
+    guard_.decorate(request, response);
+    if (std::string ignored = request.notes->ignored(); !ignored.empty()) {
+      response.headers.emplace_back("Sdx-Ignored", std::move(ignored));
+    }
+  };
   service.ended = [this](const Request& request, const Outcome& outcome) { ended(request, outcome); };
   return service;
 }
@@ -183,6 +189,7 @@ void Application::write_line(const Request& request, const Outcome& outcome, int
   if (!request.traceparent.empty()) line.add("trace", std::string_view(request.traceparent).substr(3, 32));
   if (!outcome.whole) line.add("cut", std::int64_t{1});
   if (options_.log_prompts) line.add("prompt", notes.prompt);
+  if (log::level() == log::Level::debug) line.add("ignored", notes.ignored);
   log_.add(request.arrived_at, status >= 500 ? "error" : "info", "request", line);
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/system/control_group.h"
 #include "serve/http/text.h"
 #include "serve/http/tls.h"
 #include "serve/inference/http_routes.h"
@@ -169,7 +170,7 @@ void Program::listen() {
   options.encryption = encryption_;
   Limits& limits = options.limits;
   limits.connections = room_for_connections();
-  limits.io_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 8U));
+  limits.io_threads = static_cast<int>(std::clamp(usable_cpus() / 2, 1, 8));
   limits.all_bodies_bytes = 4ull << 30;
   limits.idle = milliseconds(75000);
   server_.emplace(options, application_->service());

@@ -28,6 +28,7 @@ class CallGrammar {
   Expression calls(const std::vector<std::size_t>& which, bool parallel, bool follows) {
     std::vector<Expression> each, others;
     for (const std::size_t i : which) {
+      const std::size_t notes = to_.notes().size();
       try {
         each.push_back(call(i, follows));
         others.push_back(follows ? call(i, false) : each.back());
@@ -35,6 +36,7 @@ class CallGrammar {
         e.add_context("in the parameters of the tool '" + tools_.names[i] + "'");
         throw;
       }
+      to_.name_notes(notes, "tools[" + tools_.names[i] + "]");
     }
     const Expression first = to_.choice(each);
     if (!parallel || format_.calls == Format::harmony) return around(first);
@@ -147,7 +149,11 @@ class CallGrammar {
 
   Expression tagged_value(const Json& schema, char mark) {
     if (!wants_text(&schema)) return to_.use(grammar::read_json_schema(schema, to_));
-    for (const char* key : {"pattern", "format", "const", "anyOf", "oneOf", "allOf", "$ref"}) {
+    for (const char* key : {"pattern", "format"}) {
+      if (schema.contains(key)) to_.note("#/" + std::string(key));
+    }
+    note_conditions(schema);
+    for (const char* key : {"const", "anyOf", "oneOf", "allOf", "$ref"}) {
       if (schema.contains(key)) fail(ErrorCode::invalid_argument, "the keyword '{}' cannot be enforced for texts in tags", key);
     }
     if (!schema.contains("enum") || !schema["enum"].is_array()) return plain_text(schema, mark);
@@ -158,6 +164,13 @@ class CallGrammar {
     return to_.choice(std::move(words));
   }
 
+  // Conditions on a value that is not written as JSON, which no grammar of tags keeps.
+  void note_conditions(const Json& schema) {
+    for (const char* key : {"not", "if", "dependentRequired", "dependentSchemas", "dependencies", "propertyNames"}) {
+      if (schema.contains(key)) to_.note("#/" + std::string(key));
+    }
+  }
+
   // The properties of a call that is not JSON, each with what `one` makes of it, and whether it may be left out.
   template <typename One>
   void each_property(std::size_t i, const One& one) {
@@ -165,6 +178,7 @@ class CallGrammar {
     for (const char* key : {"anyOf", "oneOf", "allOf", "$ref", "minProperties"}) {
       if (schema.contains(key)) fail(ErrorCode::invalid_argument, "the keyword '{}' cannot be enforced for values in tags", key);
     }
+    note_conditions(schema);
     const Json none = Json::object();
     const Json& properties = schema.contains("properties") && schema["properties"].is_object() ? schema["properties"] : none;
     if (schema.contains("required") && schema["required"].is_array()) {

@@ -9,8 +9,8 @@
 
 namespace sdx::text {
 
-// Throws Error(invalid_argument): no tools, a name that is not among them, a schema that cannot be enforced, a format without
-// calls.
+// Its unenforced() names tools: "tools[f]#/properties/x/uniqueItems". Throws Error(invalid_argument): no tools, a name that is
+// not among them, a schema that cannot be enforced, a format without calls.
 grammar::Grammar grammar_of_calls(const AnswerFormat& format, std::string_view tools, const ToolChoice& choice,
                                   std::string_view prompt);
 

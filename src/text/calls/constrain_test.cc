@@ -134,15 +134,21 @@ TEST(ForcedCalls, WhatCannotBeForcedIsRefused) {
     EXPECT_NE(std::string(e.what()).find("get_weather, now"), std::string::npos) << e.what();
   }
   try {
-    grammar_of_calls({}, R"([{"name": "f", "parameters": {"type": "object", "properties": {"a": {"not": {}}}}}])", {}, "");
+    grammar_of_calls({}, R"([{"name": "f", "parameters": {"type": "object", "properties": {"a": {"not": 3}}}}])", {}, "");
     FAIL();
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("tool 'f'"), std::string::npos) << e.what();
   }
   EXPECT_THROW(grammar_of_calls({}, R"([{"name": "f", "parameters": {"type": 3}}])", {}, ""), Error);
   const AnswerFormat tags{.calls = Format::qwen_xml};
-  for (const char* text : {R"({"type": "string", "pattern": "a+"})", R"({"type": "string", "maxLength": -1})",
-                           R"({"type": "string", "minLength": 3, "maxLength": 2})", R"({"type": "string", "maxLength": "x"})"}) {
+  // Values in tags are texts, of which only lengths and lists are held to.
+  EXPECT_EQ(grammar_of_calls(tags, R"([{"name": "f", "parameters": {"dependentRequired": {"a": ["b"]}, "properties": {
+                                          "a": {"type": "string", "not": {"const": "x"}}}}}])",
+                             {}, "")
+                .unenforced(),
+            (std::vector<std::string>{"tools[f]#/dependentRequired", "tools[f]#/not"}));
+  for (const char* text : {R"({"type": "string", "maxLength": -1})", R"({"type": "string", "minLength": 3, "maxLength": 2})",
+                           R"({"type": "string", "maxLength": "x"})"}) {
     const std::string tools =
         R"([{"name": "f", "parameters": {"type": "object", "properties": {"a": )" + std::string(text) + "}}}]";
     EXPECT_THROW(grammar_of_calls(tags, tools, {}, ""), Error) << text;

@@ -152,7 +152,18 @@ AnswerFormat answer_format(std::string_view source) {
   return format;
 }
 
-AnswerFormat answer_format(const ChatTemplate& chat_template) { return answer_format(chat_template.source()); }
+AnswerFormat answer_format(const ChatTemplate& chat_template) {
+  // Calls are as the template for tools shows them; it may leave out how models think.
+  const AnswerFormat plain = answer_format(chat_template.source());
+  AnswerFormat format = answer_format(chat_template.tool_source());
+  const AnswerFormat usual;
+  const bool says_nothing = format.reasoning_begin == usual.reasoning_begin && format.reasoning_end == usual.reasoning_end;
+  if (says_nothing && plain.calls != ToolCallFormat::harmony) {
+    format.reasoning_begin = plain.reasoning_begin;
+    format.reasoning_end = plain.reasoning_end;
+  }
+  return format;
+}
 
 std::function<std::string(std::span<const std::uint32_t>)> answer_detokenizer(Tokenizer tokenizer, const AnswerFormat& format) {
   std::unordered_set<std::uint32_t> kept = text::kept_tokens(tokenizer, format);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <sdx/embedding.hpp>
 #include <sdx/tokenizer.hpp>
 
@@ -175,10 +176,13 @@ struct Reranker::Impl {
         tokenizer(tokenizer_of(folder, options.max_length > 0 ? options.max_length : folder.max_length)),
         encoder(folder.model, options.session, 2, padding_id(tokenizer)) {}
 
-  float score(std::span<const float> logits) const {
-    if (logits.size() == 1) return 1 / (1 + std::exp(-logits[0]));
-    if (logits.size() == 2) return 1 / (1 + std::exp(logits[0] - logits[1]));
-    fail(ErrorCode::invalid_argument, "the model returns {} numbers for each pair; a reranker returns one or two", logits.size());
+  float logit(std::span<const float> logits) const {
+    if (logits.empty() || logits.size() > 2) {
+      fail(ErrorCode::invalid_argument, "the model returns {} numbers for each pair; a reranker returns one or two",
+           logits.size());
+    }
+    const float value = logits.size() == 1 ? logits[0] : logits[1] - logits[0];
+    return std::isnan(value) ? -std::numeric_limits<float>::infinity() : value;  // behind all others
   }
 };
 
@@ -187,7 +191,17 @@ Reranker Reranker::load(const std::filesystem::path& model, const EmbedderOption
   return Reranker(std::make_unique<Impl>(options, text::read_embed_folder(model)));
 }
 
-std::vector<float> Reranker::score(std::string_view query, std::span<const std::string> documents, std::size_t* tokens) const {
+// In float64: float32 has no numbers between the scores of logits above 17.
+double Reranker::score_of(float logit) { return 1 / (1 + std::exp(-static_cast<double>(logit))); }
+
+std::vector<double> Reranker::score(std::string_view query, std::span<const std::string> documents, std::size_t* tokens) const {
+  const std::vector<float> found = logits(query, documents, tokens);
+  std::vector<double> scores(found.size());
+  std::transform(found.begin(), found.end(), scores.begin(), score_of);
+  return scores;
+}
+
+std::vector<float> Reranker::logits(std::string_view query, std::span<const std::string> documents, std::size_t* tokens) const {
   const std::string question = text::repair_utf8(query);
   std::vector<TokenizedText> tokenized;
   tokenized.reserve(documents.size());
@@ -197,11 +211,11 @@ std::vector<float> Reranker::score(std::string_view query, std::span<const std::
     *tokens = 0;
     for (const TokenizedText& pair : tokenized) *tokens += pair.ids.size();
   }
-  std::vector<float> scores(documents.size());
+  std::vector<float> found(documents.size());
   impl_->encoder.encode(tokenized, impl_->options.batch, [&](const EncodedBatch& batch) {
-    for (std::size_t row = 0; row < batch.texts.size(); ++row) scores[batch.texts[row]] = impl_->score(row_of(batch, row));
+    for (std::size_t row = 0; row < batch.texts.size(); ++row) found[batch.texts[row]] = impl_->logit(row_of(batch, row));
   });
-  return scores;
+  return found;
 }
 
 const Tokenizer& Reranker::tokenizer() const { return impl_->tokenizer; }

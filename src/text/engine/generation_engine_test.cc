@@ -396,6 +396,25 @@ TEST_F(Engine, MemoryStaysWhatItIs) {
   EXPECT_LE(s.cache_bytes, s.cache_limit);
 }
 
+// Prompts that nobody sends again do not stay for ever.
+TEST_F(Engine, WhatIsKeptForPromptsToComeIsLimited) {
+  const std::uint64_t block = block_bytes(model());
+  GenerationEngine engine(model(), {.max_sequences = 4, .cache_bytes = 200 * block, .prefix_bytes = 6 * block});
+  Ids prompt(130, 403);
+  std::uint64_t most = 0;
+  for (int i = 0; i < 20; ++i) {
+    prompt[0] = static_cast<TokenId>(10 + i);
+    EXPECT_EQ(engine.submit(asking(prompt, greedy(3))).wait().choices.at(0).tokens.size(), 3U);
+    most = std::max(most, engine.status().cache_bytes);
+    EXPECT_LE(engine.status().cache_bytes, 6 * block);
+  }
+  EXPECT_GE(most, 4 * block);  // some are
+  // The last one is known still, the first one no more.
+  EXPECT_EQ(engine.submit(asking(prompt, greedy(3))).wait().cached_tokens, 128);
+  prompt[0] = 10;
+  EXPECT_EQ(engine.submit(asking(prompt, greedy(3))).wait().cached_tokens, 0);
+}
+
 // How far logits move when keys and values are rounded, and that answers of an engine are those of single texts.
 TEST_F(Engine, TypesOfCaches) {
   const Ids prompt = shared_prompts(1)[0];

@@ -169,4 +169,11 @@ void Scheduler::remember(Sequence& s) {
   }
 }
 
+// What none of the texts under way has, which hold so many blocks, beyond what may be kept. What was used longest ago goes first.
+void Scheduler::forget_unused(std::int64_t held) {
+  if (!known_) return;
+  std::int64_t unused = pool_->in_use() - held;
+  while (unused > unused_blocks_ && known_->evict()) --unused;
+}
+
 }  // namespace sdx::text

@@ -19,9 +19,20 @@ Scheduler::Scheduler(std::shared_ptr<const Decoder> decoder, LanguageModelInfo i
   status_.batches = decoder_->paged();
   status_.why_not = decoder_->why_not_paged;
   if (!decoder_->paged()) return;
-  const std::uint64_t blocks = options_.cache_bytes / decoder_->layout().block_bytes();
+  const std::uint64_t block = decoder_->layout().block_bytes(), blocks = options_.cache_bytes / block;
   pool_ = std::make_shared<BlockPool>(decoder_->layout(), static_cast<std::int64_t>(std::min<std::uint64_t>(blocks, 1U << 30)));
-  if (options_.share_prefixes) known_ = std::make_unique<PrefixCache>(pool_);
+  if (!options_.share_prefixes) return;
+  known_ = std::make_unique<PrefixCache>(pool_);
+  unused_blocks_ =
+      static_cast<std::int64_t>((options_.prefix_bytes > 0 ? options_.prefix_bytes : usual_prefix_bytes(block)) / block);
+}
+
+// A conversation that goes on finds all that was computed of it.
+std::uint64_t Scheduler::usual_prefix_bytes(std::uint64_t block_bytes) const {
+  constexpr std::int64_t kMostTokens = 8192;
+  const std::int64_t tokens = info_.context > 0 ? std::min(info_.context, kMostTokens) : kMostTokens;
+  const auto blocks = static_cast<std::uint64_t>((tokens + CacheLayout::kBlockTokens - 1) / CacheLayout::kBlockTokens);
+  return std::max(std::uint64_t{512} << 20, blocks * block_bytes);
 }
 
 void Scheduler::note(const std::function<void(EngineStatus&)>& change) {
@@ -49,7 +60,9 @@ void Scheduler::count() {
   if (pool_) {
     const std::vector<bool> blocks = held();
     const std::uint64_t size = pool_->layout().block_bytes();
-    in_use = size * static_cast<std::uint64_t>(std::count(blocks.begin(), blocks.end(), true));
+    const std::int64_t taken = std::count(blocks.begin(), blocks.end(), true);
+    forget_unused(taken);
+    in_use = size * static_cast<std::uint64_t>(taken);
     bytes = size * static_cast<std::uint64_t>(pool_->in_use());
   } else {
     for (const Task& t : running_) {

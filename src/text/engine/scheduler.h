@@ -45,6 +45,7 @@ class Scheduler {
   void take_token(const Task& task, Sequence& sequence);
   void end(const Task& task, const std::exception_ptr& error, bool cancelled = false);
   int active() const;  // sequences under way
+  std::uint64_t usual_prefix_bytes(std::uint64_t block_bytes) const;
   void note(const std::function<void(EngineStatus&)>& change);
   void count();
 
@@ -67,6 +68,7 @@ class Scheduler {
   void reserve(std::vector<Part>& parts);
   void preempt(const Task& task);
   void remember(Sequence& sequence);
+  void forget_unused(std::int64_t held);
 
   std::shared_ptr<const Decoder> decoder_;
   LanguageModelInfo info_;
@@ -74,6 +76,7 @@ class Scheduler {
   std::shared_ptr<Mailbox> mailbox_;
   std::shared_ptr<BlockPool> pool_;     // null where each text has a cache of its own
   std::unique_ptr<PrefixCache> known_;  // null where nothing is shared
+  std::int64_t unused_blocks_ = 0;      // that known_ may keep for texts to come
   std::list<Task> waiting_, running_;   // first come, first
   std::size_t turn_ = 0;                // of prompts: who is first with what is left over
   std::vector<Tensor> logits_;          // of the step

@@ -109,6 +109,15 @@ Expression Expressions::repeat(Expression part, std::uint32_t least, std::uint32
   return add(std::move(node));
 }
 
+void Expressions::note(std::string place) {
+  constexpr std::size_t most = 100;
+  if (notes_.size() < most && std::find(notes_.begin(), notes_.end(), place) == notes_.end()) notes_.push_back(std::move(place));
+}
+
+void Expressions::name_notes(std::size_t first, std::string_view part) {
+  for (std::size_t i = first; i < notes_.size(); ++i) notes_[i].insert(0, part);
+}
+
 Rule Expressions::add_rule(std::string name) {
   if (rules_.size() >= max_rules) fail(ErrorCode::invalid_argument, "the grammar is too large: more than {} rules", max_rules);
   rules_.push_back({std::move(name), never()});

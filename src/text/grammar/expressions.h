@@ -47,6 +47,12 @@ class Expressions {
   Expression repeat(Expression part, std::uint32_t least, std::uint32_t most = unlimited);
   Expression optional(Expression part) { return repeat(part, 0, 1); }
 
+  // What was asked for and is not in the grammar, by its place: others have to see to it.
+  void note(std::string place);
+  const std::vector<std::string>& notes() const { return notes_; }
+  // Those from `first` on are of a part that is called so.
+  void name_notes(std::size_t first, std::string_view part);
+
   Rule add_rule(std::string name);
   void define(Rule rule, Expression body) { rules_[rule].body = body; }
   Expression use(Rule rule);
@@ -67,6 +73,7 @@ class Expressions {
   Expression add(Node node);
   std::vector<Node> nodes_;
   std::vector<Definition> rules_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace sdx::text::grammar

@@ -71,7 +71,7 @@ Grammar Grammar::from_json_schema(std::string_view schema) {
   } catch (const nlohmann::ordered_json::exception& error) {
     fail(ErrorCode::invalid_argument, "the JSON schema has a value of an unexpected type: {}", error.what());
   }
-  return Grammar(std::make_shared<const Program>(compile(expressions, root)));
+  return Grammar(std::make_shared<const Program>(compile(expressions, root)), expressions.notes());
 }
 
 Grammar Grammar::any_json() {
@@ -87,7 +87,7 @@ Grammar Grammar::json_object() {
 }
 
 Grammar Grammar::from_expressions(Expressions& expressions, std::uint32_t body) {
-  return Grammar(std::make_shared<const Program>(whole(expressions, body)));
+  return Grammar(std::make_shared<const Program>(whole(expressions, body)), expressions.notes());
 }
 
 Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::vector<std::int32_t> end_tokens)

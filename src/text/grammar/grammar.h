@@ -1,6 +1,6 @@
 #pragma once
 // Constrained output: what a model may write, as a grammar that says after each token which tokens may follow.
-// docs/constrained-output.md says what is accepted. What cannot be enforced is refused: nothing is ever ignored.
+// docs/constrained-output.md says what is accepted. What cannot be enforced is refused, or named by unenforced().
 //
 //   auto vocabulary = std::make_shared<const Vocabulary>(token_bytes, end_tokens);
 //   Matcher matcher(Grammar::from_json_schema(schema), vocabulary);
@@ -31,10 +31,15 @@ class Grammar {
   static Grammar from_expressions(Expressions& expressions, std::uint32_t body);
 
   const Program& program() const { return *program_; }
+  // Conditions of a schema that the grammar does not hold to, by their places ("#/properties/tags/uniqueItems"): whoever reads
+  // the answer has to check them.
+  const std::vector<std::string>& unenforced() const { return unenforced_; }
 
  private:
-  explicit Grammar(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+  explicit Grammar(std::shared_ptr<const Program> program, std::vector<std::string> unenforced = {})
+      : program_(std::move(program)), unenforced_(std::move(unenforced)) {}
   std::shared_ptr<const Program> program_;
+  std::vector<std::string> unenforced_;
 };
 
 // A model's tokens as bytes, arranged for searching. Does not change; shared by all requests of a model.

@@ -1,97 +1,74 @@
-// JSON Schema (draft 2020-12, with what older drafts and OpenAPI call the same) as a grammar. What the grammar cannot enforce is
-// refused with the place in the schema.
+// JSON Schema (draft 2020-12, with what older drafts and OpenAPI call the same) as a grammar. What a grammar cannot enforce is
+// noted with its place in the schema; what says nothing that could be enforced is refused.
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
 #include "base/error.h"
+#include "text/grammar/grammar.h"
 #include "text/grammar/readers.h"
+#include "text/grammar/schema_conditions.h"
+#include "text/grammar/schema_items.h"
 #include "text/grammar/schema_merge.h"
+#include "text/grammar/schema_parts.h"
+#include "text/unicode/unicode.h"
 
 namespace sdx::text::grammar {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int max_depth = 64;
+// Depth counts quarters of levels, since rewriting a condition is less than nesting.
+constexpr int level = 4, max_depth = 64 * level;
 constexpr std::size_t max_merged = 20'000, max_combined = 2'000'000;
-
-const std::set<std::string_view> conditions{"type",
-                                            "properties",
-                                            "required",
-                                            "additionalProperties",
-                                            "items",
-                                            "prefixItems",
-                                            "minItems",
-                                            "maxItems",
-                                            "enum",
-                                            "const",
-                                            "anyOf",
-                                            "oneOf",
-                                            "allOf",
-                                            "$ref",
-                                            "minLength",
-                                            "maxLength",
-                                            "pattern",
-                                            "format",
-                                            "minimum",
-                                            "maximum",
-                                            "exclusiveMinimum",
-                                            "exclusiveMaximum",
-                                            "minProperties",
-                                            "maxProperties",
-                                            "multipleOf",
-                                            "uniqueItems"};
-
-const std::map<std::string_view, const char*> formats{
-    {"date",
-     "(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-"
-     "9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"},
-    {"time", "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"},
-    {"uuid", "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"},
-    {"email", "[A-Za-z0-9_+-]{1,20}(\\.[A-Za-z0-9_+-]{1,20}){0,2}@([a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?\\.){1,4}[a-z]{2,20}"},
-    {"hostname", "([a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?\\.){0,4}[a-z]([a-z0-9-]{0,20}[a-z0-9])?"},
-    {"ipv4", "((25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"},
-    {"ipv6", "([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}"},
-    {"uri",
-     "https?://([a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?\\.){1,4}[a-z]{2,20}(/"
-     "[A-Za-z0-9._~-]{0,40}){0,8}(\\?[A-Za-z0-9._~=&-]{0,80})?"},
-    {"duration", "P([0-9]{1,4}[DWMY]|T[0-9]{1,4}[HMS])"},
-};
 
 class Reader {
  public:
-  Reader(const Json& root, Expressions& to) : root_(root), to_(to), parts_(to) {}
+  Reader(const Json& root, Expressions& to) : root_(root), to_(to), parts_(to), numbers_(to, parts_), strings_(to, parts_) {}
 
   Rule run() {
     const Rule rule = to_.add_rule("root");
     to_.define(rule, read(root_, "#", 0));
+    // References are read one by one, since they are no nesting.
+    while (!pending_.empty()) {
+      const auto [name, target, of] = pending_.back();
+      pending_.pop_back();
+      to_.define(of, read(*target, name, 0));
+    }
     return rule;
   }
 
  private:
-  [[noreturn]] static void refuse(const std::string& path, const std::string& what) {
-    fail(ErrorCode::invalid_argument, "JSON schema, at {}: {}", path.size() > 300 ? path.substr(0, 300) + "…" : path, what);
-  }
+  [[noreturn]] static void refuse(const std::string& path, const std::string& what) { refuse_schema(path, what); }
 
   Expression read(const Json& schema, const std::string& path, int depth) {
     if (depth > max_depth) refuse(path, "schemas are nested more than 64 deep");
     if (schema.is_boolean()) return schema.get<bool>() ? parts_.value() : to_.never();
     if (!schema.is_object()) refuse(path, "expected an object or a boolean");
     if (++read_ > max_merged) refuse(path, "the schema is too large once its parts are combined");
-    for (const auto& [key, value] : schema.items()) {
-      if (!is_annotation(key) && !conditions.count(key)) {
-        refuse(path + "/" + key, "'" + key + "' is not supported: it could not be enforced");
-      }
+    if (path == "#" && (schema.value("not", Json()) == Json::object() || schema.value("not", Json()) == Json(true))) {
+      refuse(path + "/not", "the schema allows nothing");
     }
     if (schema.value("nullable", Json()) == Json(true)) {
       Json rest = schema;
       rest.erase("nullable");
-      return to_.choice({read(rest, path, depth + 1), to_.text("null")});
+      return to_.choice({read(rest, path, depth + level), to_.text("null")});
+    }
+    for (const std::string_view key : rewritten_conditions()) {
+      if (schema.contains(key) && !(key == "not" && left_out_values(schema) != nullptr)) {
+        return with_rewritten(schema, std::string(key), path, depth);
+      }
+    }
+    for (const char* key : {"$dynamicRef", "$recursiveRef"}) {
+      if (!schema.contains(key)) continue;
+      Json rest = schema;
+      rest["$ref"] = schema[key];
+      rest.erase(key);
+      return read(rest, path, depth + 1);
     }
     if (schema.contains("$ref")) return reference(schema, path, depth);
-    for (const char* key : {"allOf", "anyOf", "oneOf"}) {
+    // What is put beside others by merge_schema() goes into allOf, which therefore comes last.
+    for (const char* key : {"anyOf", "oneOf", "allOf"}) {
       if (schema.contains(key)) return combined(schema, key, path, depth);
     }
     if (schema.contains("const")) return values(Json::array({schema["const"]}), schema, path);
@@ -102,10 +79,26 @@ class Reader {
     return typed(schema, path, depth);
   }
 
+  // The same schema with a condition put into words that a grammar has, or without it.
+  Expression with_rewritten(const Json& schema, const std::string& key, const std::string& path, int depth) {
+    const bool one = key == "not" || key == "if";
+    if (one && !schema[key].is_boolean() && !schema[key].is_object()) refuse(path + "/" + key, "expected an object or a boolean");
+    Json rest = schema;
+    rest.erase(key);
+    if (key == "if") rest.erase("then"), rest.erase("else");
+    const auto parts = rewritten(key, schema, [&](const Json& part) { return resolved(part, path, 0); });
+    if (!parts) to_.note(path + "/" + key);
+    if (!parts || parts->empty()) return read(rest, path, depth + 1);
+    std::vector<Json> all{rest};
+    all.insert(all.end(), parts->begin(), parts->end());
+    return read(merge(all, path), path, depth + 1);
+  }
+
   // ---- References
 
   const Json& target(const std::string& name, const std::string& path) const {
     if (name == "#") return root_;
+    if (const Json* anchor = anchored(name)) return *anchor;
     if (!name.starts_with("#/")) refuse(path, "the reference '" + name + "' leads out of the schema; only '#/…' is supported");
     try {
       const nlohmann::json::json_pointer pointer(unescape(name.substr(1)));
@@ -114,6 +107,22 @@ class Reader {
     } catch (const Json::exception&) {
       refuse(path, "the reference '" + name + "' leads nowhere");
     }
+  }
+
+  // The part of the schema that is called so; nullptr where none is.
+  const Json* anchored(const std::string& name) const {
+    if (!name.starts_with("#") || name.starts_with("#/")) return nullptr;
+    std::vector<const Json*> open{&root_};
+    while (!open.empty()) {
+      const Json* at = open.back();
+      open.pop_back();
+      if (!at->is_structured()) continue;
+      for (const char* key : {"$anchor", "$dynamicAnchor"}) {
+        if (at->is_object() && at->value(key, Json()) == Json(name.substr(1))) return at;
+      }
+      for (const Json& part : *at) open.push_back(&part);
+    }
+    return nullptr;
   }
 
   static std::string unescape(const std::string& text) {
@@ -140,13 +149,13 @@ class Reader {
     if (!alone) {
       Json rest = schema;
       rest.erase("$ref");
-      return read(merge({found, rest}, path), path, depth + 1);
+      return read(merge({found, rest}, path), path, depth + level);
     }
     const auto known = references_.find(name);
     if (known != references_.end()) return to_.use(known->second);
     const Rule rule = to_.add_rule(name);
     references_.emplace(name, rule);
-    to_.define(rule, read(found, name, depth + 1));
+    pending_.push_back({name, &found, rule});
     return to_.use(rule);
   }
 
@@ -155,7 +164,7 @@ class Reader {
     if (!schema.is_object() || !schema.contains("$ref") || !schema["$ref"].is_string()) return schema;
     Json rest = schema;
     rest.erase("$ref");
-    const Json found = resolved(target(schema["$ref"].get<std::string>(), path), path, depth + 1);
+    const Json found = resolved(target(schema["$ref"].get<std::string>(), path), path, depth + level);
     return rest.empty() ? found : merge({found, rest}, path);
   }
 
@@ -174,9 +183,19 @@ class Reader {
       if (combined_ > max_combined) refuse(path, "the schema is too large once its parts are combined");
       const std::string problem = merge_schema(result, resolved(schema, path, 0));
       if (!problem.empty()) refuse(path, problem);
-      if (result.is_boolean()) break;
+      if (result == Json(false)) break;
     }
-    return result;
+    return is_impossible(result) ? Json(false) : result;
+  }
+
+  // An object must have what it must not have.
+  static bool is_impossible(const Json& schema) {
+    if (!schema.is_object() || !schema.contains("properties") || !schema.contains("required")) return false;
+    if (schema.value("type", Json("object")) != Json("object") || !schema["required"].is_array()) return false;
+    const Json& properties = schema["properties"];
+    return std::any_of(schema["required"].begin(), schema["required"].end(), [&](const Json& name) {
+      return name.is_string() && properties.value(name.get<std::string>(), Json()) == Json(false);
+    });
   }
 
   Expression combined(const Json& schema, const std::string& key, const std::string& path, int depth) {
@@ -187,15 +206,20 @@ class Reader {
     for (const auto& item : schema.items()) {
       if (item.key() != "nullable" && is_annotation(item.key())) rest.erase(item.key());
     }
+    if (key == "allOf" && rest.contains("contains") && only_contains(list)) {
+      to_.note(path + "/contains");  // lists are counted for one alone
+      return read(rest, path, depth + 1);
+    }
     if (key == "allOf") {
       std::vector<Json> all(list.begin(), list.end());
       if (!rest.empty()) all.push_back(rest);
-      return read(merge(all, path + "/allOf"), path, depth + 1);
+      return read(merge(all, path + "/allOf"), path, depth + level);
     }
     std::vector<Expression> ways;
     for (std::size_t i = 0; i < list.size(); i++) {
       const std::string place = path + "/" + key + "/" + std::to_string(i);
-      ways.push_back(rest.empty() ? read(list[i], place, depth + 1) : read(merge({rest, list[i]}, place), place, depth + 1));
+      ways.push_back(rest.empty() ? read(list[i], place, depth + level)
+                                  : read(merge({rest, list[i]}, place), place, depth + level));
     }
     return to_.choice(std::move(ways));
   }
@@ -210,26 +234,40 @@ class Reader {
       if (!allowed.is_array() || std::find(allowed.begin(), allowed.end(), schema["const"]) == allowed.end()) return to_.never();
     }
     for (const auto& [key, value] : rest.items()) {
-      if (!is_annotation(key)) refuse(path + "/" + key, "'" + key + "' beside 'enum' or 'const' is not supported");
+      if (!is_annotation(key) && !is_checked(key)) to_.note(path + "/" + key);
     }
     std::vector<Expression> ways;
     const auto types = types_of(schema, path);
     for (const Json& value : list) {
-      if (types.empty() || std::any_of(types.begin(), types.end(), [&](const std::string& type) { return is_a(value, type); }))
+      if (!holds(value, rest, path) || is_left_out(value, schema)) continue;
+      if (types.empty() ||
+          std::any_of(types.begin(), types.end(), [&](const std::string& type) { return is_of_type(value, type); }))
         ways.push_back(parts_.literal(value));
     }
     return to_.choice(std::move(ways));
   }
 
-  static bool is_a(const Json& value, const std::string& type) {
-    if (type == "integer")
-      return value.is_number_integer() || (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>());
-    if (type == "number") return value.is_number();
-    if (type == "string") return value.is_string();
-    if (type == "boolean") return value.is_boolean();
-    if (type == "null") return value.is_null();
-    if (type == "array") return value.is_array();
-    return value.is_object();
+  // Conditions that holds() checks.
+  static bool is_checked(std::string_view key) {
+    return key == "minLength" || key == "maxLength" || key == "minimum" || key == "maximum" || key == "format" || key == "not";
+  }
+
+  static bool is_left_out(const Json& value, const Json& schema) {
+    const Json* values = left_out_values(schema);
+    return values != nullptr && std::find(values->begin(), values->end(), value) != values->end();
+  }
+
+  static bool holds(const Json& value, const Json& schema, const std::string& path) {
+    if (value.is_string()) {
+      const std::size_t size = count_chars(value.get_ref<const std::string&>());
+      return size >= schema_count(schema, "minLength", path, 0) && size <= schema_count(schema, "maxLength", path, unlimited);
+    }
+    if (!value.is_number()) return true;
+    const auto bound = [&](const char* key, double otherwise) {
+      return schema.contains(key) && schema[key].is_number() ? schema[key].get<double>() : otherwise;
+    };
+    const double number = value.get<double>();
+    return number >= bound("minimum", number) && number <= bound("maximum", number);
   }
 
   static std::vector<std::string> types_of(const Json& schema, const std::string& path) {
@@ -247,8 +285,11 @@ class Reader {
 
   Expression typed(const Json& schema, const std::string& path, int depth) {
     static const std::pair<const char*, std::set<std::string_view>> kinds[] = {
-        {"object", {"properties", "required", "additionalProperties", "minProperties", "maxProperties"}},
-        {"array", {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}},
+        {"object",
+         {"properties", "required", "additionalProperties", "minProperties", "maxProperties", "propertyNames",
+          "patternProperties", "unevaluatedProperties"}},
+        {"array",
+         {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "additionalItems", "unevaluatedItems"}},
         {"string", {"minLength", "maxLength", "pattern", "format"}},
         {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}}};
     std::vector<std::string> types = types_of(schema, path);
@@ -258,153 +299,113 @@ class Reader {
                         [&keys = keys](const auto& item) { return keys.count(item.key()) != 0; }))
           types.push_back(type);
       }
-      if (types.empty()) return parts_.value();
+      if (types.empty() && !schema.contains("not")) return parts_.value();
+      if (types.empty()) types = {"object", "array", "string", "number", "boolean", "null"};
     }
     std::vector<Expression> ways;
     for (const std::string& type : types) {
-      if (type == "string") ways.push_back(string(schema, path));
-      if (type == "number" || type == "integer") ways.push_back(number(schema, path, type == "integer"));
-      if (type == "boolean") ways.push_back(to_.choice({to_.text("true"), to_.text("false")}));
-      if (type == "null") ways.push_back(to_.text("null"));
+      if (type == "string") ways.push_back(strings_.read(schema, path));
+      if (type == "number" || type == "integer") ways.push_back(numbers_.read(schema, path, type == "integer"));
+      for (const Json& value : {Json(true), Json(false), Json()}) {
+        if (is_of_type(value, type) && !is_left_out(value, schema)) ways.push_back(to_.text(value.dump()));
+      }
       if (type == "array") ways.push_back(array(schema, path, depth));
       if (type == "object") ways.push_back(object(schema, path, depth));
+      if ((type == "array" || type == "object") && leaves_out(schema, type)) to_.note(path + "/not");
     }
     return to_.choice(std::move(ways));
   }
 
+  static bool leaves_out(const Json& schema, const std::string& type) {
+    const Json* values = left_out_values(schema);
+    return values != nullptr &&
+           std::any_of(values->begin(), values->end(), [&](const Json& value) { return is_of_type(value, type); });
+  }
+
   static std::uint32_t count(const Json& schema, const char* key, const std::string& path, std::uint32_t otherwise) {
-    if (!schema.contains(key)) return otherwise;
-    const Json& value = schema[key];
-    const bool whole = value.is_number() && value.get<double>() >= 0 && std::floor(value.get<double>()) == value.get<double>();
-    if (!whole) refuse(path + "/" + key, "expected a whole number of at least 0");
-    if (value.get<double>() > 200'000) refuse(path + "/" + key, "more than 200000 are not supported");
-    return static_cast<std::uint32_t>(value.get<double>());
-  }
-
-  Expression string(const Json& schema, const std::string& path) {
-    const bool sized = schema.contains("minLength") || schema.contains("maxLength");
-    const std::uint32_t least = count(schema, "minLength", path, 0), most = count(schema, "maxLength", path, unlimited);
-    if (schema.contains("pattern") + schema.contains("format") + sized > 1)
-      refuse(path, "only one of 'pattern', 'format' and the lengths can be enforced together");
-    if (schema.contains("pattern")) {
-      if (!schema["pattern"].is_string()) refuse(path + "/pattern", "expected a text");
-      try {
-        return in_quotes(read_regex(schema["pattern"].get_ref<const std::string&>(), to_, Writing::json_string, true));
-      } catch (Error& error) {
-        error.add_context("in the JSON schema, at " + path + "/pattern");
-        throw;
-      }
-    }
-    if (schema.contains("format")) return in_quotes(format(schema["format"], path + "/format"));
-    if (!sized) return parts_.string();
-    return in_quotes(to_.repeat(parts_.character(), least, most));
-  }
-
-  Expression in_quotes(Expression content) { return to_.sequence({to_.text("\""), content, to_.text("\"")}); }
-
-  Expression format(const Json& name, const std::string& path) {
-    if (!name.is_string()) refuse(path, "expected a text");
-    const std::string text = name.get<std::string>();
-    const auto known = format_rules_.find(text);
-    if (known != format_rules_.end()) return to_.use(known->second);
-    std::string pattern;
-    if (text == "date-time") {
-      pattern = std::string("(") + formats.at("date") + ")T(" + formats.at("time") + ")";
-    } else if (const auto found = formats.find(text); found != formats.end()) {
-      pattern = found->second;
-    } else {
-      refuse(path, "the format '" + text +
-                       "' is not supported; date, time, date-time, duration, uuid, email, hostname, ipv4, ipv6 and uri are");
-    }
-    const Rule rule = to_.add_rule(text);
-    format_rules_.emplace(text, rule);
-    to_.define(rule, read_regex(pattern, to_, Writing::json_string, false));
-    return to_.use(rule);
-  }
-
-  // ---- Numbers
-
-  struct Limits {
-    std::optional<double> least, most;
-    bool above = false, below = false;  // the bound itself is not allowed
-  };
-
-  static Limits limits_of(const Json& schema, const std::string& path) {
-    Limits limits;
-    const auto number = [&](const char* key) -> std::optional<double> {
-      if (!schema.contains(key) || schema[key].is_boolean()) return std::nullopt;
-      if (!schema[key].is_number()) refuse(path + "/" + key, "expected a number");
-      return schema[key].get<double>();
-    };
-    limits.least = number("minimum");
-    limits.most = number("maximum");
-    if (schema.value("exclusiveMinimum", Json()) == Json(true)) limits.above = true;  // draft 4
-    if (schema.value("exclusiveMaximum", Json()) == Json(true)) limits.below = true;
-    if (const auto bound = number("exclusiveMinimum"); bound && (!limits.least || *bound >= *limits.least)) {
-      limits.least = bound;
-      limits.above = true;
-    }
-    if (const auto bound = number("exclusiveMaximum"); bound && (!limits.most || *bound <= *limits.most)) {
-      limits.most = bound;
-      limits.below = true;
-    }
-    return limits;
-  }
-
-  Expression number(const Json& schema, const std::string& path, bool whole) {
-    if (schema.contains("multipleOf") && !(whole && schema["multipleOf"] == Json(1)))
-      refuse(path + "/multipleOf", "'multipleOf' is not supported: it could not be enforced");
-    const Limits limits = limits_of(schema, path);
-    if (!limits.least && !limits.most) return whole ? parts_.integer() : parts_.number();
-    constexpr double far = 9e15;  // whole numbers that a double holds exactly
-    for (const auto& bound : {limits.least, limits.most}) {
-      if (bound && !(std::fabs(*bound) <= far)) refuse(path, "bounds of numbers beyond 9e15 are not supported");
-    }
-    if (whole) {
-      std::int64_t least = 0, most = 0;
-      if (limits.least)
-        least = static_cast<std::int64_t>(limits.above ? std::floor(*limits.least) + 1 : std::ceil(*limits.least));
-      if (limits.most) most = static_cast<std::int64_t>(limits.below ? std::ceil(*limits.most) - 1 : std::floor(*limits.most));
-      return parts_.whole_range(limits.least ? &least : nullptr, limits.most ? &most : nullptr);
-    }
-    JsonParts::Bound least, most;
-    for (const auto& [bound, exclusive, to] :
-         {std::tuple(limits.least, limits.above, &least), std::tuple(limits.most, limits.below, &most)}) {
-      if (!bound) continue;
-      if (*bound != std::floor(*bound)) refuse(path, "bounds with a fraction are supported for integers only");
-      *to = {static_cast<std::int64_t>(*bound), exclusive};
-    }
-    return parts_.real_range(limits.least ? &least : nullptr, limits.most ? &most : nullptr);
+    return schema_count(schema, key, path, otherwise);
   }
 
   // ---- Arrays and objects
 
+  // The values of a schema that has few; nothing for others.
+  std::optional<std::vector<Json>> few_values(const Json& given, const std::string& path) const {
+    constexpr std::size_t most = 64;
+    const Json schema = resolved(given, path, 0);
+    if (!schema.is_object()) return std::nullopt;
+    std::vector<Json> out;
+    for (const auto& [key, value] : schema.items()) {
+      if (key == "const") out = {value};
+      if (key == "enum" && value.is_array()) out.assign(value.begin(), value.end());
+      if (key != "const" && key != "enum" && key != "type" && !is_annotation(key)) return std::nullopt;
+    }
+    if (out.empty() && schema.value("type", Json()) == "boolean") out = {true, false};
+    const auto types = types_of(schema, path);
+    std::erase_if(out, [&](const Json& v) {
+      return !types.empty() &&
+             std::none_of(types.begin(), types.end(), [&](const std::string& type) { return is_of_type(v, type); });
+    });
+    return out.empty() || out.size() > most ? std::nullopt : std::optional(std::move(out));
+  }
+
+  // Lists some of whose items are of a kind; nothing where no grammar counts them, which is noted.
+  std::optional<Expression> containing(const Json& schema, bool alike, const CountBounds& items, const std::string& path,
+                                       int depth) {
+    const Json& wanted = schema["contains"];
+    CountBounds hits{count(schema, "minContains", path, 1), count(schema, "maxContains", path, unlimited)};
+    if (hits.least == 0 && hits.most == unlimited) return std::nullopt;
+    if (hits.least > hits.most) return to_.never();
+    const Json item = schema.value("items", Json(true));
+    if (hits.most != unlimited && !complement_of(wanted, [&](const Json& part) { return resolved(part, path, 0); })) {
+      to_.note(path + "/maxContains");
+      hits.most = unlimited;
+      if (hits.least == 0) return std::nullopt;
+    }
+    if (!alike || schema.value("uniqueItems", Json()) == Json(true) || !countable(items, hits)) {
+      to_.note(path + "/contains");
+      return std::nullopt;
+    }
+    const std::string place = path + "/contains";
+    const Expression hit = read(merge({item, wanted}, place), place, depth + level);
+    const Expression other = hits.most == unlimited ? read(item, path + "/items", depth + level)
+                                                    : read(merge({item, Json{{"not", wanted}}}, place), place, depth + level);
+    return counted_elements(to_, parts_, hit, other, items, hits);
+  }
+
   Expression array(const Json& schema, const std::string& path, int depth) {
     std::uint32_t least = count(schema, "minItems", path, 0), most = count(schema, "maxItems", path, unlimited);
-    if (schema.value("uniqueItems", Json()) == Json(true) && most > 1)
-      refuse(path + "/uniqueItems", "'uniqueItems' is not supported: it could not be enforced");
     const bool tuple_like = schema.contains("items") && schema["items"].is_array();  // before draft 2020
     const char* first_key = tuple_like ? "items" : "prefixItems";
+    const std::string rest_key = tuple_like ? "additionalItems" : schema.contains("items") ? "items" : "unevaluatedItems";
     const Json first = schema.contains(first_key) ? schema[first_key] : Json::array();
     if (!first.is_array()) refuse(path + "/" + first_key, "expected a list of schemas");
-    const bool closed = tuple_like || !schema.contains("items");
+    if (schema.value("uniqueItems", Json()) == Json(true) && most > 1) {
+      const auto values = first.empty() && schema.contains("items") ? few_values(schema["items"], path) : std::nullopt;
+      constexpr std::size_t most_states = 1024;
+      const std::size_t counts = most < (values ? values->size() : 0) ? most : std::max<std::uint32_t>(least, 1);
+      if (values && values->size() * (counts + 1) <= most_states) return distinct_elements(to_, parts_, *values, {least, most});
+      to_.note(path + "/uniqueItems");
+    }
+    if (schema.contains("contains")) {
+      if (const auto counted = containing(schema, first.empty(), {least, most}, path, depth)) return *counted;
+    }
+    const bool closed = !schema.contains(rest_key);
     if (first.empty())
-      return parts_.elements(schema.contains("items") ? read(schema["items"], path + "/items", depth + 1) : parts_.value(), least,
-                             most);
+      return parts_.elements(closed ? parts_.value() : read(schema[rest_key], path + "/" + rest_key, depth + level), least, most);
     // The first items one by one; without a schema for the others, there are none.
     const auto fixed = static_cast<std::uint32_t>(std::min<std::size_t>(first.size(), most));
-    const bool none = closed || schema["items"] == Json(false);
+    const bool none = closed || schema[rest_key] == Json(false);
     if (none && least > first.size()) return to_.never();
     Expression rest = to_.empty();
     if (!none && most > fixed) {
-      const Expression item =
-          to_.sequence({parts_.space(), to_.text(","), parts_.space(), read(schema["items"], path + "/items", depth + 1)});
+      const Expression item = to_.sequence(
+          {parts_.space(), to_.text(","), parts_.space(), read(schema[rest_key], path + "/" + rest_key, depth + level)});
       rest = to_.repeat(item, least > fixed ? least - fixed : 0, most == unlimited ? unlimited : most - fixed);
     }
     for (std::uint32_t i = fixed; i-- > 0;) {
       std::vector<Expression> parts;
       if (i > 0) parts = {parts_.space(), to_.text(","), parts_.space()};
-      parts.push_back(read(first[i], path + "/" + first_key + "/" + std::to_string(i), depth + 1));
+      parts.push_back(read(first[i], path + "/" + first_key + "/" + std::to_string(i), depth + level));
       parts.push_back(rest);
       rest = to_.sequence(std::move(parts));
       if (i >= least) rest = to_.optional(rest);
@@ -416,64 +417,144 @@ class Reader {
     return to_.sequence({name, parts_.space(), to_.text(":"), parts_.space(), value});
   }
 
-  Expression object(const Json& schema, const std::string& path, int depth) {
-    const Json properties = schema.value("properties", Json::object());
+  // What an object may hold.
+  struct Members {
+    std::vector<std::pair<std::string, Json>> known;
+    std::vector<std::string> required;
+    std::vector<std::pair<std::string, Json>> patterns;  // of names, with what they stand for
+    Json more = true;                                    // of other names
+    Json names = true;                                   // what these names are like
+    std::uint32_t least = 0, most = unlimited;
+
+    bool is_known(const std::string& name) const {
+      return std::any_of(known.begin(), known.end(), [&](const auto& item) { return item.first == name; });
+    }
+  };
+
+  Members members_of(const Json& schema, const std::string& path) const {
+    Members m;
+    const Json properties = schema.value("properties", Json::object()),
+               patterns = schema.value("patternProperties", Json::object());
     if (!properties.is_object()) refuse(path + "/properties", "expected an object");
+    if (!patterns.is_object()) refuse(path + "/patternProperties", "expected an object");
     if (properties.size() > 500) refuse(path + "/properties", "more than 500 properties are not supported");
+    if (patterns.size() > 20) refuse(path + "/patternProperties", "more than 20 patterns are not supported");
     if (schema.contains("required") && schema["required"].size() > 500)
       refuse(path + "/required", "more than 500 names are not supported");
-    std::vector<std::string> required;
     for (const Json& name : schema.value("required", Json::array())) {
       if (!name.is_string()) refuse(path + "/required", "expected a list of names");
-      required.push_back(name.get<std::string>());
+      m.required.push_back(name.get<std::string>());
     }
-    const bool has_more = schema.contains("additionalProperties");
-    const Json more = has_more ? schema["additionalProperties"] : Json(properties.empty() && required.empty());
-    const std::uint32_t least = count(schema, "minProperties", path, 0), most = count(schema, "maxProperties", path, unlimited);
-    std::vector<std::pair<std::string, Json>> known;
-    for (const auto& [name, value] : properties.items()) known.emplace_back(name, value);
-    for (const std::string& name : required) {
-      if (!properties.contains(name)) known.emplace_back(name, has_more ? more : Json(true));
+    const char* more_key = schema.contains("additionalProperties") ? "additionalProperties" : "unevaluatedProperties";
+    const bool has_more = schema.contains(more_key);
+    const bool lists_any = std::any_of(properties.begin(), properties.end(), [](const Json& p) { return p != Json(false); });
+    m.more = has_more ? schema[more_key] : Json(!lists_any && m.required.empty() && patterns.empty());
+    m.names = schema.value("propertyNames", Json(true));
+    m.least = count(schema, "minProperties", path, 0), m.most = count(schema, "maxProperties", path, unlimited);
+    for (const auto& [name, value] : properties.items()) m.known.emplace_back(name, value);
+    for (const std::string& name : m.required) {
+      if (!properties.contains(name)) m.known.emplace_back(name, has_more || !patterns.empty() ? m.more : Json(true));
     }
-    if (known.size() > 500) refuse(path + "/properties", "more than 500 properties are not supported");
-    if (known.empty()) return free_object(more, least, most, path, depth);
-    if (least > std::max<std::size_t>(required.size(), 0) && least > 0 && !(least <= required.size())) {
-      refuse(path + "/minProperties", "'minProperties' beyond the required properties is not supported");
-    }
-    if (most < known.size() || (most != unlimited && more != Json(false)))
-      refuse(path + "/maxProperties", "'maxProperties' beside 'properties' is not supported");
-    return fixed_object(known, required, more, path, depth);
+    for (const auto& [pattern, value] : patterns.items()) add_pattern(pattern, value, properties, m);
+    if (m.known.size() > 500) refuse(path + "/properties", "more than 500 properties are not supported");
+    return m;
   }
 
-  Expression free_object(const Json& more, std::uint32_t least, std::uint32_t most, const std::string& path, int depth) {
-    if (least > 1) refuse(path + "/minProperties", "'minProperties' of more than 1 is not supported: names may repeat");
-    if (more == Json(false) || most == 0)
-      return least > 0 ? to_.never() : to_.sequence({to_.text("{"), parts_.space(), to_.text("}")});
-    if (more == Json(true) && least == 0 && most == unlimited) return parts_.object();
-    const Expression one = member(parts_.string(), read(more, path + "/additionalProperties", depth + 1));
+  // Where names of properties match, both hold; members of the pattern are left out then, so that no name comes twice.
+  static void add_pattern(const std::string& pattern, const Json& value, const Json& properties, Members& m) {
+    Expressions scratch;
+    const Expression body = read_regex(pattern, scratch, Writing::plain, true);
+    Matcher matcher(Grammar::from_expressions(scratch, body),
+                    std::make_shared<const Vocabulary>(std::vector<std::string>(), std::vector<std::int32_t>()));
+    bool apart = true;
+    for (auto& [name, known] : m.known) {
+      matcher.restart();
+      if (!matcher.accept_text(name) || !matcher.can_end()) continue;
+      apart = false;
+      known = properties.contains(name) ? Json{{"allOf", Json::array({known, value})}} : value;
+    }
+    if (apart) m.patterns.emplace_back(pattern, value);
+  }
+
+  Expression object(const Json& schema, const std::string& path, int depth) {
+    Members m = members_of(schema, path);
+    if (m.names != Json(true)) {
+      if (const auto names = few_values(m.names, path)) {
+        for (const Json& name : *names) {
+          if (name.is_string() && !m.is_known(name.get<std::string>()) && m.more != Json(false))
+            m.known.emplace_back(name.get<std::string>(), m.more);
+        }
+        m.more = false;
+        m.names = true;
+      } else if (!m.known.empty() && resolved(m.names, path, 0) != Json{{"type", "string"}}) {
+        m.more = false;
+      }
+      if (!m.patterns.empty()) to_.note(path + "/propertyNames");
+    }
+    if (m.known.empty()) return free_object(m, path, depth);
+    if (m.most < m.required.size()) return to_.never();
+    if (m.least > m.required.size()) to_.note(path + "/minProperties");
+    const bool open = m.more != Json(false) || !m.patterns.empty();
+    if (m.most < m.known.size() || (m.most != unlimited && open)) to_.note(path + "/maxProperties");
+    return fixed_object(m, path, depth);
+  }
+
+  // Members whose names are not listed; never where there are none. `names`: those that are.
+  Expression other_member(const Members& m, const std::vector<std::string>& names, const std::string& path, int depth) {
+    std::vector<Expression> ways;
+    for (const auto& [pattern, value] : m.patterns) {
+      const std::string place = path + "/patternProperties/" + pattern;
+      Json all = value;
+      for (const auto& [other, demands] : m.patterns) {  // a name may match several
+        if (other != pattern && demands != value) all = Json{{"allOf", Json::array({all, demands})}};
+      }
+      ways.push_back(member(strings_.pattern(pattern, place), read(all, place, depth + level)));
+    }
+    if (m.more != Json(false) && m.patterns.empty()) {
+      const Expression value = read(m.more, path + "/additionalProperties", depth + level);
+      Expression name = names.empty() ? parts_.string() : parts_.other_string(names);
+      if (names.empty() && m.names != Json(true)) {
+        Json schema = resolved(m.names, path, 0);
+        if (schema.is_object()) schema["type"] = "string";
+        name = read(schema, path + "/propertyNames", depth + level);
+      }
+      ways.push_back(member(name, value));
+    }
+    return to_.choice(std::move(ways));
+  }
+
+  Expression free_object(const Members& m, const std::string& path, int depth) {
+    if (m.least > m.most) return to_.never();
+    if (m.least > 1) to_.note(path + "/minProperties");  // names may repeat
+    const bool any = m.more == Json(true) && m.names == Json(true) && m.patterns.empty();
+    if (any && m.least == 0 && m.most == unlimited) return parts_.object();
+    const Expression one = m.most == 0 ? to_.never() : to_.as_rule("property", other_member(m, {}, path, depth));
+    const bool none = m.most == 0 || (m.more == Json(false) && m.patterns.empty());
+    if (none) return m.least > 0 ? to_.never() : to_.sequence({to_.text("{"), parts_.space(), to_.text("}")});
     const Expression next = to_.sequence({parts_.space(), to_.text(","), parts_.space(), one});
-    Expression content = to_.sequence({one, to_.repeat(next, 0, most == unlimited ? unlimited : most - 1), parts_.space()});
-    if (least == 0) content = to_.optional(content);
+    const std::uint32_t least = m.least > 0 ? m.least - 1 : 0;
+    Expression content =
+        to_.sequence({one, to_.repeat(next, least, m.most == unlimited ? unlimited : m.most - 1), parts_.space()});
+    if (m.least == 0) content = to_.optional(content);
     return to_.sequence({to_.text("{"), parts_.space(), content, to_.text("}")});
   }
 
   // Properties in the order of the schema; then others, where they are allowed. `after[i]` is what may follow once something
   // stands in front, `begin[i]` where nothing does: both from property i on.
-  Expression fixed_object(const std::vector<std::pair<std::string, Json>>& known, const std::vector<std::string>& required,
-                          const Json& more, const std::string& path, int depth) {
+  Expression fixed_object(const Members& m, const std::string& path, int depth) {
+    const auto& [known, required] = std::tie(m.known, m.required);
     const Expression comma = to_.sequence({parts_.space(), to_.text(","), parts_.space()});
     Expression after = to_.empty(), begin = to_.empty();
-    if (more != Json(false)) {
+    if (m.more != Json(false) || !m.patterns.empty()) {
       std::vector<std::string> names;
       for (const auto& [name, value] : known) names.push_back(name);
-      const Expression other = to_.as_rule(
-          "other property", member(parts_.other_string(names), read(more, path + "/additionalProperties", depth + 1)));
+      const Expression other = to_.as_rule("other property", other_member(m, names, path, depth));
       after = to_.repeat(to_.sequence({comma, other}), 0);
       begin = to_.optional(to_.sequence({other, after}));
     }
     for (std::size_t i = known.size(); i-- > 0;) {
       const auto& [name, value] = known[i];
-      const Expression one = member(parts_.quoted(name), read(value, path + "/properties/" + name, depth + 1));
+      const Expression one = member(parts_.quoted(name), read(value, path + "/properties/" + name, depth + level));
       const Expression here = to_.as_rule("property " + name, one);
       const Expression behind = to_.as_rule("after " + name, after);
       const bool needed = std::find(required.begin(), required.end(), name) != required.end();
@@ -487,7 +568,15 @@ class Reader {
   const Json& root_;
   Expressions& to_;
   JsonParts parts_;
-  std::map<std::string, Rule> references_, format_rules_;
+  NumberSchemas numbers_;
+  StringSchemas strings_;
+  struct Pending {
+    std::string name;
+    const Json* target;
+    Rule rule;
+  };
+  std::vector<Pending> pending_;  // references that are to be read
+  std::map<std::string, Rule> references_;
   std::size_t read_ = 0;
   mutable std::size_t combined_ = 0;  // parts of schemas that were copied
 };

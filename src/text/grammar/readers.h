@@ -42,18 +42,8 @@ class JsonParts {
   Expression quoted(std::string_view text);
   // A string that is none of these, written without escapes.
   Expression other_string(const std::vector<std::string>& names);
-  // Digits of whole numbers from least to most (both may be missing), and of numbers with fractions.
-  Expression whole_range(const std::int64_t* least, const std::int64_t* most);
-  struct Bound {
-    std::int64_t value = 0;
-    bool exclusive = false;
-  };
-  Expression real_range(const Bound* least, const Bound* most);
 
  private:
-  Expression from(std::uint64_t least);  // least to the largest with 16 digits more
-  Expression between(std::uint64_t least, std::uint64_t most);
-  Expression same_length(std::string_view least, std::string_view most);
   Expression fraction();
 
   Expressions& to_;

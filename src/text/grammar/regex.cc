@@ -1,7 +1,10 @@
 // Regular expressions: what Python's re, ECMAScript and Rust's regex understand alike. Where they differ in what a class means
 // (is é a word character?), what all of them accept.
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "text/grammar/properties.h"
 #include "text/grammar/readers.h"
 #include "text/utf8.h"
 
@@ -46,10 +49,17 @@ class Reader {
     std::vector<Expression> branches;
     const Expression anything = search ? to_.repeat(any_character(), 0) : to_.empty();
     while (true) {
-      const bool begins = skip('^');
-      Expression body = sequence(0);
-      const bool ends = skip('$');
-      if (ends && at_ < text_.size() && now() != '|') error("'$' is supported only at the end");
+      // Where a word begins or ends at the end of the text, it does so at \b.
+      const bool text_begins = skip('^'), word_begins = skip("\\b");
+      const Expression body = sequence(0);
+      const bool word_ends = skip("\\b"), text_ends = skip('$');
+      const bool begins = text_begins || word_begins, ends = text_ends || word_ends;
+      if (ends && at_ < text_.size() && now() != '|') {
+        error(word_ends ? "\\b is supported only at the ends" : "'$' is supported only at the end");
+      }
+      if ((word_begins && !is_word_at(body, true)) || (word_ends && !is_word_at(body, false))) {
+        error("\\b is supported only beside letters, digits and _");
+      }
       branches.push_back(to_.sequence({begins ? to_.empty() : anything, body, ends ? to_.empty() : anything}));
       if (!skip('|')) break;
     }
@@ -58,6 +68,23 @@ class Reader {
   }
 
  private:
+  // Whether what the expression begins (or ends) with is surely part of a word.
+  bool is_word_at(Expression e, bool first) const {
+    const Expressions::Node& node = to_.node(e);
+    switch (node.kind) {
+      case Expressions::Kind::text: {
+        const char c = first ? node.text.front() : node.text.back();
+        return !intersection(ascii_words, {{static_cast<unsigned char>(c), static_cast<unsigned char>(c)}}).empty();
+      }
+      case Expressions::Kind::characters: return intersection(node.characters, complement(ascii_words)).empty();
+      case Expressions::Kind::sequence: return is_word_at(first ? node.parts.front() : node.parts.back(), first);
+      case Expressions::Kind::choice:
+        return std::all_of(node.parts.begin(), node.parts.end(), [&](Expression part) { return is_word_at(part, first); });
+      case Expressions::Kind::repeat: return node.least > 0 && is_word_at(node.parts[0], first);
+      default: return false;
+    }
+  }
+
   [[noreturn]] void error(const std::string& what) const {
     fail(ErrorCode::invalid_argument, "regular expression '{}', byte {}: {}", text_.size() > 200 ? "…" : text_, at_, what);
   }
@@ -99,8 +126,8 @@ class Reader {
 
   Expression sequence(int depth) {
     std::vector<Expression> parts;
-    while (at_ < text_.size() && now() != '|' && now() != ')' && !(now() == '$' && depth == 0))
-      parts.push_back(repeated(atom(depth)));
+    const auto at_end = [&] { return depth == 0 && (now() == '$' || text_.substr(at_).starts_with("\\b")); };
+    while (at_ < text_.size() && now() != '|' && now() != ')' && !at_end()) parts.push_back(repeated(atom(depth)));
     return to_.sequence(std::move(parts));
   }
 
@@ -173,9 +200,27 @@ class Reader {
     return to_.repeat(part, least, most);
   }
 
+  // \p{L}, \pL and their opposites.
+  Characters property() {
+    const bool without = text_[at_ + 1] == 'P';
+    at_ += 2;
+    std::string_view name = text_.substr(at_, 1);
+    if (skip('{')) {
+      const std::size_t end = text_.find('}', at_);
+      if (end == std::string_view::npos) error("a property without '}'");
+      name = text_.substr(at_, end - at_);
+      at_ = end;
+    }
+    const auto set = without ? characters_without_property(name) : characters_of_property(name);
+    if (!set) error(fmt::format("the property '{}' is not supported; general categories (\\p{{L}}) are", name.substr(0, 50)));
+    at_++;
+    return *set;
+  }
+
   std::optional<Characters> escaped_class(bool wide) {
     if (now() != '\\' || at_ + 1 >= text_.size()) return std::nullopt;
     const char c = text_[at_ + 1];
+    if (c == 'p' || c == 'P') return property();
     if (std::string_view("dwsDWS").find(c) == std::string_view::npos) return std::nullopt;
     at_ += 2;
     return class_of(c, wide);
@@ -217,7 +262,7 @@ class Reader {
     const bool letter =
         ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c >= '0' && c <= '9') || static_cast<unsigned char>(c) >= 0x80;
     if (letter)
-      error(fmt::format("\\{} is not supported (no back references, no \\b, no properties)",
+      error(fmt::format("\\{} is not supported (no back references, \\b only at the ends)",
                         static_cast<unsigned char>(c) < 0x80 ? c : '?'));
     return static_cast<char32_t>(c);
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/grammar/schema_conditions.h"
+
 namespace sdx::text::grammar {
 namespace {
 
@@ -37,29 +39,99 @@ bool is_most(const std::string& key) {
   return key == "maximum" || key == "exclusiveMaximum" || key == "maxLength" || key == "maxItems" || key == "maxProperties";
 }
 
+// Both hold of one property. What is listed is compared at once, so that ways that contradict each other end here.
+Json property_of_both(const Json& mine, const Json& theirs) {
+  if (mine == theirs || theirs == Json(true)) return mine;
+  if (mine == Json(true)) return theirs;
+  if (mine == Json(false) || theirs == Json(false)) return false;
+  const auto plain = [](const Json& schema) {
+    return schema.is_object() && std::all_of(schema.items().begin(), schema.items().end(), [&](const auto& item) {
+             const std::string& key = item.key();
+             return key == "const" || key == "enum" || key == "type" || (key == "not" && left_out_values(schema) != nullptr);
+           });
+  };
+  const auto listed = [](const Json& schema) { return schema.contains("const") || schema.contains("enum"); };
+  if (plain(mine) && plain(theirs) && (listed(mine) || listed(theirs))) {
+    Json out = mine;
+    if (merge_schema(out, theirs).empty()) return allows_no_value(out) ? Json(false) : out;
+  }
+  return Json{{"allOf", Json::array({mine, theirs})}};
+}
+
 // Properties that one side does not list are what its additionalProperties says.
 std::string merge_properties(Json& to, const Json& other) {
-  const auto closed = [](const Json& schema) { return schema.value("additionalProperties", Json(true)) != Json(true); };
+  const auto more = [](const Json& schema) { return schema.value("additionalProperties", Json(true)); };
   const Json mine = to.value("properties", Json::object()), theirs = other.value("properties", Json::object());
   if (!mine.is_object() || !theirs.is_object()) return "'properties': expected an object";
   Json result = Json::object();
+  const auto add = [&](const std::string& name, const Json& schema, const Json& elsewhere) -> std::string {
+    const Json rest = more(elsewhere);
+    if (rest != Json(true) && elsewhere.contains("patternProperties")) {
+      return "'allOf' with 'patternProperties' and 'additionalProperties' that may apply to properties of another part is not "
+             "supported ('" +
+             name + "')";
+    }
+    result[name] = property_of_both(schema, rest);
+    return {};
+  };
   for (const auto& [name, schema] : mine.items()) {
     if (theirs.contains(name)) {
-      result[name] = schema == theirs[name] ? schema : Json{{"allOf", Json::array({schema, theirs[name]})}};
-    } else if (closed(other)) {
-      return "'allOf' with 'additionalProperties' that applies to properties of another part is not supported ('" + name + "')";
-    } else {
-      result[name] = schema;
+      result[name] = property_of_both(schema, theirs[name]);
+    } else if (std::string problem = add(name, schema, other); !problem.empty()) {
+      return problem;
     }
   }
   for (const auto& [name, schema] : theirs.items()) {
     if (mine.contains(name)) continue;
-    if (closed(to))
-      return "'allOf' with 'additionalProperties' that applies to properties of another part is not supported ('" + name + "')";
-    result[name] = schema;
+    if (std::string problem = add(name, schema, to); !problem.empty()) return problem;
   }
   if (!result.empty()) to["properties"] = result;
   return {};
+}
+
+// Conditions that belong together, and that hold side by side where they differ.
+constexpr std::string_view kAside[] = {"anyOf",       "oneOf", "if", "not", "contains", "dependentRequired", "dependentSchemas",
+                                       "dependencies"};
+
+// What says something only together with `key`.
+std::vector<std::string> companions(std::string_view key) {
+  if (key == "if") return {"then", "else"};
+  if (key == "contains") return {"minContains", "maxContains"};
+  return {};
+}
+
+bool is_companion(std::string_view key) { return key == "then" || key == "else" || key == "minContains" || key == "maxContains"; }
+
+Json with_companions(const Json& schema, const std::string& key) {
+  Json out = Json::object();
+  if (!schema.contains(key)) return out;
+  out[key] = schema[key];
+  for (const std::string& other : companions(key)) {
+    if (schema.contains(other)) out[other] = schema[other];
+  }
+  return out;
+}
+
+// Whether `key` of `other` was put beside what `to` says.
+bool set_aside(Json& to, const std::string& key, const Json& other) {
+  if (std::find(std::begin(kAside), std::end(kAside), key) == std::end(kAside)) return false;
+  const Json mine = with_companions(to, key), theirs = with_companions(other, key);
+  if (!to.contains(key)) {
+    for (const std::string& part : companions(key)) to.erase(part);  // alone they say nothing
+    for (const auto& [name, value] : theirs.items()) to[name] = value;
+  } else if (mine != theirs) {
+    if (const Json *a = left_out_values(mine), *b = left_out_values(theirs); a != nullptr && b != nullptr) {
+      Json all = *a;
+      for (const Json& value : *b) {
+        if (!has(all, value)) all.push_back(value);
+      }
+      to["not"] = Json{{"enum", all}};
+      return true;
+    }
+    if (!to.contains("allOf") || !to["allOf"].is_array()) to["allOf"] = Json::array();
+    to["allOf"].push_back(theirs);
+  }
+  return true;
 }
 
 std::string merge_key(Json& to, const std::string& key, const Json& value) {
@@ -85,9 +157,9 @@ std::string merge_key(Json& to, const std::string& key, const Json& value) {
     }
   } else if ((is_least(key) || is_most(key)) && mine.is_number() && value.is_number()) {
     if (is_least(key) ? value > mine : value < mine) mine = value;
-  } else if (key == "items") {
+  } else if (key == "items" || key == "propertyNames") {
     mine = Json{{"allOf", Json::array({mine, value})}};
-  } else if (key == "additionalProperties") {
+  } else if (key == "additionalProperties" || key == "unevaluatedProperties") {
     if (mine == Json(true)) {
       mine = value;
     } else if (value != Json(true)) {
@@ -105,12 +177,55 @@ std::string merge_key(Json& to, const std::string& key, const Json& value) {
 
 }  // namespace
 
-bool is_annotation(std::string_view key) {
-  static constexpr std::string_view kAll[] = {
-      "title",   "description", "default",  "examples",         "example",         "deprecated",    "readOnly",     "writeOnly",
-      "$schema", "$id",         "id",       "$comment",         "$anchor",         "$defs",         "definitions",  "$vocabulary",
-      "strict",  "name",        "nullable", "contentMediaType", "contentEncoding", "discriminator", "externalDocs", "xml"};
-  return key.starts_with("x-") || std::find(std::begin(kAll), std::end(kAll), key) != std::end(kAll);
+bool is_condition(std::string_view key) {
+  static constexpr std::string_view kAll[] = {"type",
+                                              "properties",
+                                              "required",
+                                              "additionalProperties",
+                                              "items",
+                                              "prefixItems",
+                                              "minItems",
+                                              "maxItems",
+                                              "enum",
+                                              "const",
+                                              "anyOf",
+                                              "oneOf",
+                                              "allOf",
+                                              "$ref",
+                                              "minLength",
+                                              "maxLength",
+                                              "pattern",
+                                              "format",
+                                              "minimum",
+                                              "maximum",
+                                              "multipleOf",
+                                              "exclusiveMinimum",
+                                              "exclusiveMaximum",
+                                              "minProperties",
+                                              "uniqueItems",
+                                              "maxProperties",
+                                              "propertyNames",
+                                              "patternProperties",
+                                              "unevaluatedProperties",
+                                              "additionalItems",
+                                              "unevaluatedItems",
+                                              "not",
+                                              "if",
+                                              "contains",
+                                              "minContains",
+                                              "maxContains",
+                                              "dependentRequired",
+                                              "dependentSchemas",
+                                              "dependencies"};
+  return std::find(std::begin(kAll), std::end(kAll), key) != std::end(kAll);
+}
+
+bool is_annotation(std::string_view key) { return !is_condition(key); }
+
+bool only_contains(const Json& list) {
+  return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& part) {
+           return part.is_object() && part.contains("contains") && part == with_companions(part, "contains");
+         });
 }
 
 std::string merge_schema(Json& to, const Json& other) {
@@ -130,7 +245,7 @@ std::string merge_schema(Json& to, const Json& other) {
   const bool null = to.value("nullable", Json()) == Json(true) && other.value("nullable", Json()) == Json(true);
   const bool first = to.empty();
   for (const auto& [key, value] : other.items()) {
-    if (key == "properties") continue;
+    if (key == "properties" || is_companion(key) || set_aside(to, key, other)) continue;
     if (std::string problem = merge_key(to, key, value); !problem.empty()) return problem;
     if (to.is_boolean()) return {};
   }

@@ -11,7 +11,9 @@
 namespace sdx::text {
 namespace {
 
-constexpr std::int64_t kWarm = 64;  // free blocks that keep their memory in any case
+// Free blocks that keep their memory in any case, and those that do at most.
+constexpr std::int64_t kWarm = 64, kLeastWarm = 8;
+constexpr std::uint64_t kMostWarmBytes = std::uint64_t{128} << 20;
 
 std::size_t page_size() {
   static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -115,7 +117,8 @@ void BlockPool::drop(std::span<const std::int32_t> blocks) {
     --in_use_;
     warm_.push_back(*b);
   }
-  const auto keep = static_cast<std::size_t>(std::max(kWarm, in_use_));
+  const auto most = static_cast<std::int64_t>(kMostWarmBytes / std::max<std::uint64_t>(1, layout_.block_bytes()));
+  const auto keep = static_cast<std::size_t>(std::min(std::max(kWarm, in_use_), std::max(kLeastWarm, most)));
   if (warm_.size() <= keep) return;
   const auto end = warm_.begin() + static_cast<std::ptrdiff_t>(warm_.size() - keep);
   give_back(std::vector<std::int32_t>(warm_.begin(), end));

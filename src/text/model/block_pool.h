@@ -21,8 +21,8 @@ struct CacheLayout {
 };
 
 // Address space for all blocks is taken at once, memory as blocks are used. Free blocks keep theirs as long as there are no more
-// of them than 64, or than are in use; what is beyond goes back to the system. Thread-safe; memory of blocks is their users' to
-// guard.
+// of them than 64, or than are in use, and than 128 MiB hold; what is beyond goes back to the system. Thread-safe; memory of
+// blocks is their users' to guard.
 class BlockPool {
  public:
   // Fewer blocks where the system refuses so much address space. Throws Error(out_of_memory) where it refuses the least.

@@ -22,7 +22,9 @@ class GrammarMask final : public TokenMask {
   grammar::Matcher matcher_;
 };
 
-grammar::Grammar read(OutputFormat format, std::string_view text) {
+}  // namespace
+
+grammar::Grammar read_grammar(OutputFormat format, std::string_view text) {
   switch (format) {
     case OutputFormat::json_schema: return grammar::Grammar::from_json_schema(text);
     case OutputFormat::gbnf: return grammar::Grammar::from_gbnf(text);
@@ -32,8 +34,6 @@ grammar::Grammar read(OutputFormat format, std::string_view text) {
   }
   fail(ErrorCode::invalid_argument, "unknown output format: {}", static_cast<int>(format));
 }
-
-}  // namespace
 
 std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& tokenizer, std::span<const TokenId> ends,
                                                               std::int64_t vocabulary, const std::unordered_set<TokenId>& marks) {
@@ -53,10 +53,6 @@ std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& t
     known.push_back(static_cast<std::int32_t>(id));
   }
   return std::make_shared<const grammar::Vocabulary>(bytes, std::move(known));
-}
-
-TokenMaskMaker mask_maker(OutputFormat format, std::string_view text, std::shared_ptr<const grammar::Vocabulary> vocabulary) {
-  return mask_maker(read(format, text), std::move(vocabulary));
 }
 
 TokenMaskMaker mask_maker(grammar::Grammar grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary) {

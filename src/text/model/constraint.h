@@ -17,6 +17,7 @@ std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& t
                                                               std::int64_t vocabulary,
                                                               const std::unordered_set<TokenId>& marks = {});
 TokenMaskMaker mask_maker(grammar::Grammar grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary);
-TokenMaskMaker mask_maker(OutputFormat format, std::string_view text, std::shared_ptr<const grammar::Vocabulary> vocabulary);
+// Throws Error(invalid_argument) that says what is wrong, and where.
+grammar::Grammar read_grammar(OutputFormat format, std::string_view text);
 
 }  // namespace sdx::text

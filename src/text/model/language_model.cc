@@ -6,11 +6,14 @@
 #include <sdx/text.hpp>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/suggest.h"
 #include "text/calls/constrain.h"
 #include "text/generation/generation.h"
 #include "text/model/constraint.h"
 #include "text/model/decoder.h"
 #include "text/model/open.h"
+#include "text/model/tokenizer_end.h"
 
 namespace sdx {
 
@@ -72,6 +75,26 @@ struct LanguageModel::Impl {
   mutable std::map<std::pair<ToolCallFormat, std::string>, std::shared_ptr<const grammar::Vocabulary>> call_words;
 };
 
+namespace {
+
+// Fine-tunes name the end of a turn in their tokenizer alone.
+void add_tokenizer_end(const OpenedModel& model, LanguageModelInfo& info, std::unique_ptr<const Tokenizer>& tokenizer) {
+  auto end = read_tokenizer_end(model.tokenizer);
+  if (!end) return;
+  try {
+    if (!end->id) {
+      tokenizer = std::make_unique<const Tokenizer>(Tokenizer::load(model.tokenizer));
+      end->id = tokenizer->token_to_id(end->token);
+    }
+  } catch (const Error&) {
+    return;  // said when the tokenizer is needed
+  }
+  const bool known = end->id && (info.vocabulary <= 0 || static_cast<std::int64_t>(*end->id) < info.vocabulary);
+  if (known && std::find(info.eos.begin(), info.eos.end(), *end->id) == info.eos.end()) info.eos.push_back(*end->id);
+}
+
+}  // namespace
+
 LanguageModel::LanguageModel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
 LanguageModel LanguageModel::load(const std::filesystem::path& path, const LanguageModelOptions& options) {
@@ -80,8 +103,8 @@ LanguageModel LanguageModel::load(const std::filesystem::path& path, const Langu
     fail(ErrorCode::invalid_argument, "max_context must be 0 (the model's own) or greater, received {}", options.max_context);
   }
   auto impl = std::make_shared<Impl>();
-  impl->path = path;
-  impl->model = open_model(path, {options.session, options.max_context, options.cache_type, options.loras});
+  impl->path = model_place(path);
+  impl->model = open_model(impl->path, {options.session, options.max_context, options.cache_type, options.loras});
   const OpenedModel& m = impl->model;
   LanguageModelInfo& info = impl->info;
   info.format = m.format;
@@ -95,6 +118,7 @@ LanguageModel LanguageModel::load(const std::filesystem::path& path, const Langu
   info.bos = m.bos;
   info.pad = m.pad;
   info.eos = m.eos;
+  add_tokenizer_end(m, info, impl->tokenizer);
   info.defaults = defaults_of(m.sampling);
   info.load_ms = ms_since(start);
   return LanguageModel(std::move(impl));
@@ -117,7 +141,20 @@ const ChatTemplate& LanguageModel::chat_template() const {
   return *impl_->chat;
 }
 
-TokenMaskMaker LanguageModel::constrain(OutputFormat format, std::string_view text) const {
+namespace {
+
+// To whoever asks, else to whoever reads warnings.
+void tell(const std::vector<std::string>& unenforced, std::vector<std::string>* to) {
+  if (to != nullptr) {
+    *to = unenforced;
+  } else if (!unenforced.empty()) {
+    log::warning("answers may not meet these conditions of the JSON schema: {}", join(unenforced));
+  }
+}
+
+}  // namespace
+
+TokenMaskMaker LanguageModel::constrain(OutputFormat format, std::string_view text, std::vector<std::string>* unenforced) const {
   const Tokenizer& words = tokenizer();
   std::shared_ptr<const grammar::Vocabulary> vocabulary;
   {
@@ -125,12 +162,15 @@ TokenMaskMaker LanguageModel::constrain(OutputFormat format, std::string_view te
     if (!impl_->words) impl_->words = grammar_vocabulary(words, impl_->info.eos, impl_->info.vocabulary);
     vocabulary = impl_->words;
   }
-  return mask_maker(format, text, std::move(vocabulary));
+  grammar::Grammar grammar = read_grammar(format, text);
+  tell(grammar.unenforced(), unenforced);
+  return mask_maker(std::move(grammar), std::move(vocabulary));
 }
 
 TokenMaskMaker LanguageModel::constrain_calls(const AnswerFormat& format, std::string_view tools, const ToolChoice& choice,
-                                              std::string_view prompt) const {
+                                              std::string_view prompt, std::vector<std::string>* unenforced) const {
   grammar::Grammar grammar = grammar_of_calls(format, tools, choice, prompt);
+  tell(grammar.unenforced(), unenforced);
   const Tokenizer& words = tokenizer();
   std::shared_ptr<const grammar::Vocabulary> vocabulary;
   {

@@ -6,11 +6,21 @@
 #include "base/system/mapped_file.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
+#include "tensor/gguf/gguf_names.h"
 #include "text/adapters/network.h"
 #include "text/model/paged/paged_graph.h"
 #include "text/model/weights_model.h"
 
 namespace sdx::text {
+
+std::filesystem::path model_place(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error) || std::filesystem::exists(path / "genai_config.json", error) ||
+      find_network(path) || has_weights_alone(path)) {
+    return path;
+  }
+  return gguf_in(path).value_or(path);
+}
 
 OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& options) {
   namespace fs = std::filesystem;

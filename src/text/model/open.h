@@ -37,6 +37,10 @@ struct OpenOptions {
   std::vector<LoraAdapter> loras;
 };
 
+// A folder whose only model is a .gguf file stands for that file; any other path for itself. Throws Error(invalid_argument) where
+// there are several such files.
+std::filesystem::path model_place(const std::filesystem::path& path);
+
 // A .gguf file, a folder with genai_config.json, or a folder of Hugging Face's with an ONNX model, or else with .safetensors
 // files. Throws Error naming the file.
 OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& options);

@@ -135,6 +135,31 @@ std::string later_steps(const std::string& ids) {
   return text;
 }
 
+// Fine-tunes name the end of a turn there alone.
+TEST(OnnxFolders, TheTokenizersEndIsAnEndToo) {
+  const Folder folder;
+  folder.write("decoder_model.onnx", testing::model_bytes(kWithoutCache));
+  folder.write("config.json", R"({"model_type": "tiny", "vocab_size": 4})");
+  folder.write("generation_config.json", R"({"eos_token_id": 2})");
+  const auto ends = [&] { return LanguageModel::load(folder.path()).info().eos; };
+  EXPECT_EQ(ends(), (Ids{2}));
+  folder.write("tokenizer_config.json",
+               R"({"eos_token": {"content": "<|im_end|>"}, "added_tokens_decoder": {"3": {"content": "<|im_end|>"}}})");
+  EXPECT_EQ(ends(), (Ids{2, 3}));
+  folder.write("generation_config.json", R"({"eos_token_id": [3, 1]})");
+  EXPECT_EQ(ends(), (Ids{3, 1}));
+  // By its name in the vocabulary; numbers that the network does not foretell are none.
+  folder.write("tokenizer_config.json", "{}");
+  folder.write("special_tokens_map.json", R"({"eos_token": "c"})");
+  folder.write("tokenizer.json",
+               R"({"model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "c": 2, "d": 9}}})");
+  EXPECT_EQ(ends(), (Ids{3, 1, 2}));
+  folder.write("special_tokens_map.json", R"({"eos_token": "d"})");
+  EXPECT_EQ(ends(), (Ids{3, 1}));
+  folder.write("tokenizer.json", "broken");
+  EXPECT_EQ(ends(), (Ids{3, 1}));
+}
+
 TEST(OnnxFolders, PairsForFirstAndLaterSteps) {
   const Folder folder;
   folder.write("decoder_model.onnx", testing::model_bytes(kWithoutCache));

@@ -8,6 +8,8 @@
 #include "text/model/network/decoder_graph.h"
 #include "text/model/network/hf_tensors.h"
 #include "text/model/paged/paged_graph.h"
+#include "text/model/tokenizer_end.h"
+#include "text/tokenizer/load/gguf_source.h"
 
 namespace sdx::text {
 namespace {
@@ -20,6 +22,46 @@ std::optional<TokenId> token_of(const GgufFile& meta, std::string_view key) {
   return static_cast<TokenId>(*id);
 }
 
+// What ends an answer: the end of the text, of a turn, and of a message. Files name few of them, so their texts count as well.
+std::vector<TokenId> ends_of(const GgufFile& meta) {
+  std::vector<TokenId> ends;
+  const auto add = [&](TokenId id) {
+    if (std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
+  };
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+    if (const auto id = token_of(meta, key)) add(*id);
+  }
+  const auto tokens = meta.texts("tokenizer.ggml.tokens");
+  if (!tokens) return ends;
+  const GgufSource source{meta, *tokens, meta.numbers("tokenizer.ggml.token_type").value_or(std::vector<double>())};
+  for (const TokenId id : end_tokens_of(source)) add(id);
+  return ends;
+}
+
+// What llama.cpp's converter copies from generation_config.json.
+SamplingDefaults sampling_of(const GgufFile& meta) {
+  const auto number = [&](const char* key, double least, double most) -> std::optional<float> {
+    const auto value = meta.number(key);
+    if (!value) return std::nullopt;
+    if (!(*value >= least && *value <= most)) {
+      fail(ErrorCode::invalid_model, "key '{}' must be from {} to {}, received {}", key, least, most, *value);
+    }
+    return static_cast<float>(*value);
+  };
+  SamplingDefaults s;
+  s.temperature = number("general.sampling.temp", -1e6, 1e6);
+  if (s.temperature && *s.temperature <= 0) s.temperature = 0;
+  if (const auto k = number("general.sampling.top_k", -1e9, 1e9))
+    s.top_k = std::max<std::int64_t>(0, static_cast<std::int64_t>(*k));
+  s.top_p = number("general.sampling.top_p", 0, 1e6);
+  // A share of 0 leaves the likeliest token alone; of 1 or more, all.
+  if (s.top_p && *s.top_p <= 0) s.top_p.reset(), s.top_k = 1;
+  if (s.top_p) s.top_p = std::min(*s.top_p, 1.0F);
+  s.min_p = number("general.sampling.min_p", 0, 1);
+  s.repetition_penalty = number("general.sampling.penalty_repeat", 1e-6, 1e6);
+  return s;
+}
+
 WeightsModel read_gguf(const fs::path& path) {
   WeightsModel m;
   m.gguf = GgufModel::open(path);
@@ -28,11 +70,8 @@ WeightsModel read_gguf(const fs::path& path) {
   const GgufFile& meta = m.gguf->metadata();
   m.bos = token_of(meta, "tokenizer.ggml.bos_token_id");
   m.pad = token_of(meta, "tokenizer.ggml.padding_token_id");
-  // What ends an answer: the end of the text, of a turn, and of a message.
-  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
-    const auto id = token_of(meta, key);
-    if (id && std::find(m.eos.begin(), m.eos.end(), *id) == m.eos.end()) m.eos.push_back(*id);
-  }
+  m.eos = ends_of(meta);
+  m.sampling = sampling_of(meta);
   return m;
 }
 
@@ -45,6 +84,8 @@ WeightsModel read_folder(const fs::path& folder, const fs::path& listing) {
   m.bos = settings.bos;
   m.pad = settings.pad;
   m.eos = std::move(settings.eos);
+  const auto end = read_tokenizer_end(folder);
+  if (end && end->id && std::find(m.eos.begin(), m.eos.end(), *end->id) == m.eos.end()) m.eos.push_back(*end->id);
   m.sampling = settings.sampling;
   return m;
 }
@@ -74,7 +115,8 @@ bool has_weights_alone(const fs::path& folder) {
   return fs::is_regular_file(folder / "config.json", error) && find_safetensors(folder).has_value();
 }
 
-WeightsModel read_weights_model(const fs::path& path) {
+WeightsModel read_weights_model(const fs::path& given) {
+  const fs::path path = model_place(given);
   try {
     std::error_code error;
     WeightsModel m;
@@ -110,7 +152,7 @@ OpenedModel open_weights(const fs::path& path, const OpenOptions& options) {
   WeightsModel w = read_weights_model(path);
   try {
     const auto style = with_adapters(weights_in_place(w.files), read_adapters(options.loras, w.config));
-    Model model = build_decoder(w.files, w.config, *style, {});
+    sdx::Model model = build_decoder(w.files, w.config, *style, {});
     style->check_used();
     auto decoder = std::make_shared<Decoder>();
     decoder->why_not_paged = page_attention(model, decoder->names, {options.cache_type, true});

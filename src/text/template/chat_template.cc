@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "tensor/gguf/gguf.h"
+#include "tensor/gguf/gguf_names.h"
 #include "text/template/from_json.h"
 #include "text/template/interpreter.h"
 #include "text/template/unicode.h"
@@ -138,6 +139,9 @@ ChatTemplate::ChatTemplate(std::string_view source, const std::string& name) {
 }
 
 const std::string& ChatTemplate::source() const { return impl_->plain.source; }
+const std::string& ChatTemplate::tool_source() const {
+  return impl_->with_tools ? impl_->with_tools->source : impl_->plain.source;
+}
 
 void ChatTemplate::set_special_tokens(std::string_view tokens) {
   auto impl = std::make_shared<Impl>();
@@ -235,7 +239,22 @@ json gguf_tokens(const GgufFile& file) {
 
 }  // namespace
 
-bool ChatTemplate::has(const std::filesystem::path& folder) {
+namespace {
+
+// A folder without files about a tokenizer may have a .gguf file.
+std::filesystem::path template_place(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return path;
+  for (const char* name : {"chat_template.jinja", "tokenizer_config.json", "chat_template.json", "tokenizer.json"}) {
+    if (std::filesystem::exists(path / name, error)) return path;
+  }
+  return gguf_in(path).value_or(path);
+}
+
+}  // namespace
+
+bool ChatTemplate::has(const std::filesystem::path& path) {
+  const std::filesystem::path folder = template_place(path);
   if (is_gguf(folder)) return GgufFile::open(folder).text("tokenizer.chat_template").has_value();
   std::error_code error;
   if (std::filesystem::exists(folder / "chat_template.jinja", error)) return true;
@@ -243,7 +262,8 @@ bool ChatTemplate::has(const std::filesystem::path& folder) {
          read_object(folder / "chat_template.json").contains("chat_template");
 }
 
-ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
+ChatTemplate ChatTemplate::load(const std::filesystem::path& path) {
+  const std::filesystem::path folder = template_place(path);
   if (is_gguf(folder)) {
     const GgufFile file = GgufFile::open(folder);
     const auto source = file.text("tokenizer.chat_template");
@@ -251,8 +271,14 @@ ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
       fail(ErrorCode::invalid_model,
            "{}: no chat template (tokenizer.chat_template); the model may be one that only completes text", folder.string());
     }
-    ChatTemplate result(*source, folder.string());
-    result.set_special_tokens(gguf_tokens(file).dump(-1, ' ', false, json::error_handler_t::replace));
+    auto impl = std::make_shared<Impl>();
+    impl->plain = parse(*source, folder.string());
+    if (const auto tool_use = file.text("tokenizer.chat_template.tool_use")) {
+      impl->with_tools = parse(*tool_use, folder.string() + " (tool_use)");
+    }
+    impl->special_tokens = gguf_tokens(file).dump(-1, ' ', false, json::error_handler_t::replace);
+    ChatTemplate result;
+    result.impl_ = std::move(impl);
     return result;
   }
   const json config = read_object(folder / "tokenizer_config.json");

@@ -36,6 +36,8 @@ inline bool continues_char(char c) noexcept { return (static_cast<unsigned char>
 std::size_t count_chars(std::string_view text) noexcept;
 bool is_ascii(std::string_view text) noexcept;
 
+// "Lu"; "Cn" for what is no character.
+std::string_view general_category(char32_t c) noexcept;
 bool is_white_space(char32_t c) noexcept;  // property White_Space
 bool is_number(char32_t c) noexcept;       // category N, as regular expressions have it
 bool is_mark_of_regex(char32_t c) noexcept;

@@ -23,6 +23,11 @@ class Reader {
   std::int64_t count(std::string_view name, std::int64_t most, std::int64_t otherwise) const {
     return has(name) ? count(name, most) : otherwise;
   }
+  // Converters write 0 for what a model does not have, as if the key were not there.
+  std::int64_t count_or_none(std::string_view name, std::int64_t most, std::int64_t otherwise) const {
+    const auto n = file_.whole(key(name));
+    return n.value_or(0) == 0 ? otherwise : checked(name, static_cast<std::int64_t>(*n), most);
+  }
   // One number, or an array of the same number for each layer.
   std::int64_t same_count(std::string_view name, std::int64_t most, std::int64_t otherwise) const {
     const GgufValue* v = file_.find(key(name));
@@ -46,6 +51,9 @@ class Reader {
     const float v = number(name, otherwise);
     if (!(v > 0.0F)) fail(ErrorCode::invalid_model, "key '{}' must be greater than 0, received {}", key(name), v);
     return v;
+  }
+  float positive_or_none(std::string_view name, float otherwise) const {
+    return number(name, 0.0F) == 0.0F ? otherwise : positive(name, otherwise);
   }
   bool has(std::string_view name) const { return file_.find(key(name)) != nullptr; }
   std::string text(std::string_view name) const { return std::string(file_.text(key(name)).value_or("")); }
@@ -80,8 +88,8 @@ RopeConfig read_rope(const GgufModel& file, const Reader& r, const DecoderConfig
   RopeConfig rope;
   rope.base = r.positive("rope.freq_base", 10000.0F);
   const std::string scaling = r.text("rope.scaling.type");
-  rope.original_context = r.count("rope.scaling.original_context_length", kMostContext, c.context);
-  rope.factor = r.positive("rope.scaling.factor", r.positive("rope.scale_linear", 1.0F));
+  rope.original_context = r.count_or_none("rope.scaling.original_context_length", kMostContext, c.context);
+  rope.factor = r.positive_or_none("rope.scaling.factor", r.positive_or_none("rope.scale_linear", 1.0F));
   rope.attention_factor = r.positive("rope.scaling.attn_factor", 1.0F);
   rope.divisors = divisors_of(file, "rope_freqs.weight", c.rotary);
   if (const StoredTensor* t = file.find_tensor("rope_factors_long.weight")) {
@@ -104,7 +112,7 @@ RopeConfig read_rope(const GgufModel& file, const Reader& r, const DecoderConfig
 }
 
 void sliding_windows(const Reader& r, DecoderConfig& c, std::int64_t pattern) {
-  const std::int64_t window = r.count("attention.sliding_window", kMostContext, 0);
+  const std::int64_t window = r.count_or_none("attention.sliding_window", kMostContext, 0);
   c.windows.assign(static_cast<std::size_t>(c.layers), 0);
   c.local.assign(static_cast<std::size_t>(c.layers), false);
   if (window == 0) return;
@@ -127,7 +135,7 @@ void gemma(const Reader& r, DecoderConfig& c) {
     const std::int64_t per_head = c.width / c.heads;
     c.attention_scale = 1.0F / std::sqrt(static_cast<float>(per_head));
   }
-  sliding_windows(r, c, r.count("attention.sliding_window_pattern", 1024, c.architecture == "gemma2" ? 2 : 6));
+  sliding_windows(r, c, r.count_or_none("attention.sliding_window_pattern", 1024, c.architecture == "gemma2" ? 2 : 6));
   if (c.architecture == "gemma3") {
     c.local_rope = RopeConfig();
     c.local_rope.base = r.positive("rope.freq_base_swa", 10000.0F);
@@ -136,7 +144,7 @@ void gemma(const Reader& r, DecoderConfig& c) {
 
 void refuse_experts(const Reader& r) {
   for (const char* name : {"expert_count", "expert_used_count"}) {
-    if (r.has(name) && r.count(name, 1 << 20) > 1) {
+    if (r.count_or_none(name, 1 << 20, 0) > 1) {
       fail(ErrorCode::not_implemented, "key '{}': mixtures of experts are not supported", r.key(name));
     }
   }

@@ -194,7 +194,7 @@ void read_windows(ConfigObject& o, const Defaults& d, DecoderConfig& c) {
   std::int64_t window = 0;
   if (!o.has("sliding_window")) {
     window = d.window;
-  } else if (o.take("sliding_window") != nullptr) {
+  } else if (o.integer("sliding_window").value_or(0) != 0) {  // 0: none, as null
     window = count(o, "sliding_window", kMostContext);
   }
   const bool qwen = d.type.starts_with("qwen");

@@ -111,6 +111,7 @@ class Reader {
     to_.add_file(path, mapped->bytes(), mapped);
     try {
       const SafeTensors all = parse_safetensors(mapped->bytes(), mapped);
+      mapped->check_unchanged();
       if (wanted == nullptr) {
         for (const auto& [name, tensor] : all.tensors) take(name, tensor, file);
         return;

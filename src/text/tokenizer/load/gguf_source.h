@@ -19,6 +19,7 @@ struct GgufSource {
   std::vector<std::string_view> tokens;
   std::vector<double> types;
 
+  // A normal piece that reads as a mark between turns is a control token: some converters forget to say so.
   PieceType type(std::size_t i) const;
   std::optional<std::uint32_t> id(const char* key) const;
   std::optional<std::string> token(const char* key) const;
@@ -26,6 +27,10 @@ struct GgufSource {
 };
 // Throws Error(invalid_model).
 GgufSource read_gguf_source(const GgufFile& file);
+
+// Control tokens that by their text end an answer, a turn or a message ("<|eot_id|>"), in the order of their numbers: many files
+// list none of them as ids.
+std::vector<std::uint32_t> end_tokens_of(const GgufSource& source);
 
 // Of the kinds `llama` and `t5` (unigram).
 PieceVocabulary pieces_of(const GgufSource& source, bool unigram);

@@ -175,7 +175,14 @@ TokenizerFiles tokenizer_files(const GgufFile& file, std::int64_t context) {
   json map = json::object();
   put_special(source.special(), config);
   put_special(source.special(), map);
-  if (const auto chat = file.text("tokenizer.chat_template")) config["chat_template"] = std::string(*chat);
+  if (const auto chat = file.text("tokenizer.chat_template")) {
+    const auto tool_use = file.text("tokenizer.chat_template.tool_use");
+    const auto named = [](const char* name, std::string_view text) {
+      return json{{"name", name}, {"template", std::string(text)}};
+    };
+    config["chat_template"] =
+        tool_use ? json::array({named("default", *chat), named("tool_use", *tool_use)}) : json(std::string(*chat));
+  }
   const auto text = [](const json& j, int indent) { return j.dump(indent, ' ', false, json::error_handler_t::replace) + "\n"; };
   return {{{"tokenizer.json", text(tokenizer, -1)},
            {"tokenizer_config.json", text(config, 2)},

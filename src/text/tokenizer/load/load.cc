@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "tensor/gguf/gguf_names.h"
 #include "text/tokenizer/load/components.h"
 #include "text/tokenizer/load/pieces.h"
 
@@ -206,9 +207,10 @@ std::shared_ptr<Core> load_folder(const fs::path& folder) {
   }
   if (there("vocab.txt")) return load_vocab_txt(folder / "vocab.txt", files);
   if (there("vocab.json") && there("merges.txt")) return load_vocab_and_merges(folder, files);
+  if (const auto gguf = gguf_in(folder)) return core_of_gguf(GgufFile::open(*gguf));
   fail(ErrorCode::io,
-       "the folder '{}' has no tokenizer: expected tokenizer.json, tokenizer.model, spiece.model, vocab.txt, or vocab.json with "
-       "merges.txt",
+       "the folder '{}' has no tokenizer: expected tokenizer.json, tokenizer.model, spiece.model, vocab.txt, vocab.json with "
+       "merges.txt, or a .gguf file",
        folder.string());
 }
 
