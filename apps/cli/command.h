@@ -15,7 +15,9 @@ namespace sdx::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
-inline constexpr int kInterrupted = 130;  // by Ctrl-C, as shells tell it
+// What a server's action returns when it was asked to end: exit code 0, also where a request met a damaged file, because that
+// request was answered with the error.
+inline constexpr int kServed = -1;
 
 // Something is wrong with the command line itself: exit code 2.
 struct UsageError : std::runtime_error {
@@ -64,6 +66,7 @@ void note(std::string_view text);
 void say(std::string_view text);
 bool stdout_is_terminal();
 bool stderr_is_terminal();
+bool stderr_is_steerable();  // a terminal that obeys escape sequences: not TERM=dumb
 // On stderr as it is.
 void draw(std::string_view text);
 

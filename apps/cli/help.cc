@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <sdx/sdx.hpp>
-#include <thread>
 
 #include "base/build_id.h"
 #include "base/system/amx.h"
+#include "base/system/control_group.h"
 #include "base/system/cpu_features.h"
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -152,7 +152,7 @@ std::string version_text() {
   if (use_vnni(cpu_isa())) sets += ", vnni";
   if (use_amx()) sets += use_amx_bf16() ? ", amx" : ", amx (bytes only)";
   return fmt::format("sdx {}\nbuild      {} ({})\nprocessor  {}, {} cores, {}\n", version(), build_id().substr(0, 12), SDX_BUILD,
-                     processor_name(), std::thread::hardware_concurrency(), sets);
+                     processor_name(), usable_cpus(), sets);
 }
 
 void add_help(const Command& app, Action& action) {

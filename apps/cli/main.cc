@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/system/mapped_file.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 
@@ -56,8 +57,9 @@ int end_as_by_pipe() {
 int guarded(const Action& action) {
   try {
     const int code = action();
+    if (code != kServed) MappedFile::check_none_damaged();
     finish_output();
-    return code;
+    return code == kServed ? kOk : code;
   } catch (const ReaderGone&) {
     return end_as_by_pipe();
   } catch (const UsageError& e) {
@@ -131,6 +133,9 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
   // print() finds out, so that what has begun is cleaned up; for standard error it does not matter.
   std::signal(SIGPIPE, SIG_IGN);
+  // Writing beyond the process's limit of file sizes then fails as on a full disk, and what was begun is cleaned up.
+  std::signal(SIGXFSZ, SIG_IGN);
+  sdx::survive_mapped_faults();
   sdx::log::set_sink([](sdx::log::Level level, std::string_view message) {
     constexpr const char* kStarts[] = {"debug: ", "info: ", "warning: ", "error: "};  // in the order of Level
     const std::string line = std::string(kStarts[static_cast<int>(level)]).append(message);

@@ -98,7 +98,7 @@ std::string plan_text(const hub::Pulled& p) {
 class Bars {
  public:
   void show(const std::string& file, std::uint64_t done, std::uint64_t total) {
-    if (!stderr_is_terminal() || total == 0) return;
+    if (!stderr_is_steerable() || total == 0) return;
     if (file != file_) {
       bar_.reset();
       bar_ = std::make_unique<Progress>(file, "B");

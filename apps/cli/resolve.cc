@@ -63,7 +63,10 @@ void apply_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs
       fail(ErrorCode::invalid_argument, "{}: input '{}' is {} in the model, not {}", entry.place, input.name, spec->type,
            name(input.dtype));
     }
-    const bool typed = std::any_of(shapes.begin(), shapes.end(), [&](const auto& s) { return s.starts_with(input.name + "="); });
+    // One without a name is for the only input that there is.
+    const bool typed = std::any_of(shapes.begin(), shapes.end(), [&](const auto& s) {
+      return s.find('=') == std::string::npos || s.starts_with(input.name + "=");
+    });
     if (input.shape && !typed) defaults.push_back(fmt::format("{}=[{}]", input.name, fmt::join(*input.shape, ",")));
   }
   shapes.insert(shapes.begin(), defaults.begin(), defaults.end());

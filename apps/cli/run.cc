@@ -200,9 +200,14 @@ int RunCommand::run() {
     if (model.entry->warmup && !session.typed("--warmup")) warmup = *model.entry->warmup;
     if (model.entry->iterations && !session.typed("--runs")) runs = *model.entry->iterations;
   }
-  const NamedValues given = inputs.read(s.inputs(), model.options.dimensions);
+  const auto [given, made_up] = inputs.read(s.inputs(), model.model, model.options);
   if (model.project) project::check_inputs(*model.config(), s.inputs(), given);
-  return benchmark ? bench(s, given) : once(s, given, model.config());
+  try {
+    return benchmark ? bench(s, given) : once(s, given, model.config());
+  } catch (Error& e) {
+    if (!made_up.empty() && e.code() == ErrorCode::runtime_failure) e.add_context(made_up);
+    throw;
+  }
 }
 
 }  // namespace

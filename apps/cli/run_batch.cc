@@ -20,6 +20,7 @@
 #include "base/system/interrupt.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
+#include "base/system/safe_name.h"
 #include "cli/command.h"
 #include "cli/values/file_list.h"
 #include "cli/values/outputs.h"
@@ -146,7 +147,8 @@ class FolderSink : public Sink {
 class LinesSink : public Sink {
  public:
   LinesSink(const fs::path& path, const BatchRun& run) : path_(path) {
-    const std::string stem = "." + path.filename().string() + ".part-";
+    constexpr std::size_t kMore = 23;  // letters of ".NAME.part-" and the hash
+    const std::string stem = "." + shortened_name(path.filename().string(), kLongestName - kMore) + ".part-";
     const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
     const bool resumable = !run.samples.identity.empty();
     part_ = folder / (stem + (resumable ? hash_text(run.identity + "\n" + run.samples.identity).substr(0, 16) : "stream"));
@@ -283,7 +285,7 @@ class Batch {
     note(fmt::format("error: interrupted, {} of {} done{}", kept_ + run_count_ - failed_,
                      run_.samples.total < 0 ? run_.samples.unit + "s" : counted(run_.samples.total, run_.samples.unit),
                      resumable ? "; the same command continues from there" : ""));
-    return kInterrupted;
+    return Interrupt::exit_code();
   }
 
   // Reads a sample; false where there are no more.

@@ -117,7 +117,7 @@ int ServeCommand::run() {
   host.reload = [] { return reload_wanted.exchange(false); };
   host.say = [](std::string_view lines) { say(lines); };
   module.serve(request, host);
-  return kOk;
+  return kServed;
 }
 
 void add_network_flags(const Command& command, ServeCommand& c) {

@@ -184,6 +184,8 @@ bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
 
+bool stderr_is_steerable() { return is_steerable(STDERR_FILENO); }
+
 std::string time_text(double seconds) {
   if (seconds < 1) return fmt::format("{:.0f} ms", 1e3 * seconds);
   if (seconds < 60) return fmt::format("{:.1f} s", seconds);

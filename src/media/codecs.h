@@ -36,6 +36,8 @@ Stored decode_jpeg(std::span<const std::byte> bytes, const Request& request);
 Stored decode_png(std::span<const std::byte> bytes, const Request& request);
 Stored decode_webp(std::span<const std::byte> bytes, const Request& request);
 Image decode_bmp(std::span<const std::byte> bytes, const DecodeLimits& limits, double* dpi = nullptr);
+Stored decode_gif(std::span<const std::byte> bytes, const Request& request);
+Image decode_tga(std::span<const std::byte> bytes, const DecodeLimits& limits);
 Image decode_pnm(std::span<const std::byte> bytes, const DecodeLimits& limits);
 Image decode_jpeg2000(std::span<const std::byte> bytes, const DecodeLimits& limits);
 
@@ -44,8 +46,13 @@ ImageInfo probe_jpeg(std::span<const std::byte> bytes);
 ImageInfo probe_png(std::span<const std::byte> bytes);
 ImageInfo probe_webp(std::span<const std::byte> bytes);
 ImageInfo probe_bmp(std::span<const std::byte> bytes);
+ImageInfo probe_gif(std::span<const std::byte> bytes);
+ImageInfo probe_tga(std::span<const std::byte> bytes);
 ImageInfo probe_pnm(std::span<const std::byte> bytes);
 ImageInfo probe_jpeg2000(std::span<const std::byte> bytes);
+
+// TGA has no signature: whether the bytes make sense as one.
+bool looks_like_tga(std::span<const std::byte> bytes) noexcept;
 
 // A PNM's header, and where the next picture of a stream of them begins.
 struct PnmHeader {

@@ -13,7 +13,8 @@ namespace {
 
 [[noreturn]] void unknown(std::span<const std::byte> bytes) {
   if (bytes.empty()) fail(ErrorCode::invalid_argument, "the image is empty");
-  fail(ErrorCode::invalid_argument, "the data are not a JPEG, PNG, WebP, BMP, PNM, TIFF, JPEG 2000, HEIC, AVIF or raw image");
+  fail(ErrorCode::invalid_argument,
+       "the data are not a JPEG, PNG, WebP, GIF, BMP, PNM, TIFF, JPEG 2000, JPEG XL, HEIC, AVIF, TGA or raw image");
 }
 
 Stored plain(Image image) {
@@ -30,7 +31,10 @@ Stored decode(std::string_view format, std::span<const std::byte> bytes, const R
   if (format == "webp") return decode_webp(bytes, request);
   if (format == "tiff") return decode_tiff(bytes, request);
   if (format == "heic" || format == "avif") return decode_heif(bytes, request);
+  if (format == "jpegxl") return decode_jxl(bytes, request);
   if (format == "raw") return decode_raw(bytes, request);
+  if (format == "gif") return decode_gif(bytes, request);
+  if (format == "tga") return plain(decode_tga(bytes, request.limits));
   if (format == "pnm") return plain(decode_pnm(bytes, request.limits));
   if (format == "jpeg2000") return plain(decode_jpeg2000(bytes, request.limits));
   if (format != "bmp") unknown(bytes);
@@ -116,7 +120,10 @@ ImageInfo probe_image(std::span<const std::byte> bytes) {
   if (format == "tiff") return upright(probe_tiff(bytes), format);
   if (format == "jpeg2000") return upright(probe_jpeg2000(bytes), format);
   if (format == "heic" || format == "avif") return upright(probe_heif(bytes), format);
+  if (format == "jpegxl") return upright(probe_jxl(bytes), format);
   if (format == "raw") return upright(probe_raw(bytes), format);
+  if (format == "gif") return upright(probe_gif(bytes), format);
+  if (format == "tga") return upright(probe_tga(bytes), format);
   unknown(bytes);
 }
 

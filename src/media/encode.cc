@@ -25,8 +25,9 @@ bool profile_fits(const std::string& icc, int channels) {
 
 Metadata fitting(const Image& image, const EncodeOptions& options, FileFormat format, double dpi) {
   Metadata m = options.metadata;
-  if (!m.exif.empty()) m.exif = upright_exif(m.exif, image.width, image.height, dpi);
-  if (!m.xmp.empty()) m.xmp = upright_xmp(std::move(m.xmp));
+  const bool moved = options.cropped || read_exif(m.exif).orientation != 1;  // places are those of the file as it lies
+  if (!m.exif.empty()) m.exif = upright_exif(m.exif, image.width, image.height, dpi, moved);
+  if (!m.xmp.empty()) m.xmp = upright_xmp(std::move(m.xmp), moved);
   if (!profile_fits(m.icc, image.channels)) m.icc.clear();
   if (format != FileFormat::png) m.xmp = xmp_with_tags(std::move(m.xmp), m.tags);
   return m;

@@ -119,10 +119,14 @@ std::string_view image_format(std::span<const std::byte> bytes) noexcept {
   if (text.starts_with("RIFF") && has(text, 8, "WEBP")) return "webp";
   if (text.starts_with("BM") && text.size() >= 14) return "bmp";
   if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' && (text[2] == '#' || text[2] <= ' ')) return "pnm";
+  if (text.starts_with("GIF87a") || text.starts_with("GIF89a")) return "gif";
+  if (text.starts_with(Text("II+\0\x08\0\0\0", 8)) || text.starts_with(Text("MM\0+\0\x08\0\0", 8))) return "tiff";  // BigTIFF
   if (text.starts_with(Text("II*\0", 4)) || text.starts_with(Text("MM\0*", 4))) return is_raw_tiff(bytes) ? "raw" : "tiff";
   if (text.starts_with(Text("\0\0\0\x0CjP  \r\n\x87\n", 12)) || text.starts_with("\xFF\x4F\xFF\x51")) return "jpeg2000";
+  if (text.starts_with("\xFF\x0A") || text.starts_with(Text("\0\0\0\x0CJXL \r\n\x87\n", 12))) return "jpegxl";
   if (is_other_raw(text)) return "raw";
-  return format_of_box(text);
+  const Text boxed = format_of_box(text);
+  return boxed.empty() && looks_like_tga(bytes) ? "tga" : boxed;
 }
 
 }  // namespace sdx::media

@@ -2,6 +2,7 @@
 // What the engine itself needs of pictures; the rest is in <sdx/image.hpp>.
 
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string_view>
 
@@ -16,12 +17,15 @@ using Filter = Preprocessing::Filter;
 using Layout = Preprocessing::Layout;
 using Color = Preprocessing::Color;
 
-// "jpeg", "png", "webp", "bmp", "pnm", "tiff", "jpeg2000", "heic", "avif" or "raw" (a camera's) from the first bytes; "" for
-// anything else.
+// "jpeg", "png", "webp", "gif", "bmp", "pnm", "tiff", "jpeg2000", "jpegxl", "heic", "avif" or "raw" (a camera's) from the first
+// bytes; "tga" by its header and size; "" for anything else.
 SDX_TOOLS_API std::string_view image_format(std::span<const std::byte> bytes) noexcept;
 
+// Whether a file's name ends as those of pictures do that can be read: for choosing files of a folder.
+SDX_TOOLS_API bool has_picture_ending(const std::filesystem::path& file);
+
 // `orientation` as EXIF numbers it, 1 (upright) to 8; others return the image as it is.
-Image apply_orientation(Image image, int orientation);
+SDX_TOOLS_API Image apply_orientation(Image image, int orientation);
 
 // Throws Error(invalid_argument) unless `pixels` has as many elements as the other fields say, and these are as blank() takes
 // them.

@@ -305,6 +305,98 @@ TEST(Metadata, XmpIsChangedAsText) {
   }
 }
 
+// EXIF with a subject's area in both byte orders, the entry in the middle of its directory.
+std::string exif_with_area(bool big) {
+  ExifWriter w(big);
+  w.number(8, 2);
+  w.pad(8);
+  w.number(1, 2);
+  w.entry(0x8769, 4, 1, 40);
+  w.number(0, 4);
+  w.pad(40);
+  w.number(4, 2);
+  w.entry(0x9003, 2, 20, 120);
+  w.entry(0x9214, 3, 4, 150);
+  w.entry(0xA002, 4, 1, 4000);
+  w.entry(0xA214, 4, 1, 77);
+  w.number(0, 4);
+  w.pad(120);
+  w.text("2024:05:06 07:08:09");
+  w.pad(150);
+  for (const int v : {100, 200, 30, 40}) w.number(static_cast<std::size_t>(v), 2);
+  return w.take();
+}
+
+constexpr const char* kRegions =
+    "<x:xmpmeta xmlns:x='adobe:ns:meta/'><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>"
+    "<rdf:Description rdf:about='' xmlns:r=\"http://www.metadataworkinggroup.com/schemas/regions/\" "
+    "xmlns:MP='http://ns.microsoft.com/photo/1.2/' xmlns:MPRI='http://ns.microsoft.com/photo/1.2/t/RegionInfo#' "
+    "xmlns:I='http://iptc.org/std/Iptc4xmpExt/2008-02-29/' xmlns:exif='http://ns.adobe.com/exif/1.0/' "
+    "xmlns:xmp='http://ns.adobe.com/xap/1.0/' xmp:Rating='5' exif:SubjectLocation='3,4' exif:Flash='1'>"
+    "<r:Regions rdf:parseType='Resource'><r:RegionList><rdf:Bag><rdf:li><rdf:Description r:Name='Anna > B'>"
+    "<r:Regions/></rdf:Description></rdf:li></rdf:Bag></r:RegionList></r:Regions><!-- <r:Regions> -->"
+    "<MP:RegionInfo><rdf:Description MPRI:x='Berta'/></MP:RegionInfo>"
+    "<I:PersonInImage><rdf:Bag><rdf:li>Clara</rdf:li></rdf:Bag></I:PersonInImage><I:Event>Wedding</I:Event>"
+    "<exif:SubjectArea><rdf:Seq><rdf:li>1</rdf:li></rdf:Seq></exif:SubjectArea></rdf:Description></rdf:RDF></x:xmpmeta>";
+
+TEST(Metadata, PlacesAndNamesDoNotSurviveACrop) {
+  for (const FileFormat format : {FileFormat::png, FileFormat::jpeg, FileFormat::webp, FileFormat::tiff, FileFormat::avif}) {
+    for (const bool big : {false, true}) {
+      SCOPED_TRACE(std::string(ending_of(format)) + (big ? " big" : " little"));
+      EncodeOptions options;
+      options.format = format;
+      options.metadata.exif = exif_with_area(big);
+      options.metadata.xmp = kRegions;
+      const Metadata whole = decode_picture(bytes_of(encode(grey_wedge(), options))).metadata;
+      EXPECT_NE(whole.xmp.find("Anna"), std::string::npos) << "of the whole picture they are true";
+      EXPECT_EQ(value_of(whole.exif, 0xA214, big), 77U);
+      options.cropped = true;
+      const Metadata part = decode_picture(bytes_of(encode(grey_wedge(), options))).metadata;
+      for (const char* gone : {"Anna", "Berta", "Clara", "RegionInfo>", "SubjectArea", "SubjectLocation"}) {
+        EXPECT_EQ(part.xmp.find(gone), std::string::npos) << gone;
+      }
+      for (const char* kept : {"xmp:Rating='5'", "exif:Flash='1'", "Wedding", "<!-- <r:Regions> -->"}) {
+        EXPECT_NE(part.xmp.find(kept), std::string::npos) << kept;
+      }
+      EXPECT_EQ(value_of(part.exif, 0xA214, big), 0U);
+      EXPECT_EQ(value_of(part.exif, 0xA002, big), 40U);
+      EXPECT_NE(part.exif.find("2024:05:06 07:08:09"), std::string::npos);
+    }
+  }
+}
+
+TEST(Metadata, PlacesDoNotSurviveATurn) {
+  EncodeOptions options;
+  options.format = FileFormat::jpeg;
+  options.metadata.exif = camera_exif(true);  // orientation 6
+  options.metadata.xmp = kRegions;
+  EXPECT_EQ(decode_picture(bytes_of(encode(grey_wedge(), options))).metadata.xmp.find("Anna"), std::string::npos);
+}
+
+TEST(Metadata, PacketsThatCannotBeReadDoNotSurviveACrop) {
+  const std::string whole = kRegions;
+  for (std::size_t size = whole.find("Anna"); size < whole.find("</r:Regions>"); size += 7) {
+    EXPECT_EQ(upright_xmp(whole.substr(0, size), true), "") << size;
+  }
+  EXPECT_EQ(upright_xmp("<Regions xmlns='http://ns.acdsee.com/regions/'>Anna</Regions>", true), "");
+  EXPECT_EQ(upright_xmp(std::string("<\0a\0", 4), true), "");
+  EXPECT_EQ(upright_xmp(kXmp, true), upright_xmp(kXmp));
+}
+
+TEST(Metadata, QuotesThatDoNotMatchAreNoEndlessTask) {
+  const std::string start = "<x xmlns:r='http://ns.acdsee.com/regions/'><a ";
+  for (const char* odd : {"b=\"'\" c'=\">", "'b='\">'>", "=\"r:x=\">", "b='\"' \"'\">", "/'/\"'\">"}) {
+    EXPECT_NO_THROW(upright_xmp(start + odd, true)) << odd;
+    EXPECT_NO_THROW(upright_xmp(start + odd)) << odd;
+  }
+}
+
+TEST(Metadata, OriginalsInsideMetadataAreLeftOut) {
+  const std::string xmp =
+      "<d xmlns:GImage='http://ns.google.com/photos/1.0/image/' GImage:Mime='image/jpeg' GImage:Data='THEORIGINAL' b='1'/>";
+  EXPECT_EQ(upright_xmp(xmp), "<d xmlns:GImage='http://ns.google.com/photos/1.0/image/' b='1'/>");
+}
+
 TEST(Metadata, TagsAreWritten) {
   EncodeOptions options;
   options.metadata.tags = {{"Job", "4711 <&> \"x\""}, {"Ort", "K\xC3\xB6ln"}};

@@ -1,13 +1,13 @@
 #pragma once
-// What libsdx_tiff.so, libsdx_heif.so, libsdx_raw.so and libsdx_color.so offer: tables of functions with C types. Neither side
-// throws across.
+// What libsdx_tiff.so, libsdx_heif.so, libsdx_jxl.so, libsdx_raw.so and libsdx_color.so offer: tables of functions with C types.
+// Neither side throws across.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace sdx::media {
 
-inline constexpr int kPictureModuleVersion = 1;
+inline constexpr int kPictureModuleVersion = 2;
 
 enum class Outcome : int {
   ok,
@@ -28,6 +28,7 @@ struct ModuleFacts {
   int orientation;  // 1 to 8, still to be applied
   bool alpha, inks, grey, icc;
   double dpi;
+  bool animation;  // of which the first picture is read
 };
 
 enum class Block : int { exif, xmp, icc, iptc, jpeg };  // jpeg: a preview, to be decoded in place of pixels

@@ -17,6 +17,7 @@ struct Library {
 };
 constexpr Library kTiff{"libsdx_tiff.so", "SDX_TIFF_LIB", "sdx_tiff_module", "a TIFF picture", "libtiff6"};
 constexpr Library kHeif{"libsdx_heif.so", "SDX_HEIF_LIB", "sdx_heif_module", "a HEIC or AVIF picture", "libheif1"};
+constexpr Library kJxl{"libsdx_jxl.so", "SDX_JXL_LIB", "sdx_jxl_module", "a JPEG XL picture", "libjxl0.7"};
 constexpr Library kRaw{"libsdx_raw.so", "SDX_RAW_LIB", "sdx_raw_module", "a camera's raw file", "libraw20"};
 constexpr Library kColor{"libsdx_color.so", "SDX_COLOR_LIB", "sdx_color_module", "a colour profile", "liblcms2-2"};
 
@@ -132,6 +133,7 @@ ImageInfo probe(const PictureModule& module, const char* format, std::span<const
   info.orientation = r.facts.orientation;
   info.alpha = r.facts.alpha;
   info.icc = r.facts.icc;
+  info.animation = r.facts.animation;
   return info;
 }
 
@@ -184,6 +186,10 @@ Stored decode_heif(std::span<const std::byte> bytes, const Request& request) {
   return decode(module_of<kHeif>(), "HEIC or AVIF", bytes, request).stored;
 }
 
+Stored decode_jxl(std::span<const std::byte> bytes, const Request& request) {
+  return decode(module_of<kJxl>(), "JPEG XL", bytes, request).stored;
+}
+
 Stored decode_raw(std::span<const std::byte> bytes, const Request& request) {
   Received r = decode(module_of<kRaw>(), "raw", bytes, request);
   if (r.jpeg.empty()) return std::move(r.stored);
@@ -199,6 +205,7 @@ Stored decode_raw(std::span<const std::byte> bytes, const Request& request) {
 
 ImageInfo probe_tiff(std::span<const std::byte> bytes) { return probe(module_of<kTiff>(), "TIFF", bytes); }
 ImageInfo probe_heif(std::span<const std::byte> bytes) { return probe(module_of<kHeif>(), "HEIC or AVIF", bytes); }
+ImageInfo probe_jxl(std::span<const std::byte> bytes) { return probe(module_of<kJxl>(), "JPEG XL", bytes); }
 ImageInfo probe_raw(std::span<const std::byte> bytes) { return probe(module_of<kRaw>(), "raw", bytes); }
 
 std::string write_tiff(const Image& image, const Writing& writing) {

@@ -9,9 +9,11 @@ namespace sdx::media {
 // All throw Error(io) where the library cannot be loaded, with the name of Debian's package.
 Stored decode_tiff(std::span<const std::byte> bytes, const Request& request);
 Stored decode_heif(std::span<const std::byte> bytes, const Request& request);  // HEIC and AVIF
+Stored decode_jxl(std::span<const std::byte> bytes, const Request& request);
 Stored decode_raw(std::span<const std::byte> bytes, const Request& request);
 ImageInfo probe_tiff(std::span<const std::byte> bytes);
 ImageInfo probe_heif(std::span<const std::byte> bytes);
+ImageInfo probe_jxl(std::span<const std::byte> bytes);
 ImageInfo probe_raw(std::span<const std::byte> bytes);
 std::string write_tiff(const Image& image, const Writing& writing);
 std::string write_avif(const Image& image, const Writing& writing);

@@ -95,22 +95,68 @@ std::string pixels_of(const Image& image, int quality) {
   return out;
 }
 
+// The picture to decode: the file's, or the first one of an animation and its place on the canvas.
+struct First {
+  WebPData data{};
+  WebPData copied{};  // what `data` refers to, of an animation
+  int left = 0, top = 0, width = 0, height = 0;
+  int canvas_width = 0, canvas_height = 0;
+  bool alpha = false;
+
+  First() = default;
+  ~First() { WebPDataClear(&copied); }
+  First(const First&) = delete;
+  First& operator=(const First&) = delete;
+  bool covers() const { return left == 0 && top == 0 && width == canvas_width && height == canvas_height; }
+};
+
+[[noreturn]] void damaged() { fail(ErrorCode::invalid_argument, "the WebP image is damaged or truncated"); }
+
+void find_first(std::span<const std::byte> bytes, const WebPBitstreamFeatures& features, const Mux& mux, First& out) {
+  out.canvas_width = features.width;
+  out.canvas_height = features.height;
+  if (features.has_animation == 0) {
+    out.data = data_of(bytes);
+    out.width = features.width;
+    out.height = features.height;
+    out.alpha = features.has_alpha != 0;
+    return;
+  }
+  WebPMuxFrameInfo frame{};
+  if (mux == nullptr || WebPMuxGetFrame(mux.get(), 1, &frame) != WEBP_MUX_OK) damaged();
+  out.data = out.copied = frame.bitstream;
+  WebPBitstreamFeatures own;
+  if (WebPGetFeatures(out.data.bytes, out.data.size, &own) != VP8_STATUS_OK) damaged();
+  out.left = frame.x_offset;
+  out.top = frame.y_offset;
+  out.width = own.width;
+  out.height = own.height;
+  if (out.left < 0 || out.top < 0 || out.left > out.canvas_width - out.width || out.top > out.canvas_height - out.height)
+    damaged();
+  out.alpha = own.has_alpha != 0 || !out.covers();
+}
+
+void decode_into(const First& first, Image& image) {
+  const auto decode = image.channels == 4 ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
+  const std::size_t offset = static_cast<std::size_t>(first.left) * static_cast<std::size_t>(image.channels);
+  std::uint8_t* out = image.row(first.top) + offset;
+  const auto room = static_cast<std::size_t>(image.pixels.data() + image.pixels.size() - out);
+  if (decode(first.data.bytes, first.data.size, out, room, static_cast<int>(image.stride())) == nullptr) damaged();
+}
+
 }  // namespace
 
 Stored decode_webp(std::span<const std::byte> bytes, const Request& request) {
   const WebPBitstreamFeatures features = features_of(bytes);
-  if (features.has_animation != 0) fail(ErrorCode::invalid_argument, "the WebP file is an animation; expected a single image");
   check_size(features.width, features.height, request.limits);
+  const Mux mux = open_mux(bytes);
+  First first;
+  find_first(bytes, features, mux, first);
   Stored out;
   out.width = features.width;
   out.height = features.height;
-  out.image = Image::blank(features.width, features.height, features.has_alpha != 0 ? 4 : 3);
-  const auto decode = out.image.channels == 4 ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
-  if (decode(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), out.image.pixels.data(), out.image.pixels.size(),
-             static_cast<int>(out.image.stride())) == nullptr) {
-    fail(ErrorCode::invalid_argument, "the WebP image is damaged or truncated");
-  }
-  const Mux mux = open_mux(bytes);
+  out.image = Image::blank(features.width, features.height, first.alpha ? 4 : 3);
+  decode_into(first, out.image);
   const std::string exif = exif_of(mux);
   const ExifFacts facts = read_exif(exif);
   out.orientation = facts.orientation;
@@ -125,12 +171,14 @@ Stored decode_webp(std::span<const std::byte> bytes, const Request& request) {
 
 ImageInfo probe_webp(std::span<const std::byte> bytes) {
   const WebPBitstreamFeatures features = features_of(bytes);
+  const Mux mux = open_mux(bytes);
+  First first;
+  find_first(bytes, features, mux, first);
   ImageInfo info;
   info.stored_width = features.width;
   info.stored_height = features.height;
-  info.alpha = features.has_alpha != 0;
+  info.alpha = first.alpha;
   info.animation = features.has_animation != 0;
-  const Mux mux = open_mux(bytes);
   info.orientation = read_exif(exif_of(mux)).orientation;
   info.icc = !chunk(mux, "ICCP").empty();
   return info;

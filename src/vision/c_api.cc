@@ -77,11 +77,14 @@ void set(DetectorOptions& o, std::string_view key, std::string_view value) {
     o.min_face = number(key, value, 0, kMostPixels);
   } else if (key == "any_orientation") {
     o.any_orientation = number(key, value, 0, 1) != 0;
+  } else if (key == "thorough") {
+    o.thorough = number(key, value, 0, 1) != 0;
   } else if (key == "decoder") {
     o.decoder = value;
   } else {
     fail(ErrorCode::invalid_argument,
-         "a detector has no setting '{}'; known: runtime, size, score, nms, top_k, min_face, any_orientation, decoder", key);
+         "a detector has no setting '{}'; known: runtime, size, score, nms, top_k, min_face, any_orientation, thorough, decoder",
+         key);
   }
 }
 
@@ -106,7 +109,8 @@ Image image_of(const uint8_t* pixels, int width, int height, int channels) {
 constexpr std::size_t kFive = 5;
 
 sdx_face plain(const Face& face) {
-  sdx_face out{face.box.x, face.box.y, face.box.width, face.box.height, face.score, face.points.complete() ? 1 : 0, {}};
+  sdx_face out{face.box.x, face.box.y, face.box.width, face.box.height, face.score, face.points.complete() ? 1 : 0,
+               {},         face.turned};
   for (std::size_t i = 0; out.has_points != 0 && i < kFive; ++i) {
     const Point& p = *(face.points.*sdx::vision::kPoints.at(i).member);
     out.points[i][0] = p.x;
@@ -120,6 +124,8 @@ Face face_of(const sdx_face& plain) {
   for (std::size_t i = 0; plain.has_points != 0 && i < kFive; ++i) {
     face.points.*sdx::vision::kPoints.at(i).member = Point{plain.points[i][0], plain.points[i][1]};
   }
+  const bool turned = plain.turned == 90 || plain.turned == 180 || plain.turned == 270;
+  face.turned = turned ? plain.turned : 0;
   return face;
 }
 
@@ -165,6 +171,7 @@ sdx_status sdx_faces_get(const sdx_faces* faces, size_t index, sdx_face* face) {
   });
 }
 
+int sdx_faces_turned(const sdx_faces* faces) { return faces == nullptr ? 0 : faces->found.turned; }
 const char* sdx_faces_runtime(const sdx_faces* faces) { return faces == nullptr ? "" : faces->found.runtime.c_str(); }
 const char* sdx_faces_provider(const sdx_faces* faces) { return faces == nullptr ? "" : faces->found.provider.c_str(); }
 void sdx_faces_free(sdx_faces* faces) { delete faces; }

@@ -76,15 +76,16 @@ def progress(sdx, folder):
 
 
 def interruption(sdx, folder):
-    for target, parts in (("stopped", lambda: list((folder / "stopped").glob("*.json"))), ("stopped.jsonl", lambda: [])):
+    stopped, ended = (lambda: list((folder / "stopped").glob("*.json"))), (lambda: list((folder / "ended").glob("*.json")))
+    for target, parts, number in (("stopped", stopped, signal.SIGINT), ("stopped.jsonl", lambda: [], signal.SIGINT), ("ended", ended, signal.SIGTERM)):
         words = [sdx, "run", "scale.onnx", "-i", "many", "-o", target]
         terminal = Terminal(words, folder, 100)
         terminal.read("%")
-        terminal.process.send_signal(signal.SIGINT)
+        terminal.process.send_signal(number)
         code = terminal.end()
         if code == 0:  # done before the signal came
             continue
-        expect(code == 130, f"{target}: exit code {code}")
+        expect(code == 128 + number, f"{target}: exit code {code}")
         expect(re.search(rf"interrupted, \d+ of {SAMPLES} files done; the same command continues from there", terminal.said),
                f"{target}: {terminal.said[-300:]!r}")
         rest = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
@@ -97,8 +98,9 @@ def colours(sdx, folder):
     coloured = Terminal(command, folder, 80, output=True)
     coloured.end()
     expect("\x1b[31mFAIL\x1b[0m" in coloured.said, f"no red: {coloured.said!r}")
-    dumb = Terminal([sdx, "run", "scale.onnx", "-i", "many", "-o", "plain"], folder, 80, TERM="dumb")
-    expect(dumb.end() == 0 and "\x1b" not in dumb.said, f"steers a terminal that cannot be: {dumb.said[-300:]!r}")
+    for words in (["run", "scale.onnx", "-i", "many", "-o", "plain"], ["faces", "detect", "light.png", "-m", "faces.onnx"]):
+        dumb = Terminal([sdx, *words], folder, 80, TERM="dumb")
+        expect(dumb.end() == 0 and "\x1b" not in dumb.said, f"{words[0]} steers a terminal that cannot be: {dumb.said[-300:]!r}")
     for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         plain = Terminal(command, folder, 80, output=True, **environment)
         plain.end()

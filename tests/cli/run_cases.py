@@ -90,7 +90,7 @@ def run_limited(words, common):
     kib, words = int(words[0]) * 1024, words[1:]
 
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then writing fails, as on a full disk
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
         resource.setrlimit(resource.RLIMIT_FSIZE, (kib, kib))
 
     return subprocess.run(words, capture_output=True, text=True, errors="replace", preexec_fn=limit, restore_signals=False, **common)

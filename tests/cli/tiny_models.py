@@ -9,7 +9,7 @@ from pathlib import Path
 from tiny_checkpoints import write_checkpoints
 from tiny_training import write_training
 
-FLOAT, UINT8, INT64, STRING = 1, 2, 7, 8
+FLOAT, UINT8, INT32, INT64, STRING = 1, 2, 6, 7, 8
 FLOAT_ATTRIBUTE, INT_ATTRIBUTE = 1, 2
 
 
@@ -175,8 +175,23 @@ def write_language(put):
                                      texts, [value_info("logits", FLOAT, ["texts", 1])],
                                      [tensor("axes", INT64, [1], struct.pack("<q", 1))]))
     put("texts.txt", "ab a\nab\n")
+    put("strong.txt", "".join(" ".join(["a"] * n) + "\n" for n in (4, 6, 5, 1)))
     put("texts.jsonl", '{"text": "ab a"}\n\n"ab"\n')
     put("wrong.jsonl", "[1]\n")
+
+
+LINES = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+
+
+def write_served(folder: Path, context: int):
+    """What tests of servers serve: letters.gguf, with room for this many tokens, and the folders of write_language()."""
+    (folder / "letters.gguf").write_bytes(gguf([*alphabet(), "<end>"], context, LINES))
+
+    def put(name, content):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+    write_language(put)
 
 
 def write_old(put):
@@ -203,6 +218,24 @@ def write_benchmarks(put):
     put("wrong.json", json.dumps({"results": [{"backend": "cpu", "latencies_ms": [1, -2]}]}))
 
 
+def write_indices(put):
+    # As a text encoder: ids and token types index tables; `I` of places.onnx indexes what only a run knows the length of.
+    put("types.onnx", model([node("Gather", ["words", "ids"], ["a"]), node("Cast", ["types"], ["t"], to=INT64), node("Gather", ["kinds", "t"], ["b"]),
+                             node("Add", ["a", "b"], ["Y"])],
+                            [value_info("ids", INT64, ["batch", "sequence"]), value_info("types", INT32, ["batch", "sequence"])],
+                            [value_info("Y", FLOAT, ["batch", "sequence", 1])],
+                            [tensor("words", FLOAT, [3, 1], floats(1, 2, 3)), tensor("kinds", FLOAT, [2, 1], floats(10, 20))]))
+    put("places.onnx", model([node("NonZero", ["X"], ["found"]), node("Gather", ["found", "I"], ["Y"], axis=1)],
+                             [value_info("X", FLOAT, [2]), value_info("I", INT64, [64])], [value_info("Y", INT64, [1, 64])]))
+
+
+def write_inexact(put):
+    """Y = X + 1.5, by constants that are the same number in float16."""
+    constants = [tensor("far", FLOAT, [64], floats(*[4097.5] * 64)), tensor("near", FLOAT, [64], floats(*[4096.0] * 64))]
+    put("cancel.onnx", model([node("Add", ["X", "far"], ["a"]), node("Sub", ["a", "near"], ["Y"])], [value_info("X", FLOAT, [64])],
+                             [value_info("Y", FLOAT, [64])], constants))
+
+
 def write_all(folder: Path):
     def put(name, content):
         path = folder / name
@@ -226,8 +259,10 @@ def write_all(folder: Path):
                             [value_info("image", UINT8, [1, "h", "w", 3])], [value_info("copy", UINT8, [1, "h", "w", 3])]))
     put("sound.onnx", model([node("Identity", ["wave"], ["copy"])],
                             [value_info("wave", FLOAT, [1, "n"])], [value_info("copy", FLOAT, [1, "n"])]))
+    write_indices(put)
     put("chain.onnx", model([node("Neg", ["X"], ["a"]), node("Sigmoid", ["a"], ["b"]), node("Abs", ["b"], ["c"]),
                              node("Neg", ["c"], ["Y"])], [value_info("X", FLOAT, [512])], [value_info("Y", FLOAT, [512])]))
+    write_inexact(put)
     put("unknown_op.onnx", model([node("Frobnicate", ["A"], ["C"])], [value_info("A", FLOAT, [2])], [value_info("C", FLOAT, [2])]))
     put("broken.onnx", b"\x08\x08\x3a\xff\xff\xff\x0f")
     put("a.npy", npy("<f4", (2,), floats(1, 2)))

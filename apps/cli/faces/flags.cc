@@ -40,7 +40,11 @@ void add_detector_flags(const Command& command, SessionFlags& session, Request& 
         ->type_name("WxH")
         ->group(group);
   }
-  command.add_option("--min-face", r.min_face, "Smallest face to find, in pixels; small faces need slower passes (0: automatic)")
+  const bool blur = r.task == Task::blur;
+  command
+      .add_option("--min-face", r.min_face,
+                  blur ? "Look closely enough for faces of so many pixels (0: as closely as the picture allows)"
+                       : "Smallest face to find, in pixels; small faces need slower passes (0: automatic)")
       ->range(0, kMostPixels)
       ->type_name("N")
       ->group(group);

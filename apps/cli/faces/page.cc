@@ -85,7 +85,7 @@ int serve(PageCommand& c) {
   options.warning = [](void*, const char* text) { note(std::string("warning: ") + text); };
   std::array<char, 2000> error{};
   if (!module.serve(&options, error.data(), error.size())) throw Error(ErrorCode::runtime_failure, error.data());
-  return kOk;
+  return kServed;
 }
 
 }  // namespace

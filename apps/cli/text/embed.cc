@@ -108,21 +108,28 @@ struct RerankCommand {
   int run();
 };
 
+// Near the ends six digits would be the same for all.
+std::string shown_score(double score) {
+  return score > 0.9999 || score < 0.0001 ? fmt::format("{}", score) : fmt::format("{:.6f}", score);
+}
+
 int RerankCommand::run() {
   request.model = model;
   request.options.session.threads = threads;
   request.documents = read_texts(input);
-  const std::vector<float> scores = text_tools().rerank(request);
-  std::vector<std::size_t> order(scores.size());
+  const text::Tools& tools = text_tools();
+  const std::vector<float> logits = tools.rerank(request);
+  std::vector<std::size_t> order(logits.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
   if (top > 0 && static_cast<std::size_t>(top) < order.size()) order.resize(static_cast<std::size_t>(top));
   std::string list;
   for (const std::size_t i : order) {
     const std::string& document = request.documents[i];
-    list += json ? fmt::format("{}{{\"index\":{},\"score\":{},\"document\":{}}}", list.empty() ? "" : ",", i, scores[i],
+    const double score = tools.score_of(logits[i]);
+    list += json ? fmt::format("{}{{\"index\":{},\"score\":{},\"document\":{}}}", list.empty() ? "" : ",", i, score,
                                json_text(document))
-                 : fmt::format("{:.6f}\t{}\t{}\n", scores[i], i, document);
+                 : fmt::format("{}\t{}\t{}\n", shown_score(score), i, document);
   }
   print(json ? fmt::format("{{\"results\":[{}]}}\n", list) : list);
   return kOk;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <string_view>
 
 #include "cli/command.h"
 
@@ -28,7 +29,9 @@ int wait_for_key() {
 }  // namespace
 
 LineEditor::LineEditor(const volatile std::sig_atomic_t& interrupted) : terminal_(::isatty(STDIN_FILENO) != 0) {
-  if (!terminal_ || ::isatty(STDOUT_FILENO) == 0) return;
+  const char* const kind = std::getenv("TERM");
+  const bool dumb = kind == nullptr || std::string_view(kind) == "dumb";
+  if (!terminal_ || dumb || ::isatty(STDOUT_FILENO) == 0) return;
   for (const char* name : {"libedit.so.2", "libedit.so.0", "libedit.so"}) {
     void* const library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) continue;

@@ -37,7 +37,7 @@ train::loop::Console console() {
   out.flush = [] { flush_output(); };
   out.note = [](std::string_view text) { note(text); };
   out.draw = [](std::string_view text) { draw(text); };
-  out.terminal = stderr_is_terminal();
+  out.terminal = stderr_is_steerable();
   return out;
 }
 

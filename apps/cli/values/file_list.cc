@@ -24,9 +24,7 @@ Kind kind_of(const fs::path& file) {
   std::string ending = file.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (const char* e : {".jpg", ".jpeg", ".png", ".webp"}) {
-    if (ending == e) return Kind::picture;
-  }
+  if (media::has_picture_ending(file)) return Kind::picture;
   for (const char* e : {".json", ".npy", ".npz", ".pb", ".wav"}) {
     if (ending == e) return Kind::value;
   }

@@ -17,9 +17,9 @@
 #include "cli/command.h"
 #include "cli/session_flags.h"
 #include "cli/values/media_input.h"
-#include "inputs/random_input.h"
-#include "inputs/shapes.h"
+#include "inputs/input_plan.h"
 #include "media/image.h"
+#include "session/given/given_inputs.h"
 #include "tensor/element.h"
 #include "tensor/json.h"
 #include "tensor/npy.h"
@@ -134,19 +134,13 @@ std::string as_file(const std::string& text) {
   return is_known_ending(ending_of(text)) || fs::is_regular_file(text, ignored) ? text : "";
 }
 
-std::vector<std::string> names_of(const std::vector<ValueSpec>& specs) {
-  std::vector<std::string> names;
-  for (const ValueSpec& s : specs) names.push_back(s.name);
-  return names;
-}
-
 const ValueSpec* find_spec(const std::vector<ValueSpec>& specs, std::string_view name) {
   const auto it = std::find_if(specs.begin(), specs.end(), [&](const ValueSpec& s) { return s.name == name; });
   return it == specs.end() ? nullptr : &*it;
 }
 
 [[noreturn]] void unknown_input(const std::string& name, const std::vector<ValueSpec>& specs) {
-  const std::string near = closest(name, names_of(specs));
+  const std::string near = closest(name, session::names_of(specs));
   throw UsageError(fmt::format("the model has no input '{}'{}\nIts inputs:\n{}", name,
                                near.empty() ? "" : "; did you mean '" + near + "'?", describe_inputs(specs)));
 }
@@ -348,22 +342,27 @@ std::vector<std::pair<std::string, Shape>> InputFlags::given_shapes(const std::v
   std::vector<std::pair<std::string, Shape>> out;
   for (const std::string& s : shapes) {
     const auto at = s.rfind('=');
+    Shape shape = parse_shape(at == std::string::npos ? s : s.substr(at + 1), "--shape");
     const std::string input = at == std::string::npos ? only_input(specs, s).name : s.substr(0, at);
-    out.emplace_back(required_spec(specs, input).name, parse_shape(at == std::string::npos ? s : s.substr(at + 1), "--shape"));
+    const std::string& name = required_spec(specs, input).name;
+    const bool twice = std::any_of(out.begin(), out.end(), [&](const auto& other) { return other.first == name; });
+    if (twice) throw UsageError(fmt::format("--shape: the input '{}' is given twice", name));
+    out.emplace_back(name, std::move(shape));
   }
   return out;
 }
 
-NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
-                             const std::vector<std::pair<std::string, std::int64_t>>& dimensions) const {
+ReadInputs InputFlags::read(const std::vector<ValueSpec>& specs, const std::filesystem::path& model,
+                            const SessionOptions& options) const {
   Collector collector(specs, *this);
   collector.add_all();
   const std::vector<std::pair<std::string, Shape>> sizes = given_shapes(specs);
   std::vector<inputs::ChosenExtent> chosen;
+  const inputs::Dimensions dimensions =
+      inputs::with_symbols(specs, inputs::with_shapes_of(collector.values(), sizes), options.dimensions, &chosen);
   std::vector<std::string> missing;
-  std::uint64_t stream = seed * 1000003;
+  std::vector<std::pair<std::string, Shape>> made;
   for (const ValueSpec& spec : specs) {
-    ++stream;
     if (spec.has_default || collector.values().find(spec.name) != nullptr || spec.type.starts_with("optional")) continue;
     if (!random) {
       missing.push_back("'" + spec.name + "'");
@@ -372,9 +371,7 @@ NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
     if (!spec.is_tensor)
       throw UsageError(fmt::format("--random generates only tensors; give input '{}' ({}) with -i", spec.name, spec.type));
     const auto size = std::find_if(sizes.begin(), sizes.end(), [&](const auto& s) { return s.first == spec.name; });
-    const Shape shape = size != sizes.end() ? size->second : inputs::concrete_shape(spec, dimensions, &chosen);
-    const DataType dtype = spec.dtype == DataType::undefined ? DataType::float32 : spec.dtype;
-    collector.add(spec, inputs::random_tensor(dtype, shape, stream));
+    made.emplace_back(spec.name, size != sizes.end() ? size->second : inputs::concrete_shape(spec, dimensions, &chosen));
   }
   if (!missing.empty()) {
     throw UsageError(
@@ -384,7 +381,9 @@ NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
   if (const std::string idle = without_effect(); !idle.empty()) throw UsageError(idle);
   const std::string choice = inputs::describe(chosen);
   if (!choice.empty()) note("note: the model leaves extents open; chosen: " + choice + " (--dim or --shape for others)");
-  return std::move(collector.values());
+  const inputs::IndexBounds bounds = inputs::bounds_of(model, options, specs, collector.values(), made);
+  return {inputs::with_made_up(specs, std::move(collector.values()), made, seed, bounds),
+          inputs::made_up_note(specs, made, bounds)};
 }
 
 }  // namespace sdx::cli

@@ -2,6 +2,7 @@
 // Inputs from the command line: JSON, .npy, .npz, .pb, images, sound.
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,11 @@ namespace sdx::cli {
 // What was read so far.
 struct UsedMedia {
   bool pictures = false, sound = false;
+};
+
+struct ReadInputs {
+  NamedValues values;
+  std::string made_up;  // what an error of the run says of integers that were made up; "" where there are none
 };
 
 struct InputFlags {
@@ -37,8 +43,8 @@ struct InputFlags {
   std::string without_effect() const;
   // Values for the model's inputs. Throws UsageError for names that the model does not have, for missing inputs (listing
   // them with their types) and for flags without effect, Error for files that cannot be read.
-  NamedValues read(const std::vector<ValueSpec>& specs,
-                   const std::vector<std::pair<std::string, std::int64_t>>& dimensions) const;
+  // `model` and `options` as the session has them: with --random, integers stay in the range that the model indexes.
+  ReadInputs read(const std::vector<ValueSpec>& specs, const std::filesystem::path& model, const SessionOptions& options) const;
   // Only what -i and -f give, and the shapes of --shape by input name.
   NamedValues given(const std::vector<ValueSpec>& specs) const;
   std::vector<std::pair<std::string, Shape>> given_shapes(const std::vector<ValueSpec>& specs) const;

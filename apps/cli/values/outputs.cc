@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/printable.h"
+#include "base/text/text_file.h"
 #include "cli/command.h"
 #include "tensor/json.h"
 #include "tensor/npy.h"
@@ -43,7 +47,7 @@ std::string value_text(const Value& v) {
 }  // namespace
 
 std::vector<std::string> read_labels(const std::string& path) {
-  const std::string text = read_file(path);
+  const std::string text = to_utf8(read_file(path));
   if (text.find('\0') != std::string::npos)
     fail(ErrorCode::invalid_argument, "'{}' is not text; expected one label a line", path);
   std::vector<std::string> labels;
@@ -98,15 +102,29 @@ std::string report_json(const Report& r, double run_ms) {
   return out + "}";
 }
 
+namespace {
+
+// A model may list one output twice: the same value, which a file holds once.
+std::vector<const NamedValue*> by_name(const NamedValues& outputs) {
+  std::vector<const NamedValue*> distinct;
+  std::set<std::string_view> seen;
+  for (const NamedValue& item : outputs) {
+    if (seen.insert(item.name).second) distinct.push_back(&item);
+  }
+  return distinct;
+}
+
+}  // namespace
+
 std::string outputs_json(const NamedValues& outputs, const Report& report, double run_ms, const std::string& extra) {
   std::string out = "{\"outputs\":{";
   bool first = true;
-  for (const NamedValue& item : outputs) {
+  for (const NamedValue* item : by_name(outputs)) {
     if (!first) out += ',';
     first = false;
-    append_json_string(out, item.name);
+    append_json_string(out, item->name);
     out += ':';
-    append_json(out, item.value);
+    append_json(out, item->value);
   }
   return out + "}" + extra + ",\"report\":" + report_json(report, run_ms) + "}\n";
 }
@@ -130,12 +148,12 @@ void write_outputs(const std::string& path, const NamedValues& outputs, const Re
   if (path == "-") return print(outputs_json(outputs, report, run_ms, extra));
   if (ending == ".json") return write_file_atomically(path, outputs_json(outputs, report, run_ms, extra));
   NamedTensors tensors;
-  for (const NamedValue& item : outputs) {
-    if (!item.value.is_tensor()) {
-      fail(ErrorCode::invalid_argument, "output '{}' is {}: {} files hold tensors only, write .json instead", item.name,
-           item.value.type_string(), ending);
+  for (const NamedValue* item : by_name(outputs)) {
+    if (!item->value.is_tensor()) {
+      fail(ErrorCode::invalid_argument, "output '{}' is {}: {} files hold tensors only, write .json instead", item->name,
+           item->value.type_string(), ending);
     }
-    tensors.emplace_back(item.name, item.value.tensor());
+    tensors.emplace_back(item->name, item->value.tensor());
   }
   if (ending == ".npz") return write_npz(path, tensors);
   if (tensors.size() != 1) {

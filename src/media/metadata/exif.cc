@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -174,6 +175,34 @@ bool drop_thumbnails(std::string& bytes, std::size_t& first_blank) {
   return true;
 }
 
+// Takes entries out of a directory: those behind them move up, their values stay where they are. `tags`: ascending or not.
+void drop_entries(std::string& bytes, const View& view, const Directory& d, std::initializer_list<unsigned> tags) {
+  std::size_t to = d.at + 2, kept = 0;
+  for (const Entry& e : d.entries) {
+    if (std::find(tags.begin(), tags.end(), e.tag) != tags.end()) continue;
+    bytes.replace(to, 12, view.bytes().substr(e.at, 12));
+    to += 12;
+    ++kept;
+  }
+  if (kept == d.entries.size()) return;
+  const std::size_t behind = d.at + 2 + d.entries.size() * 12;
+  std::string rest(view.bytes().substr(behind, d.end - behind));  // the next directory's place
+  rest.resize(d.end - to, '\0');
+  bytes.replace(to, rest.size(), rest);
+  put(bytes, view.big(), d.at, 2, static_cast<std::uint32_t>(kept));
+}
+
+// SubjectArea and SubjectLocation, which TIFF/EP has in the main directory.
+void drop_places(std::string& bytes) {
+  for (const bool main : {true, false}) {
+    const std::string before = bytes;
+    const View view(before);
+    const auto root = view.main();
+    const auto d = root && !main ? view.child(*root, kExif) : root;
+    if (d) drop_entries(bytes, view, *d, {0x9214, 0xA214});
+  }
+}
+
 // Behind the last byte that any directory names.
 std::size_t used_end(const View& view, const Directory& root) {
   std::size_t end = root.end;
@@ -229,10 +258,11 @@ ExifFacts read_exif(std::string_view exif) {
   return facts;
 }
 
-std::string upright_exif(std::string_view exif, int width, int height, double dpi) {
+std::string upright_exif(std::string_view exif, int width, int height, double dpi, bool moved) {
   std::string bytes(exif);
   std::size_t first_blank = bytes.size();
   if (!drop_thumbnails(bytes, first_blank)) return "";
+  if (moved) drop_places(bytes);
   const std::string before = bytes;
   const View view(before);
   const auto root = view.main();

@@ -13,9 +13,10 @@ struct ExifFacts {
 ExifFacts read_exif(std::string_view exif);
 
 // For a picture that was turned upright and has these sides: orientation 1, sizes and resolution (0: left) where the tags are
-// there, no thumbnail (its bytes are gone, too). Everything else stays where it was, maker notes included, whose offsets count
-// from the beginning. "" where the structure is damaged.
-std::string upright_exif(std::string_view exif, int width, int height, double dpi);
+// there, no thumbnail (its bytes are gone, too). `moved`: places in the picture do not hold any more, so SubjectArea and
+// SubjectLocation go. Everything else stays where it was, maker notes included, whose offsets count from the beginning. "" where
+// the structure is damaged.
+std::string upright_exif(std::string_view exif, int width, int height, double dpi, bool moved = false);
 
 // What of a TIFF file is EXIF, without maker notes: texts, orientation, resolution, the EXIF and the GPS directory. "" where
 // there is nothing but the resolution.

@@ -111,7 +111,8 @@ Outcome read(const ModuleRead* request, const ModuleSink* sink, ModuleText error
     if (e.code != heif_error_Ok) return say(error, outcome_of(e), e.message);
     const bool alpha = heif_image_handle_has_alpha_channel(raw) != 0;
     const bool icc = heif_image_handle_get_raw_color_profile_size(raw) > 0;
-    const ModuleFacts facts{heif_image_handle_get_width(raw), heif_image_handle_get_height(raw), 1, alpha, false, false, icc, 0};
+    const ModuleFacts facts{
+        heif_image_handle_get_width(raw), heif_image_handle_get_height(raw), 1, alpha, false, false, icc, 0, false};
     // Before it is turned it may be larger, by what is cut off.
     const std::int64_t stored = std::int64_t{heif_image_handle_get_ispe_width(raw)} * heif_image_handle_get_ispe_height(raw);
     if (!sink->facts(sink->context, &facts)) return Outcome::stopped;

@@ -63,7 +63,7 @@ Outcome read(const ModuleRead* request, const ModuleSink* sink, ModuleText error
     const int code = libraw_open_buffer(raw.get(), const_cast<void*>(request->data), request->size);
     if (code != LIBRAW_SUCCESS) return failed(error, code);
     const libraw_image_sizes_t& s = raw->sizes;
-    const ModuleFacts facts{s.width, s.height, orientation_of(s.flip), false, false, false, false, 0};
+    const ModuleFacts facts{s.width, s.height, orientation_of(s.flip), false, false, false, false, 0, false};
     if (!sink->facts(sink->context, &facts)) return Outcome::stopped;
     if (std::int64_t{s.raw_width} * s.raw_height / 2 > request->most_pixels) {
       return say(error, Outcome::unsupported, "its sensor has more pixels than the limit");

@@ -3,8 +3,11 @@
 #include <tiffio.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdarg>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -96,6 +99,8 @@ struct Picture {
   int colors = 1;  // samples that are colours
   bool alpha = false;
   bool general = false;  // libtiff's own conversion to RGBA does it
+  bool numbers = false;  // of other sizes than 1, 2, 4, 8 and 16 bits, with a sign, or floating
+  double white = 1;      // of floating numbers
   std::uint16_t* map[3] = {};
   bool wide_map = false;  // 16 bits
 
@@ -112,6 +117,12 @@ void read_palette(TIFF* t, Picture& p) {
   for (const std::uint16_t* map : p.map) {
     for (int i = 0; i < 1 << p.bits; ++i) p.wide_map = p.wide_map || map[i] > 255;
   }
+}
+
+bool is_number(const Picture& p) {
+  if (p.format == SAMPLEFORMAT_IEEEFP) return p.bits == 16 || p.bits == 24 || p.bits == 32 || p.bits == 64;
+  return (p.format == SAMPLEFORMAT_UINT || p.format == SAMPLEFORMAT_VOID || p.format == SAMPLEFORMAT_INT) && p.bits >= 1 &&
+         p.bits <= 32;
 }
 
 Picture describe(TIFF* t) {
@@ -133,8 +144,8 @@ Picture describe(TIFF* t) {
   const bool whole = p.bits == 8 || p.bits == 16;
   switch (p.photometric) {
     case PHOTOMETRIC_MINISWHITE:
-    case PHOTOMETRIC_MINISBLACK: p.colors = 1, p.general = !whole && !(small && p.samples == 1); break;
-    case PHOTOMETRIC_RGB: p.colors = 3, p.general = !whole; break;
+    case PHOTOMETRIC_MINISBLACK: p.colors = 1, p.numbers = !whole && !(small && p.samples == 1); break;
+    case PHOTOMETRIC_RGB: p.colors = 3, p.numbers = !whole; break;
     case PHOTOMETRIC_PALETTE: p.colors = 1, p.general = p.bits > 8 || !(whole || (small && p.samples == 1)); break;
     case PHOTOMETRIC_SEPARATED:
       p.colors = 4;
@@ -142,7 +153,13 @@ Picture describe(TIFF* t) {
       break;
     default: p.general = true;
   }
-  if (p.samples < p.colors || p.samples > 16 || p.format != SAMPLEFORMAT_UINT) p.general = true;
+  const bool plain = p.photometric <= PHOTOMETRIC_RGB && !p.general;
+  const bool unsigned_numbers = p.format == SAMPLEFORMAT_UINT || p.format == SAMPLEFORMAT_VOID;
+  p.numbers = plain && (p.numbers || !unsigned_numbers);
+  if (p.samples < p.colors || p.samples > 16 || !(unsigned_numbers || plain) || (p.numbers && !is_number(p))) {
+    p.general = true;
+    p.numbers = false;
+  }
   if (!p.general && p.photometric == PHOTOMETRIC_PALETTE) read_palette(t, p);
   std::uint16_t extra = 0;
   std::uint16_t* kinds = nullptr;
@@ -151,25 +168,85 @@ Picture describe(TIFF* t) {
   return p;
 }
 
-unsigned sample(const Picture& p, const unsigned char* row, std::size_t i) {
-  if (p.bits == 8) return row[i];
-  if (p.bits == 16) {
-    std::uint16_t value = 0;
-    std::memcpy(&value, row + i * 2, 2);
-    return value >> 8;
+// Bits [at, at + count) of a row, the first the highest; count is 1 to 32.
+std::uint32_t bits_of(const unsigned char* row, std::size_t at, unsigned count) {
+  std::uint64_t value = 0;
+  const std::size_t last = (at + count - 1) / 8;
+  for (std::size_t i = at / 8; i <= last; ++i) value = value << 8 | row[i];
+  return static_cast<std::uint32_t>(value >> (last * 8 + 8 - at - count) & ((std::uint64_t{1} << count) - 1));
+}
+
+// libtiff has put numbers of whole bytes into this machine's order.
+template <class T>
+T whole_number(const unsigned char* row, std::size_t i) {
+  T value{};
+  std::memcpy(&value, row + i * sizeof value, sizeof value);
+  return value;
+}
+
+// Of 16 bits (5 of exponent) or 24 (7, by Adobe's technical note 3).
+double small_float(std::uint32_t bits, int fraction_bits, int exponent_bits) {
+  const std::uint32_t exponent = bits >> fraction_bits & ((1U << exponent_bits) - 1);
+  const double fraction = std::ldexp(bits & ((1U << fraction_bits) - 1), -fraction_bits);
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const double sign = (bits >> (fraction_bits + exponent_bits)) != 0 ? -1 : 1;
+  if (exponent == (1U << exponent_bits) - 1) return fraction > 0 ? std::numeric_limits<double>::quiet_NaN() : sign * HUGE_VAL;
+  return sign * (exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1 + fraction, static_cast<int>(exponent) - bias));
+}
+
+std::uint32_t number_of_24_bits(const unsigned char* row, std::size_t i) {
+  const unsigned char* b = row + i * 3;
+  const std::uint32_t first = b[0], last = b[2];
+  const bool little = std::endian::native == std::endian::little;
+  return std::uint32_t{b[1]} << 8 | (little ? first | last << 16 : last | first << 16);
+}
+
+double floating(const Picture& p, const unsigned char* row, std::size_t i) {
+  if (p.bits == 64) return whole_number<double>(row, i);
+  if (p.bits == 32) return static_cast<double>(whole_number<float>(row, i));
+  return p.bits == 24 ? small_float(number_of_24_bits(row, i), 16, 7) : small_float(whole_number<std::uint16_t>(row, i), 10, 5);
+}
+
+std::uint32_t whole(const Picture& p, const unsigned char* row, std::size_t i) {
+  switch (p.bits) {
+    case 16: return whole_number<std::uint16_t>(row, i);
+    case 24: return number_of_24_bits(row, i);
+    case 32: return whole_number<std::uint32_t>(row, i);
+    default: return bits_of(row, i * p.bits, p.bits);
   }
-  return row[i * p.bits / 8] >> (8 - p.bits - i * p.bits % 8) & ((1U << p.bits) - 1);
+}
+
+// 0 to 255, whatever kind of number it is.
+unsigned number_in_byte(const Picture& p, const unsigned char* row, std::size_t i) {
+  if (p.format == SAMPLEFORMAT_IEEEFP) {
+    const double value = floating(p, row, i) / p.white;
+    return value > 0 ? static_cast<unsigned>(std::min(value, 1.0) * 255 + 0.5) : 0;  // not a number: 0
+  }
+  std::uint64_t value = whole(p, row, i), most = (std::uint64_t{1} << p.bits) - 1;
+  if (p.format == SAMPLEFORMAT_INT) {
+    most >>= 1;
+    if (value > most) return 0;  // below zero
+  }
+  return most <= 255 ? static_cast<unsigned>(value * 255 / std::max<std::uint64_t>(most, 1))
+                     : static_cast<unsigned>(value * 256 / (most + 1));
+}
+
+unsigned sample(const Picture& p, const unsigned char* row, std::size_t i) {
+  if (p.numbers) return number_in_byte(p, row, i);
+  if (p.bits == 8) return row[i];
+  if (p.bits == 16) return static_cast<unsigned>(whole_number<std::uint16_t>(row, i) >> 8);
+  return bits_of(row, i * p.bits, p.bits);
 }
 
 // `count` pixels. `plane` < 0: the row has all samples of each pixel.
 void put_pixels(const Picture& p, const unsigned char* row, std::size_t count, int plane, unsigned char* out) {
   const std::size_t channels = static_cast<std::size_t>(p.channels());
   const std::size_t step = plane < 0 ? p.samples : 1;
-  if (plane < 0 && p.bits == 8 && p.colors >= 3 && step == channels) {
+  if (plane < 0 && p.bits == 8 && !p.numbers && p.colors >= 3 && step == channels) {
     std::memcpy(out, row, count * channels);
     return;
   }
-  const unsigned most = p.bits >= 8 ? 255U : (1U << p.bits) - 1;
+  const unsigned most = p.bits >= 8 || p.numbers ? 255U : (1U << p.bits) - 1;
   for (std::size_t x = 0; x < count; ++x, out += channels) {
     if (p.colors >= 3) {
       for (std::size_t c = 0; c < channels; ++c) {
@@ -194,9 +271,10 @@ void put_pixels(const Picture& p, const unsigned char* row, std::size_t count, i
 // Planes that become channels; those beyond them are left alone.
 int planes_of(const Picture& p) { return p.planar == PLANARCONFIG_SEPARATE ? (p.colors == 1 ? 1 : p.channels()) : 1; }
 
-bool read_strips(TIFF* t, const Picture& p, unsigned char* out) {
+// Rows, or parts of them: put(row, pixels, plane, index of the first pixel in the picture); plane < 0: all samples of each pixel.
+template <class Put>
+bool read_strips(TIFF* t, const Picture& p, const Put& put) {
   const bool apart = p.planar == PLANARCONFIG_SEPARATE && p.samples > 1;
-  const std::size_t channels = static_cast<std::size_t>(p.channels());
   const tmsize_t line = TIFFScanlineSize(t);
   const std::size_t least = (static_cast<std::size_t>(p.width) * (apart ? 1 : p.samples) * p.bits + 7) / 8;
   if (line <= 0 || static_cast<std::size_t>(line) < least) return false;
@@ -204,15 +282,15 @@ bool read_strips(TIFF* t, const Picture& p, unsigned char* out) {
   for (int plane = 0; plane < (apart ? planes_of(p) : 1); ++plane) {
     for (std::uint32_t y = 0; y < p.height; ++y) {
       if (TIFFReadScanline(t, row.data(), y, static_cast<std::uint16_t>(plane)) < 0) return false;
-      put_pixels(p, row.data(), p.width, apart ? plane : -1, out + static_cast<std::size_t>(y) * p.width * channels);
+      put(row.data(), p.width, apart ? plane : -1, static_cast<std::size_t>(y) * p.width);
     }
   }
   return true;
 }
 
-bool read_tiles(TIFF* t, const Picture& p, unsigned char* out) {
+template <class Put>
+bool read_tiles(TIFF* t, const Picture& p, const Put& put) {
   const bool apart = p.planar == PLANARCONFIG_SEPARATE && p.samples > 1;
-  const std::size_t channels = static_cast<std::size_t>(p.channels());
   const auto wide = field<std::uint32_t>(t, TIFFTAG_TILEWIDTH, 0), high = field<std::uint32_t>(t, TIFFTAG_TILELENGTH, 0);
   const tmsize_t size = TIFFTileSize(t), line = TIFFTileRowSize(t);
   if (wide == 0 || high == 0 || size <= 0 || line <= 0 || size > tmsize_t{1} << 28 || static_cast<tmsize_t>(high) > size / line)
@@ -224,9 +302,8 @@ bool read_tiles(TIFF* t, const Picture& p, unsigned char* out) {
       for (std::uint32_t x = 0; x < p.width; x += std::min(wide, p.width - x)) {
         if (TIFFReadTile(t, tile.data(), x, y, 0, static_cast<std::uint16_t>(plane)) < 0) return false;
         for (std::uint32_t k = 0; k < std::min(high, p.height - y); ++k) {
-          unsigned char* to = out + (static_cast<std::size_t>(y + k) * p.width + x) * channels;
-          put_pixels(p, tile.data() + static_cast<std::size_t>(k) * static_cast<std::size_t>(line), std::min(wide, p.width - x),
-                     apart ? plane : -1, to);
+          put(tile.data() + static_cast<std::size_t>(k) * static_cast<std::size_t>(line), std::min(wide, p.width - x),
+              apart ? plane : -1, static_cast<std::size_t>(y + k) * p.width + x);
         }
       }
     }
@@ -234,10 +311,40 @@ bool read_tiles(TIFF* t, const Picture& p, unsigned char* out) {
   return true;
 }
 
+template <class Put>
+bool read_rows(TIFF* t, const Picture& p, const Put& put) {
+  return TIFFIsTiled(t) != 0 ? read_tiles(t, p, put) : read_strips(t, p, put);
+}
+
+// Which number is white where numbers are floating: 1, unless most are larger. Then they are those of 8 or 16 bits, or have a
+// range of their own.
+bool find_white(TIFF* t, Picture& p) {
+  double sum = 0, most = 0, count = 0;
+  const bool good = read_rows(t, p, [&](const unsigned char* row, std::size_t pixels, int plane, std::size_t) {
+    for (std::size_t i = 0; i < pixels * (plane < 0 ? p.samples : 1U); ++i) {
+      const double value = floating(p, row, i);
+      if (!std::isfinite(value)) continue;
+      sum += value;
+      most = std::max(most, value);
+      ++count;
+    }
+  });
+  if (sum > count) p.white = most <= 255 ? 255 : most <= 65535 ? 65535 : most;
+  return good;
+}
+
+bool read_samples(TIFF* t, Picture& p, unsigned char* out) {
+  if (p.numbers && p.format == SAMPLEFORMAT_IEEEFP && !find_white(t, p)) return false;
+  const auto channels = static_cast<std::size_t>(p.channels());
+  return read_rows(t, p, [&](const unsigned char* row, std::size_t pixels, int plane, std::size_t first) {
+    put_pixels(p, row, pixels, plane, out + first * channels);
+  });
+}
+
 bool read_general(TIFF* t, const Picture& p, unsigned char* out, Memory& memory) {
   TIFFRGBAImage image;
   char why[1024] = "";
-  if (TIFFRGBAImageOK(t, why) == 0 || TIFFRGBAImageBegin(&image, t, 1, why) == 0) {
+  if (TIFFRGBAImageBegin(&image, t, 1, why) == 0) {
     std::snprintf(memory.message, sizeof memory.message, "%.180s", why);
     return false;
   }
@@ -293,22 +400,21 @@ Outcome read(const ModuleRead* request, const ModuleSink* sink, ModuleText error
       return say(error, Outcome::damaged, memory.message[0] != '\0' ? memory.message : "its directory is invalid");
     };
     if (!t) return damaged();
-    const Picture p = describe(t.get());
+    Picture p = describe(t.get());
     std::uint32_t profile = 0;
     void* data = nullptr;
     const bool icc = TIFFGetField(t.get(), TIFFTAG_ICCPROFILE, &profile, &data) != 0;
     int orientation = field<std::uint16_t>(t.get(), TIFFTAG_ORIENTATION, 1);
     if (orientation < 1 || orientation > 8) orientation = 1;
-    const ModuleFacts facts{p.width,  p.height, orientation, p.channels() == 4 && !p.inks(),
-                            p.inks(), p.grey(), icc,         dpi_of(t.get())};
+    const ModuleFacts facts{p.width, p.height,        orientation, p.channels() == 4 && !p.inks(), p.inks(), p.grey(),
+                            icc,     dpi_of(t.get()), false};
     if (!sink->facts(sink->context, &facts)) return Outcome::stopped;
     if (request->header) return Outcome::ok;
+    if (char why[1024] = ""; p.general && TIFFRGBAImageOK(t.get(), why) == 0) return say(error, Outcome::unsupported, why);
     if (request->metadata && !send_blocks(t.get(), *sink)) return Outcome::stopped;
     unsigned char* out = sink->pixels(sink->context, static_cast<int>(p.width), static_cast<int>(p.height), p.channels());
     if (out == nullptr) return Outcome::stopped;
-    const bool good = p.general                   ? read_general(t.get(), p, out, memory)
-                      : TIFFIsTiled(t.get()) != 0 ? read_tiles(t.get(), p, out)
-                                                  : read_strips(t.get(), p, out);
+    const bool good = p.general ? read_general(t.get(), p, out, memory) : read_samples(t.get(), p, out);
     return good ? Outcome::ok : damaged();
   });
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <thread>
 #include <unordered_map>
@@ -13,6 +14,7 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/system/control_group.h"
 #include "base/system/interrupt.h"
 #include "vision/batch/input/feed.h"
 #include "vision/batch/output/journal.h"
@@ -25,8 +27,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kInterrupted = 130;  // as shells have it
 constexpr std::int64_t kSyncEvery = 256;
+
+// ".txt, 3 .mov, no ending": the most frequent first.
+std::string endings_text(const std::map<std::string, std::size_t>& endings) {
+  constexpr std::size_t kMost = 10;
+  std::vector<std::pair<std::string, std::size_t>> all(endings.begin(), endings.end());
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> words;
+  for (const auto& [ending, count] : all) {
+    if (words.size() == kMost) {
+      words.push_back(counted(static_cast<std::int64_t>(all.size() - kMost), "other ending"));
+      break;
+    }
+    const std::string name = ending.empty() ? "without ending" : printable(ending);
+    words.push_back(count == 1 ? name : fmt::format("{} {}", count, name));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
 
 class Batch {
  public:
@@ -72,7 +90,9 @@ class Batch {
     if (found.hidden + found.others > 0) {
       std::vector<std::string> kinds;
       if (found.hidden > 0) kinds.push_back(counted(static_cast<std::int64_t>(found.hidden), "hidden file"));
-      if (found.others > 0) kinds.push_back(counted(static_cast<std::int64_t>(found.others), "file") + " of other kinds");
+      if (found.others > 0)
+        kinds.push_back(counted(static_cast<std::int64_t>(found.others), "file") + " of other kinds (" +
+                        endings_text(found.endings) + ")");
       console_.note(fmt::format("note: left out {}", fmt::join(kinds, " and ")));
     }
     if (inputs_.empty() && !r_.watch) {
@@ -95,7 +115,7 @@ class Batch {
   }
 
   int workers() const {
-    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int cores = usable_cpus();
     const int wanted = r_.workers > 0 ? r_.workers : cores;
     return endless() ? wanted : std::clamp(wanted, 1, std::max(1, static_cast<int>(inputs_.size())));
   }
@@ -215,9 +235,35 @@ class Batch {
     }
     // The state that is read, not a later one: a change meanwhile makes the picture be done again.
     out.identity = identity_of(next.input.path);
+    if (refuse_repeated(next.input, out)) {
+      out.next = std::move(next);
+      return out;
+    }
     if (!out.done_before) out.processed = process(*context_, next.input, std::exchange(next.frame, std::nullopt));
     out.next = std::move(next);
     return out;
+  }
+
+  // A second run without --resume and --overwrite ends as it would anyway, but does not decode and search a hundred thousand
+  // pictures before it says so.
+  bool refuse_repeated(const Input& input, Finished& out) const {
+    if (!journal_ || r_.resume || r_.overwrite || !out.identity) return false;
+    const JournalEntry* done = journal_->finished_earlier(*out.identity, input.label);
+    if (done == nullptr || done->outputs.empty()) return false;
+    out.processed.record.file = input.shown;
+    out.processed.record.error = AlreadyThere(shown_output(done->outputs.front().first)).message();
+    out.processed.already_there = true;
+    return true;
+  }
+
+  // As it would be named today: the journal has absolute paths.
+  fs::path shown_output(const fs::path& file) const {
+    std::error_code ignored;
+    for (const fs::path& folder : output_folders()) {
+      const fs::path below = file.lexically_relative(fs::absolute(folder, ignored).lexically_normal());
+      if (!below.empty() && *below.begin() != "..") return folder / below;
+    }
+    return file;
   }
 
   int deliver(Pool& pool) {
@@ -250,8 +296,15 @@ class Batch {
     before_ += finished.done_before ? 1 : 0;
     if (!record.error.empty()) {
       ++failed_;
+      there_ += finished.processed.already_there ? 1 : 0;
+      if (!finished.processed.already_there || there_ == 1) {
+        progress.clear();
+        console_.note(fmt::format("error: {}: {}", printable(record.file), printable(record.error, true)));
+      }
+    }
+    if (!record.warning.empty() && ++warned_ == 1) {
       progress.clear();
-      console_.note(fmt::format("error: {}: {}", printable(record.file), printable(record.error, true)));
+      console_.note(fmt::format("warning: {}: {}", printable(record.file), printable(record.warning, true)));
     }
     if (r_.json) {
       console_.print((pictures_ == 1 ? "\n" : ",\n") + record_json(record, with_outputs()));
@@ -276,13 +329,16 @@ class Batch {
     if (before_ > 0) line += fmt::format("; {} of them done before", before_);
     if (r_.dry_run) line += "; nothing was written";
     console_.note(line);
+    if (warned_ > 1)
+      console_.note(fmt::format("warning: the same of {} in all; --json and --report name them", counted(warned_, "picture")));
+    if (there_ > 1) console_.note(fmt::format("error: the results of {} in all already exist", counted(there_, "picture")));
     if (failed_ > 0) console_.note(fmt::format("{} of {} failed", failed_, counted(pictures_, frames() ? "frame" : "picture")));
     if (total_ > pictures_) {
       const char* why = hopeless() ? "nothing more can be written" : "interrupted";
       console_.note(fmt::format("stopped after {} of {}: {}{}", pictures_, counted(total_, "picture"), why,
                                 journal_ ? "; the same command with --resume continues" : ""));
     }
-    if (Interrupt::requested() && !endless() && total_ > pictures_) return kInterrupted;
+    if (Interrupt::requested() && !endless() && total_ > pictures_) return Interrupt::exit_code();
     return failed_ > 0 || total_ > pictures_ ? 1 : 0;
   }
 
@@ -300,7 +356,7 @@ class Batch {
   std::optional<Context> context_;
   std::unique_ptr<std::istream> stream_;
   Stems stems_;
-  std::int64_t total_ = 0, pictures_ = 0, faces_ = 0, failed_ = 0, before_ = 0;
+  std::int64_t total_ = 0, pictures_ = 0, faces_ = 0, failed_ = 0, before_ = 0, warned_ = 0, there_ = 0;
 };
 
 }  // namespace

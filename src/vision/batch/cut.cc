@@ -1,6 +1,7 @@
 #include "vision/batch/cut.h"
 
 #include "vision/crop/geometry.h"
+#include "vision/crop/turn.h"
 #include "vision/names.h"
 
 namespace sdx::vision::batch {
@@ -33,13 +34,14 @@ Face in_crop(Face f, const Mapping& map) {
 
 faces::Detection find_faces(Picture& picture, const faces::FaceDetector& detector) {
   Picture::Shrunk shrunk = picture.shrunk(detector.useful_size(picture.width(), picture.height()));
-  faces::Detection found = detector.detect(*shrunk.image);
+  faces::Detection found = detector.detect(*shrunk.image, shrunk.scale);
   if (found.small_faces && shrunk.scale < 1) {
     shrunk = {&picture.whole().image, 1};
     found = detector.detect(*shrunk.image);
   }
   if (shrunk.scale != 1) {
     for (Face& face : found.faces) face = scaled(face, 1 / shrunk.scale);
+    found.smallest /= shrunk.scale;
   }
   return found;
 }
@@ -47,7 +49,9 @@ faces::Detection find_faces(Picture& picture, const faces::FaceDetector& detecto
 media::Image cut_face(const PictureView& view, int width, int height, const Face& face, const Settings& settings) {
   media::Image crop = faces::crop_part(view.image, view.left, view.top, width, height, face, settings.crop);
   if (settings.enhance) {
-    const Face moved = in_crop(face, map_crop(width, height, face, settings.crop));
+    const Turned size = turned_size(width, height, face);
+    const Face upright = turned_upright(face, width, height);
+    const Face moved = in_crop(upright, map_crop(size.width, size.height, upright, settings.crop));
     faces::enhance(crop, *settings.enhance, &moved);
   }
   return crop;
@@ -71,6 +75,7 @@ media::EncodeOptions encoding(const PictureView& view, media::FileFormat format,
     }
   }
   if (settings.metadata == MetadataMode::preserve) o.metadata = view.metadata;
+  o.cropped = settings.task == Task::crop || settings.task == Task::align;
   if (settings.metadata != MetadataMode::strip) {
     o.metadata.tags.insert(o.metadata.tags.end(), settings.tags.begin(), settings.tags.end());
   }

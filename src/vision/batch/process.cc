@@ -1,5 +1,7 @@
 #include "vision/batch/process.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -59,10 +61,24 @@ class Job {
     r.height = picture_.height();
     r.runtime = std::move(found.runtime);
     r.provider = std::move(found.provider);
+    r.turned = found.turned;
+    r.warning = warning_of(found);
     r.times.preprocess = found.times.preprocess;
     r.times.inference = found.times.inference;
     r.times.postprocess = found.times.decode;
     for (const Face& f : found.faces) r.faces.push_back({f, {}, ""});
+  }
+
+  // Of faces that could not be seen: those that --min-face asks for, and to hide faces all that the picture shows.
+  std::string warning_of(const faces::Detection& found) const {
+    constexpr int kRecognisable = 10;
+    const int asked = s_.detector.min_face > 0 ? s_.detector.min_face : s_.task == Task::blur ? kRecognisable : 0;
+    if (asked == 0 || found.smallest <= asked * 1.02 + 0.5) return "";
+    const bool chosen = s_.detector.size != faces::DetectorOptions::Size::automatic;
+    return fmt::format("faces of less than {:.0f} pixels cannot be seen at this size of the detector's input{}; {}",
+                       std::ceil(found.smallest), s_.task == Task::blur ? " and stay visible" : "",
+                       chosen ? "--size auto looks as closely as the picture allows"
+                              : "the picture has no more pixels, or the model a fixed size");
   }
 
   // The part of the picture that the task looks at; there must be faces.
@@ -169,7 +185,7 @@ class Job {
     NameValues values{input_.stem, 1, image.width, image.height, "", "none", c_.timestamp};
     const media::FileFormat format = own_format(picture_.format(), image.channels);
     values.extension = std::string(media::ending_of(format).substr(1));
-    const std::string name = in_folder(NameTemplate("{stem}.{ext}").make(values));
+    const std::string name = in_folder(NameTemplate("{stem}.{ext}").make_fitting(values));
     media::EncodeOptions options;
     options.format = format;
     record().annotated = write(*c_.marked, name, image, options);
@@ -201,11 +217,11 @@ class Job {
   std::string name_for(const NameValues& values) {
     static const NameTemplate plain("{stem}.{ext}"), numbered("{stem}_face{index}.{ext}");
     const bool first = names_++ == 0;
-    if (!s_.name_typed && input_.by_table) return (first ? plain : numbered).make(values);
-    if (first || s_.name.uses("index")) return s_.name.make(values);
+    if (!s_.name_typed && input_.by_table) return (first ? plain : numbered).make_fitting(values);
+    if (first || s_.name.uses("index")) return s_.name.make_fitting(values);
     NameValues with_number = values;
     with_number.stem += "_face" + std::to_string(values.index);
-    return s_.name.make(with_number);
+    return s_.name.make_fitting(with_number);
   }
 
   std::string write(OutputFolder& folder, const std::string& name, const media::Image& image,
@@ -260,6 +276,9 @@ Processed process(const Context& context, const Input& input, std::optional<medi
     out.record.height = picture.height();
     Job(context, input, picture, out).run();
     out.record.times.decode = before + picture.decode_ms();
+  } catch (const AlreadyThere& e) {
+    out.record.error = e.message();
+    out.already_there = true;
   } catch (const Error& e) {
     out.record.error = e.message();
   } catch (const std::bad_alloc&) {

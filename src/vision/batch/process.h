@@ -31,6 +31,7 @@ struct Context {
 struct Processed {
   Record record;
   std::vector<std::pair<std::string, std::uint64_t>> outputs;  // absolute paths and sizes
+  bool already_there = false;                                  // the record's error is that a result exists
   std::vector<std::string> thumbnails;                         // JPEG, one for each of the first faces
 };
 

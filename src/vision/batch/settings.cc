@@ -261,6 +261,7 @@ faces::DetectorOptions parse_detector(const Request& r) {
   o.top_k = r.top_k;
   o.min_face = r.min_face;
   o.any_orientation = r.any_orientation;
+  o.thorough = r.task == Task::blur;  // who hides faces cannot leave any
   parse_size(r, o);
   return o;
 }
@@ -292,7 +293,7 @@ Settings parse(const Request& r) {
 std::string settings_hash(const Request& r) {
   const auto model = identity_of(r.model);
   const auto or_none = [](const std::optional<double>& v) { return v ? fmt::format("{}", *v) : "-"; };
-  std::string all = fmt::format("2|{}|{}|{}|{}|{}|{}|{}", static_cast<int>(r.task), r.model.string(), model ? model->bytes : 0,
+  std::string all = fmt::format("3|{}|{}|{}|{}|{}|{}|{}", static_cast<int>(r.task), r.model.string(), model ? model->bytes : 0,
                                 model ? model->modified_ns : 0, r.runtime, fmt::join(r.session.providers, ","), r.size);
   all += fmt::format("|{}|{}|{}|{}|{}|{}", or_none(r.score), or_none(r.nms), r.top_k, r.min_face, r.any_orientation, r.annotate);
   for (const std::string& text : {r.preset, r.mm, r.position, r.fill, r.shape, r.face, r.min_quality, r.enhance, r.align_template,

@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <sdx/faces.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "media/image.h"
 #include "vision/crop/fill.h"
 #include "vision/crop/resample.h"
+#include "vision/crop/turn.h"
 
 namespace sdx::faces {
 namespace {
@@ -32,22 +35,44 @@ void check_picture(int width, int height) {
   fail(ErrorCode::invalid_argument, "a picture of {}x{} pixels; sides must be 1 to 65535", width, height);
 }
 
+// The needed part of a picture, `need`, as a part of the turned picture. `part` covers it.
+Image turned_part(const Image& part, int x, int y, const Region& need, int degrees) {
+  Image out = Image::blank(need.width, need.height, part.channels);
+  for (int row = 0; row < need.height; ++row) {
+    const std::uint8_t* from =
+        part.row(need.y - y + row) + static_cast<std::size_t>(need.x - x) * static_cast<std::size_t>(part.channels);
+    std::copy_n(from, out.stride(), out.row(row));
+  }
+  return vision::turn(std::move(out), degrees);
+}
+
 }  // namespace
 
 Region needed_region(int width, int height, const Face& face, const CropOptions& options) {
   check_picture(width, height);
+  if (face.turned != 0) {
+    const vision::Turned size = vision::turned_size(width, height, face);
+    const Region need = needed_region(size.width, size.height, vision::turned_upright(face, width, height), options);
+    return vision::turned_back(need, face.turned, width, height);
+  }
   return vision::read_region(vision::map_crop(width, height, face, options), width, height);
 }
 
 Image crop_part(const Image& part, int x, int y, int width, int height, const Face& face, const CropOptions& options) {
   media::check_pixels(part);
   check_picture(width, height);
-  const vision::Mapping map = vision::map_crop(width, height, face, options);
-  const Region need = vision::read_region(map, width, height);
+  const Region need = needed_region(width, height, face, options);
   if (!covers(part, x, y, need)) {
     fail(ErrorCode::invalid_argument, "the crop needs {}x{} pixels at ({}, {}) of the picture; the part has {}x{} at ({}, {})",
          need.width, need.height, need.x, need.y, part.width, part.height, x, y);
   }
+  if (face.turned != 0) {
+    const vision::Turned size = vision::turned_size(width, height, face);
+    const Face upright = vision::turned_upright(face, width, height);
+    const Region there = needed_region(size.width, size.height, upright, options);
+    return crop_part(turned_part(part, x, y, need, face.turned), there.x, there.y, size.width, size.height, upright, options);
+  }
+  const vision::Mapping map = vision::map_crop(width, height, face, options);
   const bool see_through = options.shape != Shape::rectangle || (options.fill == Fill::colour && options.colour[3] != 255);
   Image out = with_channels(vision::render({part, x, y, width, height}, map), see_through || part.channels == 4 ? 4 : 3);
   vision::fill_outside(out, map, width, height, options);

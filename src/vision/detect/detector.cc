@@ -53,16 +53,25 @@ struct FaceDetector::Impl {
   // The one size that the model or its user specifies; empty: the size depends on the picture.
   std::optional<Extent> frame() const;
   Extent framed(Extent picture) const;
-  // In pixels of `picture`, which may be shrunk already.
-  void find(const media::Image& picture, Detection& out) const;
-  void find_in_looks(const media::Image& picture, Detection& out) const;
+  // The smallest face to look for, in pixels of a picture of this scale; 0: it depends on what is seen.
+  double least_face(double scale) const;
+  bool chooses_size() const { return !frame() && options.size == DetectorOptions::Size::automatic; }
+  // In pixels of `picture`, which may be shrunk already, by `scale`.
+  void find(const media::Image& picture, double scale, Detection& out) const;
+  void find_in_looks(const media::Image& picture, double scale, Detection& out) const;
   void look_closer(const media::Image& picture, std::vector<Sight>& sights, Detection& out) const;
   std::vector<Face> look(const media::Image& scaled, float least, StageTimes& times) const {
     return network.look(scaled, least, nms, options.top_k, times);
   }
   Sight tiled_look(const media::Image& shown, Extent picture, int longest, StageTimes& times, media::Image& scaled) const;
-  void try_turned(const media::Image& picture, Detection& out) const;
+  void try_turned(const media::Image& picture, double scale, Detection& out) const;
+  Detection detect(const media::Image& picture, double scale) const;
 };
+
+double FaceDetector::Impl::least_face(double scale) const {
+  if (options.min_face == 0) return options.thorough ? vision::kSmallestFace : 0;
+  return options.min_face * scale * vision::kSmallestFace / network.family().smallest_face;
+}
 
 std::optional<Extent> FaceDetector::Impl::frame() const {
   if (network.width() > 0 && network.height() > 0) return Extent{network.width(), network.height()};
@@ -83,7 +92,8 @@ Sight FaceDetector::Impl::tiled_look(const media::Image& shown, Extent picture, 
   const Extent size = vision::with_longest(picture, longest);
   scaled = vision::scaled(shown, size.width, size.height);
   times.preprocess += ms_since(start);
-  Sight sight{size.longest(), static_cast<double>(size.longest()) / picture.longest(), {}, {}};
+  const double closeness = static_cast<double>(size.longest()) / vision::ordinary_look(picture);
+  Sight sight{size.longest(), closeness, static_cast<double>(size.longest()) / picture.longest(), {}, {}};
   const float least = std::min(score, vision::kHint);
   const std::vector<vision::Tile> tiles = vision::tiles(size);
   for (const vision::Tile& t : tiles) {
@@ -101,9 +111,8 @@ Sight FaceDetector::Impl::tiled_look(const media::Image& shown, Extent picture, 
 // Adds finer looks as long as the finest hints at faces that are almost too small for it.
 void FaceDetector::Impl::look_closer(const media::Image& picture, std::vector<Sight>& sights, Detection& out) const {
   const Extent extent = extent_of(picture);
-  if (options.min_face > 0) return;
   while (vision::hints_at_small_faces(sights)) {
-    const int next = vision::closer_look(sights.front().longest, extent.longest());
+    const int next = vision::closer_look(sights.front().longest, extent);
     out.small_faces = next == 0;
     if (next == 0) return;
     media::Image scaled;
@@ -111,21 +120,23 @@ void FaceDetector::Impl::look_closer(const media::Image& picture, std::vector<Si
   }
 }
 
-void FaceDetector::Impl::find_in_looks(const media::Image& picture, Detection& out) const {
+void FaceDetector::Impl::find_in_looks(const media::Image& picture, double scale, Detection& out) const {
   const Extent extent = extent_of(picture);
+  const double least = least_face(scale);
   std::vector<Sight> sights;
   media::Image scaled;
-  for (const int longest : vision::looks(extent, options.min_face, network.family().close_ups_need_small_looks)) {
+  for (const int longest : vision::looks(extent, least, network.family().close_ups_need_small_looks)) {
     media::Image smaller;
     sights.push_back(tiled_look(sights.empty() ? picture : scaled, extent, longest, out.times, smaller));
     scaled = std::move(smaller);
   }
-  look_closer(picture, sights, out);
+  if (least == 0) look_closer(picture, sights, out);
   out.faces = vision::merged(sights, nms);
+  out.smallest = network.family().smallest_face / sights.front().scale;
 }
 
-void FaceDetector::Impl::find(const media::Image& picture, Detection& out) const {
-  if (!frame() && options.size == DetectorOptions::Size::automatic) return find_in_looks(picture, out);
+void FaceDetector::Impl::find(const media::Image& picture, double scale, Detection& out) const {
+  if (chooses_size()) return find_in_looks(picture, scale, out);
   const auto start = std::chrono::steady_clock::now();
   const Extent extent = extent_of(picture), size = framed(extent);
   const bool squashed = network.family().input.squash;
@@ -133,36 +144,54 @@ void FaceDetector::Impl::find(const media::Image& picture, Detection& out) const
       squashed ? vision::squashed(picture, size.width, size.height) : vision::scaled(picture, size.width, size.height);
   out.times.preprocess += ms_since(start);
   out.faces = look(scaled, score, out.times);
-  for (Face& face : out.faces) {
-    vision::transform(face, static_cast<double>(extent.width) / size.width, static_cast<double>(extent.height) / size.height);
-  }
+  const double across = static_cast<double>(extent.width) / size.width, down = static_cast<double>(extent.height) / size.height;
+  for (Face& face : out.faces) vision::transform(face, across, down);
+  out.smallest = network.family().smallest_face * std::max(across, down);
 }
 
 // The direction with the most to be seen; it must be clearly more than in the picture as it is.
-void FaceDetector::Impl::try_turned(const media::Image& picture, Detection& out) const {
+void FaceDetector::Impl::try_turned(const media::Image& picture, double scale, Detection& out) const {
   const Extent extent = extent_of(picture);
-  const int longest = vision::looks(extent, options.min_face, false).front();
-  const Extent size =
-      frame() || options.size != DetectorOptions::Size::automatic ? extent : vision::with_longest(extent, longest);
+  Extent size = extent;
+  if (chooses_size()) {  // no larger than the closest look is
+    const double least = least_face(scale);
+    const int closest = least > 0 ? vision::looks(extent, least, false).front() : vision::closest_look(extent);
+    size = vision::with_longest(extent, closest);
+  }
   const media::Image small = vision::scaled(picture, size.width, size.height);
+  const double smaller = static_cast<double>(size.longest()) / extent.longest();
   float best = 0;
   for (const Face& face : out.faces) best += face.score * kClearly;
   for (const int degrees : {90, 270, 180}) {
     Detection found;
     found.times = out.times;
-    find(vision::turned(small, degrees), found);
+    find(vision::turned(small, degrees), scale * smaller, found);
     out.times = found.times;
+    out.small_faces = out.small_faces || found.small_faces;
     float sum = 0;
     for (Face& face : found.faces) {
       sum += face.score;
       vision::turn_back(face, degrees, size);
       vision::transform(face, static_cast<double>(extent.width) / size.width, static_cast<double>(extent.height) / size.height);
+      face.turned = degrees;
     }
     if (sum <= best) continue;
     best = sum;
     out.faces = std::move(found.faces);
     out.turned = degrees;
+    out.smallest = found.smallest / smaller;
   }
+}
+
+Detection FaceDetector::Impl::detect(const media::Image& picture, double scale) const {
+  Detection out;
+  find(picture, scale, out);
+  const auto upright = [](const Face& face) { return face.score >= kUpright; };
+  if (options.any_orientation && std::none_of(out.faces.begin(), out.faces.end(), upright)) try_turned(picture, scale, out);
+  const auto least = static_cast<float>(options.min_face * scale);
+  if (!options.thorough) std::erase_if(out.faces, [&](const Face& f) { return std::max(f.box.width, f.box.height) < least; });
+  std::tie(out.runtime, out.provider) = network.ran();
+  return out;
 }
 
 FaceDetector::FaceDetector(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -180,15 +209,13 @@ FaceDetector FaceDetector::load(const std::filesystem::path& model, const Detect
   return FaceDetector(std::move(impl));
 }
 
-Detection FaceDetector::detect(const media::Image& picture) const {
+Detection FaceDetector::detect(const media::Image& picture) const { return detect(picture, 1); }
+
+Detection FaceDetector::detect(const media::Image& picture, double scale) const {
   media::check_pixels(picture);
-  Detection out;
-  impl_->find(picture, out);
-  const auto upright = [](const Face& face) { return face.score >= kUpright; };
-  if (impl_->options.any_orientation && std::none_of(out.faces.begin(), out.faces.end(), upright))
-    impl_->try_turned(picture, out);
-  std::tie(out.runtime, out.provider) = impl_->network.ran();
-  return out;
+  if (!(scale > 0 && scale <= 1))
+    fail(ErrorCode::invalid_argument, "the scale of a picture must be over 0 and at most 1, received {}", scale);
+  return impl_->detect(picture, scale);
 }
 
 const std::string& FaceDetector::decoder() const { return impl_->decoder; }
@@ -198,11 +225,11 @@ const std::vector<std::string>& FaceDetector::warnings() const { return impl_->n
 int FaceDetector::useful_size(int width, int height) const {
   if (width < 1 || height < 1) fail(ErrorCode::invalid_argument, "a picture cannot have {}x{} pixels", width, height);
   const Extent extent{width, height};
-  const bool chosen = !impl_->frame() && impl_->options.size == DetectorOptions::Size::automatic;
   int longest = extent.longest();
-  if (chosen) {
-    longest = vision::looks(extent, impl_->options.min_face, false).front();
-    if (impl_->options.min_face == 0) longest = std::max(longest, vision::closer_look(longest, extent.longest()));
+  if (impl_->chooses_size()) {
+    const double least = impl_->least_face(1);
+    longest = vision::looks(extent, least, false).front();
+    if (least == 0) longest = std::max(longest, vision::closer_look(longest, extent));
   } else if (impl_->frame()) {
     const Extent size = impl_->framed(extent);
     const double k = std::max(static_cast<double>(size.width) / width, static_cast<double>(size.height) / height);

@@ -42,6 +42,7 @@ struct FamilyTraits {
   Overlap overlap;
   bool close_ups_need_small_looks;  // faces of over about 300 pixels are missed or found in parts
   bool any_extents;                 // nothing in the graph depends on the extents that the file declares
+  double smallest_face;             // pixels of the input: smaller ones are mostly missed
   std::string_view outputs;         // for messages
 };
 

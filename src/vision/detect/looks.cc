@@ -12,8 +12,9 @@ namespace {
 using faces::Box;
 using faces::Face;
 
-constexpr int kSmallLook = 160;    // faces of 300 pixels in an ordinary look have 75 here
-constexpr int kSmallestFace = 10;  // pixels of a look
+constexpr int kOrdinary = 640;
+constexpr double kOrdinaryArea = kOrdinary * kOrdinary / 1.5;
+constexpr int kSmallPart = 4;  // of an ordinary look is the small one: faces of 300 pixels have 75 there
 constexpr int kTile = 1280;
 constexpr double kSmallFace = 24;  // pixels of a look
 
@@ -30,7 +31,7 @@ float share_inside(const Box& a, const Box& b) {
 // Adds what a coarser look saw to what finer ones did, of which the coarsest has the scale `finer`.
 void add_coarser(std::vector<Face>& faces, const Sight& coarse, double finer, float nms) {
   // What is small in the coarse look is for the finer one to decide; the smallest look of all needs more to be believed.
-  const double sure = coarse.longest < kOrdinaryLook ? 2 * kSmallFace : kSmallFace;
+  const double sure = coarse.closeness < 1 ? 2 * kSmallFace : kSmallFace;
   std::vector<Face> fresh;
   for (const Face& c : coarse.faces) {
     const auto match = std::max_element(
@@ -84,16 +85,18 @@ Extent fitted(Extent picture, Extent frame) {
   return {side(picture.width, frame.width), side(picture.height, frame.height)};
 }
 
-std::vector<int> looks(Extent picture, int min_face, bool small_too) {
-  const int longest = picture.longest();
-  std::int64_t first = kOrdinaryLook;
-  if (min_face > 0) {
-    first = (static_cast<std::int64_t>(longest) * kSmallestFace + min_face - 1) / min_face;
-    first = std::max<std::int64_t>(kSmallLook, (first + 31) / 32 * 32);
-  }
-  std::vector<int> out{static_cast<int>(std::min<std::int64_t>(first, longest))};
-  while (out.back() > kOrdinaryLook * 3 / 2) out.push_back(std::max(kOrdinaryLook, out.back() / 6));
-  if (small_too && out.back() > kLargestFace * 4 / 5) out.push_back(kSmallLook);
+int ordinary_look(Extent picture) {
+  const double shortest = std::max(1, std::min(picture.width, picture.height));
+  return std::max(kOrdinary, static_cast<int>(std::sqrt(kOrdinaryArea * picture.longest() / shortest) + 0.5));
+}
+
+std::vector<int> looks(Extent picture, double min_face, bool small_too) {
+  const int longest = picture.longest(), ordinary = ordinary_look(picture), small = ordinary / kSmallPart;
+  double first = ordinary;
+  if (min_face > 0) first = std::max<double>(small, std::ceil(std::ceil(longest * kSmallestFace / min_face) / 32) * 32);
+  std::vector<int> out{static_cast<int>(std::min<double>(first, longest))};
+  while (out.back() > ordinary * 3 / 2) out.push_back(std::max(ordinary, out.back() / 6));
+  if (small_too && out.back() > kLargestFace * 4 / 5 && out.back() > small) out.push_back(small);
   return out;
 }
 
@@ -127,14 +130,18 @@ bool hints_at_small_faces(const std::vector<Sight>& sights) {
     return true;
   }
   const bool nothing = std::all_of(sights.begin(), sights.end(), [](const Sight& s) { return s.faces.empty(); });
-  return nothing && finest.longest <= kOrdinaryLook;
+  return nothing && finest.closeness <= 1;
 }
 
-int closer_look(int longest, int picture) {
+int closest_look(Extent picture) { return std::min(picture.longest(), 9 * ordinary_look(picture)); }
+
+int closer_look(int longest, Extent picture) {
   // A look costs as its area. The first step is small, because pictures without faces pay for it: five times an ordinary look.
-  constexpr int kFirst = 1500, kMost = 5760;
-  const int next = std::min(picture, longest <= kOrdinaryLook ? kFirst : longest >= kMost ? 0 : std::min(kMost, 3 * longest));
-  return next * 4 > longest * 5 ? next : 0;
+  constexpr double kFirst = 1500.0 / kOrdinary;
+  const int ordinary = ordinary_look(picture), closest = closest_look(picture);
+  const double next = longest <= ordinary ? kFirst * ordinary : 3.0 * longest;
+  const int side = static_cast<int>(std::min<double>(next, closest));
+  return side * 4.0 > longest * 5.0 ? side : 0;
 }
 
 std::vector<Face> merged(const std::vector<Sight>& sights, float nms) {

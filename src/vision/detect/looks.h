@@ -18,13 +18,19 @@ Extent with_longest(Extent picture, int longest);
 // The largest size with these proportions inside `frame`.
 Extent fitted(Extent picture, Extent frame);
 
-inline constexpr int kOrdinaryLook = 640;   // longer side where nobody asks for small faces
+// The longer side of a look where nobody asks for small faces: 640 pixels, and more for pictures longer than 3:2, so that what
+// looks cost, and how small the faces are that they show, depends on a picture's area.
+int ordinary_look(Extent picture);
+
 inline constexpr float kHint = 0.3F;        // score from which on a small face is reason enough to look closer
 inline constexpr float kLargestFace = 300;  // pixels of a look
 
-// Longer sides, the largest first, none larger than the picture's. min_face: as in DetectorOptions. small_too: the model misses
-// what is larger than kLargestFace.
-std::vector<int> looks(Extent picture, int min_face, bool small_too);
+inline constexpr double kSmallestFace = 10;  // pixels of a look
+
+// Longer sides, the largest first, none larger than the picture's. min_face: the faces that are looked for have at least so many
+// pixels of the picture; 0: larger ones than those of an ordinary look. small_too: the model misses what is larger than
+// kLargestFace.
+std::vector<int> looks(Extent picture, double min_face, bool small_too);
 
 // A part of a large look, and which faces are its own: those whose centre is in [own_x, own_x + own_width) and so on.
 struct Tile {
@@ -41,8 +47,9 @@ bool owns(const Tile& tile, const faces::Box& box);
 
 // What one look saw, in pixels of the picture.
 struct Sight {
-  int longest = 0;   // side of the look
-  double scale = 1;  // pixels of the look for one of the picture
+  int longest = 0;       // side of the look
+  double closeness = 1;  // its side as a multiple of an ordinary look's
+  double scale = 1;      // pixels of the look for one of the picture
   std::vector<faces::Face> faces;
   std::vector<faces::Face> doubtful;  // below the score that was asked for, from kHint on
 };
@@ -51,7 +58,9 @@ struct Sight {
 // found any. The latter is reason for one more look alone.
 bool hints_at_small_faces(const std::vector<Sight>& sights);
 // The longer side of the look that follows one of `longest`, for small faces; 0: there is none.
-int closer_look(int longest, int picture);
+int closer_look(int longest, Extent picture);
+// Of the last one of those.
+int closest_look(Extent picture);
 
 // `sights` from the finest to the coarsest. Best first.
 std::vector<faces::Face> merged(const std::vector<Sight>& sights, float nms);

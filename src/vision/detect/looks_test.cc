@@ -23,16 +23,36 @@ TEST(FaceLooks, SizesByPictureAndSmallestFace) {
 }
 
 TEST(FaceLooks, CloserLooksEnd) {
-  EXPECT_EQ(closer_look(640, 4000), 1500);
-  EXPECT_EQ(closer_look(640, 700), 0);  // hardly larger
-  EXPECT_EQ(closer_look(640, 1000), 1000);
+  EXPECT_EQ(closer_look(640, {4000, 3000}), 1500);
+  EXPECT_EQ(closer_look(640, {700, 500}), 0);  // hardly larger
+  EXPECT_EQ(closer_look(640, {700, 1000}), 1000);
   int longest = 640, steps = 0;
-  while (const int next = closer_look(longest, 65535)) {
+  while (const int next = closer_look(longest, {65535, 65535})) {
     ASSERT_GT(next, longest);
     longest = next;
     ASSERT_LT(++steps, 10);
   }
   EXPECT_EQ(longest, 5760);
+  EXPECT_EQ(longest, closest_look({65535, 65535}));
+}
+
+TEST(FaceLooks, ElongatedPicturesAreLookedAtByTheirArea) {
+  EXPECT_EQ(ordinary_look({6000, 4000}), 640);
+  EXPECT_EQ(ordinary_look({1000, 1000}), 640);
+  for (const Extent size : {Extent{8192, 4096}, {16000, 900}, {900, 16000}, {65535, 1}}) {
+    const Extent look = with_longest(size, std::min(size.longest(), ordinary_look(size)));
+    const double area = static_cast<double>(look.width) * look.height;
+    EXPECT_TRUE(area > 250'000 || look.longest() == size.longest()) << size.width << "x" << size.height;
+    EXPECT_LT(area, 290'000);
+    std::vector<int> all = looks(size, 0, true);
+    EXPECT_EQ(all.front(), std::min(size.longest(), ordinary_look(size)));
+    EXPECT_TRUE(std::is_sorted(all.rbegin(), all.rend()));
+    EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end()) << "the same look twice";
+  }
+  // Faces of 60 pixels have more than 8 at once, and more than 19 in the next look.
+  EXPECT_GT(60.0 * ordinary_look({16000, 900}) / 16000, 8);
+  EXPECT_GT(60.0 * closer_look(ordinary_look({16000, 900}), {16000, 900}) / 16000, 19);
+  EXPECT_EQ(looks({8192, 4096}, 10, true).front(), 8192);
 }
 
 TEST(FaceLooks, TilesShareAPictureOut) {
@@ -63,8 +83,9 @@ TEST(FaceLooks, TilesShareAPictureOut) {
 
 TEST(FaceLooks, WholeFacesReplaceTheirParts) {
   // Looks of 640 and 160 pixels at a picture of 640: a close-up of which the first sees an eye and a mouth.
-  const Sight fine{640, 1, {face(150, 150, 120, 120, 0.7F), face(500, 10, 40, 40, 0.9F), face(300, 400, 20, 20, 0.8F)}, {}};
-  const Sight coarse{160, 0.25, {face(100, 100, 400, 420, 0.85F), face(500, 10, 41, 40, 0.7F), face(10, 10, 40, 40, 0.9F)}, {}};
+  const Sight fine{640, 1, 1, {face(150, 150, 120, 120, 0.7F), face(500, 10, 40, 40, 0.9F), face(300, 400, 20, 20, 0.8F)}, {}};
+  const Sight coarse{
+      160, 0.25, 0.25, {face(100, 100, 400, 420, 0.85F), face(500, 10, 41, 40, 0.7F), face(10, 10, 40, 40, 0.9F)}, {}};
   const std::vector<faces::Face> all = merged({fine, coarse}, 0.3F);
   ASSERT_EQ(all.size(),
             3U);  // the small one inside may be somebody's in front; what 160 pixels alone see that small is not believed
@@ -75,8 +96,8 @@ TEST(FaceLooks, WholeFacesReplaceTheirParts) {
 }
 
 TEST(FaceLooks, TheSameLargeFaceIsTheBetterOne) {
-  const Sight fine{640, 1, {face(100, 100, 350, 350, 0.9F)}, {}};
-  const Sight coarse{160, 0.25, {face(105, 100, 350, 350, 0.8F)}, {}};
+  const Sight fine{640, 1, 1, {face(100, 100, 350, 350, 0.9F)}, {}};
+  const Sight coarse{160, 0.25, 0.25, {face(105, 100, 350, 350, 0.8F)}, {}};
   const std::vector<faces::Face> all = merged({fine, coarse}, 0.3F);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].box.x, 100);
@@ -84,10 +105,10 @@ TEST(FaceLooks, TheSameLargeFaceIsTheBetterOne) {
 }
 
 TEST(FaceLooks, ClosenessIsAskedForBySmallFacesOrNone) {
-  const Sight nothing{640, 1, {}, {}};
-  const Sight large{640, 1, {face(0, 0, 100, 100, 0.9F)}, {}};
-  const Sight doubtful{640, 1, {face(0, 0, 100, 100, 0.9F)}, {face(200, 200, 12, 14, 0.35F)}};
-  const Sight closer{1500, 2.3, {}, {}};
+  const Sight nothing{640, 1, 1, {}, {}};
+  const Sight large{640, 1, 1, {face(0, 0, 100, 100, 0.9F)}, {}};
+  const Sight doubtful{640, 1, 1, {face(0, 0, 100, 100, 0.9F)}, {face(200, 200, 12, 14, 0.35F)}};
+  const Sight closer{1500, 2.3, 2.3, {}, {}};
   EXPECT_TRUE(hints_at_small_faces({nothing}));
   EXPECT_FALSE(hints_at_small_faces({large}));
   EXPECT_TRUE(hints_at_small_faces({doubtful}));

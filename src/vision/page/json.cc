@@ -140,6 +140,7 @@ json picture_json(Picture& picture, const Looked& looked) {
     faces.push_back({{"box", {tidy(face.box.x), tidy(face.box.y), tidy(face.box.width), tidy(face.box.height)}},
                      {"score", tidy(static_cast<double>(face.score))},
                      {"points", points_json(face.points)},
+                     {"turned", face.turned},
                      {"quality", quality_json(looked.quality[i])}});
   }
   json times = times_json(looked.detection.times);
@@ -156,6 +157,7 @@ json picture_json(Picture& picture, const Looked& looked) {
           {"height", picture.opened.image->height},
           {"runtime", looked.detection.runtime},
           {"provider", looked.detection.provider},
+          {"turned", looked.detection.turned},
           {"times_ms", times},
           {"latency_ms", latency},
           {"error", nullptr},

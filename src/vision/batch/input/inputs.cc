@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -13,44 +14,26 @@
 #include "base/error.h"
 #include "base/system/glob.h"
 #include "base/system/safe_name.h"
+#include "media/image.h"
 
 namespace sdx::vision::batch {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEndings[] = {".jpg", ".jpeg", ".jpe",  ".jfif", ".png", ".webp", ".bmp", ".dib",
-                                         ".tif", ".tiff", ".ppm",  ".pgm",  ".pbm", ".pnm",  ".pam", ".jp2",
-                                         ".j2k", ".jpx",  ".heic", ".heif", ".hif", ".avif", ".cr2", ".cr3",
-                                         ".nef", ".arw",  ".dng",  ".raf",  ".orf", ".rw2",  ".pef", ".srw"};
-
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
-bool has_picture_ending(const fs::path& file) {
-  const std::string ending = lower(file.extension().string());
-  return std::find(std::begin(kEndings), std::end(kEndings), ending) != std::end(kEndings);
-}
-
+// By the content, where that is certain: text may begin like a BMP or a PNM, and TGA has no signature.
 bool has_picture_start(const fs::path& file) {
-  std::array<char, 16> head{};
+  std::array<char, 4096> head{};
   std::ifstream in(file, std::ios::binary);
   in.read(head.data(), head.size());
-  const std::string_view text(head.data(), static_cast<std::size_t>(in.gcount()));
-  if (text.size() < 8) return false;
-  if (text.starts_with("\xFF\xD8\xFF") || text.starts_with("\x89PNG\r\n") || text.starts_with(std::string_view("II*\0", 4)) ||
-      text.starts_with(std::string_view("MM\0*", 4)) || text.starts_with("\xFF\x4F\xFF\x51")) {
-    return true;
-  }
-  if (text.starts_with("RIFF")) return text.size() >= 12 && text.substr(8, 4) == "WEBP";
-  if (text.substr(4, 4) == "jP  ") return true;
-  if (text.substr(4, 4) == "ftyp" && text.size() >= 12) {
-    const std::string_view brand = text.substr(8, 4);
-    return brand == "avif" || brand == "avis" || brand == "heic" || brand == "heix" || brand == "mif1" || brand == "crx ";
-  }
-  return false;
+  const std::string_view format =
+      media::image_format(std::as_bytes(std::span<const char>(head.data(), static_cast<std::size_t>(in.gcount()))));
+  return !format.empty() && format != "bmp" && format != "pnm" && format != "tga";
 }
 
 struct Walk {
@@ -83,10 +66,15 @@ struct Walk {
     if (hidden) {
       ++out.hidden;
     } else if (!looks_like_picture(entry)) {
-      ++out.others;
+      leave_out(entry);
     } else {
       out.inputs.push_back(input_of(entry, root));
     }
+  }
+
+  void leave_out(const fs::path& file) const {
+    ++out.others;
+    ++out.endings[lower(file.extension().string())];
   }
 
   bool is_output(const fs::path& folder) const { return is_one_of(outputs, folder); }
@@ -124,7 +112,7 @@ void add_path(const std::string& text, Walk& walk) {
       if (looks_like_picture(file)) {
         walk.out.inputs.push_back(input_of(file, matched.base));
       } else {
-        ++walk.out.others;
+        walk.leave_out(file);
       }
     }
     if (!matched.files.empty()) return;
@@ -182,7 +170,7 @@ bool is_one_of(const std::vector<fs::path>& folders, const fs::path& folder) {
 
 bool looks_like_picture(const fs::path& file) {
   if (file.filename().string().starts_with('.')) return false;
-  return has_picture_ending(file) || has_picture_start(file);
+  return media::has_picture_ending(file) || has_picture_start(file);
 }
 
 Input input_of(const fs::path& file, const fs::path& root) {

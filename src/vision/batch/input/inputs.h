@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@ struct Input {
 };
 
 struct Collected {
-  std::vector<Input> inputs;           // in the order of the request; folders sorted by name
-  std::size_t hidden = 0, others = 0;  // left out of folders: hidden files, and files that are not pictures
+  std::vector<Input> inputs;                   // in the order of the request; folders sorted by name
+  std::size_t hidden = 0, others = 0;          // left out of folders: hidden files, and files that are not pictures
+  std::map<std::string, std::size_t> endings;  // of the latter, how many of each: ".txt"; "" for names without one
 };
 
 // `outputs`: folders of results, which are not read even if they are inside an input folder. Throws Error if a table cannot be

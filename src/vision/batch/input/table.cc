@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/text/text_file.h"
 #include "vision/batch/input/sqlite.h"
 
 namespace sdx::vision::batch {
@@ -82,14 +83,32 @@ void add_row(const fs::path& file, std::vector<TableRow>& rows, std::string sour
   rows.push_back({std::move(source), std::move(output), line});
 }
 
+std::string read_text(const fs::path& file) {
+  try {
+    return to_utf8(read_file(file, kMaxBytes));
+  } catch (Error& e) {
+    if (e.code() == ErrorCode::invalid_argument) e.add_context("in table '" + file.string() + "'");
+    throw;
+  }
+}
+
+// Names of columns as they were meant. A table whose names begin with a space, all but the first, has one behind each separator.
+bool tidy_names(std::vector<std::string>& names) {
+  const bool spaced =
+      names.size() > 1 && std::all_of(names.begin() + 1, names.end(), [](const std::string& n) { return n.starts_with(' '); });
+  for (std::string& name : names) name = std::string(trimmed_text(name));
+  return spaced;
+}
+
 std::vector<TableRow> read_csv(const fs::path& file, const TableOptions& options) {
-  const std::string content = read_file(file, kMaxBytes);
+  const std::string content = read_text(file);
   std::string_view text = content;
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const std::optional<char> separator = take_separator_line(text);
   std::vector<std::size_t> lines;
   std::vector<std::vector<std::string>> records;
   try {
-    records = parse_csv(text, delimiter_of(text, options.delimiter), &lines);
+    const char delimiter = separator && options.delimiter.empty() ? *separator : delimiter_of(text, options.delimiter);
+    records = parse_csv(text, delimiter, &lines);
   } catch (const Error& e) {
     fail(e.code(), "'{}': {}", file.string(), e.message());
   }
@@ -98,10 +117,14 @@ std::vector<TableRow> read_csv(const fs::path& file, const TableOptions& options
   for (std::size_t i = 0; i < records[0].size(); ++i) {
     names.push_back(options.header ? records[0][i] : fmt::format("{}", i + 1));
   }
+  const bool spaced = options.header && tidy_names(names);
   const Columns columns = choose("'" + file.string() + "'", names, options);
   std::vector<TableRow> rows;
   for (std::size_t i = options.header ? 1 : 0; i < records.size(); ++i) {
     std::vector<std::string>& r = records[i];
+    for (std::string& field : r) {
+      if (spaced && field.starts_with(' ')) field.erase(0, 1);
+    }
     const std::size_t needed = std::max(columns.source, columns.output.value_or(0));
     if (needed >= r.size()) {
       fail(ErrorCode::invalid_argument, "'{}', line {}: {} column{} where {} are needed", file.string(), lines[i], r.size(),
@@ -120,7 +143,7 @@ std::string text_of(const nlohmann::ordered_json& value) {
 }
 
 std::vector<TableRow> read_jsonl(const fs::path& file, const TableOptions& options) {
-  const std::string content = read_file(file, kMaxBytes);
+  const std::string content = read_text(file);
   std::vector<TableRow> rows;
   std::size_t line = 0;
   for (std::size_t at = 0; at < content.size();) {
@@ -165,7 +188,7 @@ Kind kind_of(const fs::path& file) {
   if (ending == ".sqlite" || ending == ".sqlite3" || ending == ".db") return Kind::sqlite;
   const std::string content = read_file(file, kMaxBytes);
   if (content.starts_with("SQLite format 3")) return Kind::sqlite;
-  return content.starts_with('{') ? Kind::jsonl : Kind::csv;
+  return to_utf8(content).starts_with('{') ? Kind::jsonl : Kind::csv;
 }
 
 // Fields one after the other; knows nothing of columns.

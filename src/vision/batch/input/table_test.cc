@@ -44,6 +44,30 @@ TEST(Table, ReadsCsv) {
   EXPECT_THROW(read_table(file, {.output_column = "4"}), Error);
 }
 
+std::string utf16(const std::string& ascii, bool big) {
+  std::string out = big ? "\xFE\xFF" : "\xFF\xFE";
+  for (const char c : ascii) out += big ? std::string{'\0', c} : std::string{c, '\0'};
+  return out;
+}
+
+TEST(Table, ReadsWhatSpreadsheetsSave) {
+  const TableOptions options{.source_column = "photo", .output_column = "number"};
+  const std::string plain = "photo;number\r\na.jpg;7\r\n";
+  for (const bool big : {false, true}) {
+    EXPECT_EQ(text(read_table(written("wide.csv", utf16(plain, big)), options)), "a.jpg=7@2 ");
+    EXPECT_EQ(text(read_table(written("wide.txt", utf16("photo\tnumber\na.jpg\t7\n", big)), options)), "a.jpg=7@2 ");
+    EXPECT_EQ(text(read_table(written("wide.jsonl", utf16("{\"photo\": \"a.jpg\", \"number\": 7}", big)), options)),
+              "a.jpg=7@1 ");
+  }
+  EXPECT_EQ(text(read_table(written("mark.jsonl", "\xEF\xBB\xBF{\"photo\": \"a.jpg\", \"number\": 7}"), options)), "a.jpg=7@1 ");
+  EXPECT_EQ(text(read_table(written("sep.csv", "sep=;\r\n" + plain), options)), "a.jpg=7@3 ");
+  EXPECT_EQ(text(read_table(written("sep.csv", "\xEF\xBB\xBF\"sep=|\"\nphoto|number\na;b.jpg|7\n"), options)), "a;b.jpg=7@3 ");
+  EXPECT_EQ(text(read_table(written("spaces.csv", " photo , number \na.jpg,7\n"), options)), "a.jpg=7@2 ");
+  EXPECT_EQ(text(read_table(written("spaces.csv", "photo, number\na.jpg, 7\n"), options)), "a.jpg=7@2 ") << "everywhere";
+  EXPECT_EQ(text(read_table(written("spaces.csv", "photo,number\n a.jpg,7 \n"), options)), " a.jpg=7 @2 ") << "RFC 4180";
+  EXPECT_THROW(read_table(written("odd.csv", utf16(plain, false) + "x"), options), Error);
+}
+
 TEST(Table, FindsTheDelimiter) {
   EXPECT_EQ(text(read_table(written("map.tsv", "file\tid\na.jpg\tx\n"), {.output_column = "id"})), "a.jpg=x@2 ");
   EXPECT_EQ(text(read_table(written("semi.csv", "a.jpg;x\nb.jpg;y\n"), {.output_column = "2", .header = false})),

@@ -80,10 +80,10 @@ std::optional<Identity> identity_of(const fs::path& file) {
 }
 
 Journal::Journal(const fs::path& folder, std::string settings, bool resume, bool dry)
-    : path_(folder / kName), settings_(std::move(settings)), timestamp_(timestamp_now()) {
+    : path_(folder / kName), settings_(std::move(settings)), timestamp_(timestamp_now()), resume_(resume) {
   std::error_code ignored;
   existed_ = fs::exists(path_, ignored);
-  if (existed_) read(resume);
+  if (existed_) read();
   if (dry) return;
   fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd_ < 0) fail(ErrorCode::io, "cannot write to '{}': {}", folder.string(), std::strerror(errno));
@@ -97,7 +97,7 @@ Journal::~Journal() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void Journal::read(bool resume) {
+void Journal::read() {
   const std::string content = read_file(path_);
   std::string begun;
   for (std::size_t at = 0; at < content.size();) {
@@ -106,7 +106,7 @@ void Journal::read(bool resume) {
     const Json j = Json::parse(content.begin() + static_cast<std::ptrdiff_t>(at),
                                content.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     at = end + 1;
-    if (!j.is_object() || !resume) continue;
+    if (!j.is_object()) continue;
     try {
       if (j.at("version") != kVersion) continue;
       if (j.contains("run")) {
@@ -120,23 +120,27 @@ void Journal::read(bool resume) {
       continue;  // a line that somebody else wrote
     }
   }
-  begun_ = !begun.empty();
+  begun_ = resume_ && !begun.empty();
   if (begun_) timestamp_ = begun;
 }
 
 const JournalEntry* Journal::known(const std::string& path, const std::string& label) const {
   const auto it = entries_.find(key_of(path, label));
-  return it == entries_.end() ? nullptr : &it->second;
+  return !resume_ || it == entries_.end() ? nullptr : &it->second;
 }
 
 const JournalEntry* Journal::done(const Identity& input, const std::string& label) const {
-  const JournalEntry* entry = known(input.path, label);
-  if (entry == nullptr || entry->input != input) return nullptr;
-  for (const auto& [output, bytes] : entry->outputs) {
+  return resume_ ? finished_earlier(input, label) : nullptr;
+}
+
+const JournalEntry* Journal::finished_earlier(const Identity& input, const std::string& label) const {
+  const auto it = entries_.find(key_of(input.path, label));
+  if (it == entries_.end() || it->second.input != input) return nullptr;
+  for (const auto& [output, bytes] : it->second.outputs) {
     std::error_code error;
     if (fs::file_size(output, error) != bytes || error) return nullptr;
   }
-  return entry;
+  return &it->second;
 }
 
 void Journal::add(const JournalEntry& e) {

@@ -39,7 +39,7 @@ class Journal {
  public:
   static constexpr const char* kName = ".sdx-faces.jsonl";
 
-  // `settings`: a hash of whatever changes the outputs. `resume`: entries of earlier runs with the same settings count. Throws
+  // `settings`: a hash of whatever changes the outputs. `resume`: this run goes on with earlier ones of the same settings. Throws
   // Error(io). `dry`: it is read alone, and add() keeps nothing.
   Journal(const std::filesystem::path& folder, std::string settings, bool resume, bool dry = false);
   ~Journal();
@@ -47,28 +47,31 @@ class Journal {
   Journal& operator=(const Journal&) = delete;
 
   bool existed() const { return existed_; }
-  // An earlier run had these settings: what it wrote may be replaced by what goes on there.
+  // An earlier run that this one goes on with had these settings: what it wrote may be replaced by what goes on there.
   bool begun() const { return begun_; }
-  std::size_t entries() const { return entries_.size(); }
+  std::size_t entries() const { return resume_ ? entries_.size() : 0; }
   // When the run began that this one goes on with, else now: 20260102T030405Z.
   const std::string& timestamp() const { return timestamp_; }
 
-  // The entry of a picture that is what it was, whose outputs are all there with their sizes; else null.
+  // When resuming: the entry of a picture that is what it was, whose outputs are all there with their sizes; else null.
   const JournalEntry* done(const Identity& input, const std::string& label) const;
   // Of earlier runs, whether or not their pictures have changed: their names are taken.
   const JournalEntry* known(const std::string& path, const std::string& label) const;
+
+  // As done(), but without resuming, too.
+  const JournalEntry* finished_earlier(const Identity& input, const std::string& label) const;
 
   void add(const JournalEntry& entry);
   // To the disk: what was added so far outlives a loss of power.
   void sync();
 
  private:
-  void read(bool resume);
+  void read();
   void append(const std::string& line);
 
   std::filesystem::path path_;
   std::string settings_, timestamp_;
-  bool existed_ = false, begun_ = false;
+  bool resume_ = false, existed_ = false, begun_ = false;
   int fd_ = -1;
   std::unordered_map<std::string, JournalEntry> entries_;  // by path and label
 };

@@ -47,6 +47,9 @@ TEST_F(JournalTest, CountsOnlyWithTheSameSettings) {
   Journal(folder_, "s", false).add(entry());
   EXPECT_FALSE(done(Journal(folder_, "other", true)));
   EXPECT_FALSE(done(Journal(folder_, "s", false)));
+  const Journal fresh(folder_, "s", false);
+  EXPECT_FALSE(fresh.begun());
+  EXPECT_NE(fresh.finished_earlier(*identity_of(entry().input.path), ""), nullptr) << "who does not resume can tell";
 }
 
 TEST_F(JournalTest, NoticesChanges) {

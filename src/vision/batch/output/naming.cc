@@ -1,10 +1,13 @@
 #include "vision/batch/output/naming.h"
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
 
 #include <sdx/image.hpp>
 
@@ -70,13 +73,40 @@ NameTemplate::NameTemplate(std::string_view text) {
   static_cast<void>(make({"a", 1, 1, 1, "jpg", "low", "t"}));  // what no values can mend
 }
 
-std::string NameTemplate::make(const NameValues& values) const {
+std::string NameTemplate::filled(const NameValues& values) const {
   std::string name;
   for (const Part& part : parts_) name += part.placeholder ? value_of(part.text, values) : part.text;
+  return name;
+}
+
+// The stem, so short that no part of the name that holds it is too long.
+std::string NameTemplate::fitting_stem(const NameValues& values) const {
+  NameValues without = values;
+  without.stem = std::string(1, '\0');  // to be counted
+  const std::string name = filled(without);
+  std::size_t most = values.stem.size();
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t slash = std::min(name.find('/', at), name.size());
+    const auto part = std::string_view(name).substr(at, slash - at);
+    const auto stems = static_cast<std::size_t>(std::count(part.begin(), part.end(), '\0'));
+    const std::size_t others = part.size() - stems;
+    if (stems > 0) most = std::min(most, others < kLongestName ? (kLongestName - others) / stems : 0);
+    at = slash + 1;
+  }
+  return shortened_name(values.stem, most);
+}
+
+std::string NameTemplate::make(const NameValues& values) const {
+  std::string name = filled(values);
   if (const std::string why = unsafe_name(name); !why.empty()) {
     fail(ErrorCode::invalid_argument, "'{}' cannot be the name of an output: {}", name, why);
   }
   return name;
+}
+
+std::string NameTemplate::make_fitting(NameValues values) const {
+  values.stem = fitting_stem(values);
+  return make(values);
 }
 
 bool NameTemplate::uses(std::string_view placeholder) const {
@@ -94,17 +124,31 @@ std::string safe_stem(std::string_view stem) {
   return out;
 }
 
+std::string folded(std::string_view name) {
+  constexpr auto kOptions =
+      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT | UTF8PROC_CASEFOLD);
+  utf8proc_uint8_t* text = nullptr;
+  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(name.data()),
+                                             static_cast<utf8proc_ssize_t>(name.size()), &text, kOptions);
+  const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owned(text, &std::free);
+  if (size >= 0) return {reinterpret_cast<const char*>(text), static_cast<std::size_t>(size)};
+  return std::string(name);  // no UTF-8: only file systems that look at bytes have such names
+}
+
 std::string Stems::take(const std::string& folder, const std::string& stem) {
+  const std::string place = folded(folder) + '\0';
   std::string given = stem;
-  int& number = taken_[folder + '\0' + stem];
+  int& number = taken_[place + folded(stem)];
   while (number > 0) {
     given = fmt::format("{}-{}", stem, ++number);
-    if (taken_.emplace(folder + '\0' + given, 1).second) return given;
+    if (taken_.emplace(place + folded(given), 1).second) return given;
   }
   number = 1;
   return given;
 }
 
-void Stems::reserve(const std::string& folder, const std::string& stem) { taken_.emplace(folder + '\0' + stem, 1); }
+void Stems::reserve(const std::string& folder, const std::string& stem) {
+  taken_.emplace(folded(folder) + '\0' + folded(stem), 1);
+}
 
 }  // namespace sdx::vision::batch

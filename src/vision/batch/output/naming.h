@@ -28,6 +28,8 @@ class NameTemplate {
   // A relative path below the output's folder. Throws Error(invalid_argument) for what would leave it: "..", absolute paths,
   // parts longer than 255 bytes.
   std::string make(const NameValues& values) const;
+  // The same with a stem that is shortened where a part would be longer than 255 bytes.
+  std::string make_fitting(NameValues values) const;
   bool uses(std::string_view placeholder) const;
   // "png" of "{stem}.png"; "" where the template leaves it open.
   const std::string& fixed_ending() const { return ending_; }
@@ -37,6 +39,8 @@ class NameTemplate {
     bool placeholder;
     std::string text;
   };
+  std::string filled(const NameValues& values) const;
+  std::string fitting_stem(const NameValues& values) const;
   std::vector<Part> parts_;
   std::string ending_;
 };
@@ -44,7 +48,10 @@ class NameTemplate {
 // What a file may be called: backslashes, colons, slashes and control characters become '_', a leading dot too.
 std::string safe_stem(std::string_view stem);
 
-// Gives each picture of a folder a stem of its own: the second "photo" becomes "photo-2".
+// The same for names that file systems of Windows and macOS take for one: they differ in case, or in how accents are encoded.
+std::string folded(std::string_view name);
+
+// Gives each picture of a folder a stem of its own: the second "photo" becomes "photo-2", and so does "Photo".
 class Stems {
  public:
   std::string take(const std::string& folder, const std::string& stem);
@@ -52,7 +59,7 @@ class Stems {
   void reserve(const std::string& folder, const std::string& stem);
 
  private:
-  std::unordered_map<std::string, int> taken_;  // and the last number given out for it
+  std::unordered_map<std::string, int> taken_;  // folded, and the last number given out for it
 };
 
 }  // namespace sdx::vision::batch

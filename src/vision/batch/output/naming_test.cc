@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <sdx/error.hpp>
 
 namespace sdx::vision::batch {
@@ -38,6 +40,27 @@ TEST(NameTemplate, RefusesValuesThatLeaveTheFolder) {
   EXPECT_THROW(NameTemplate("{stem}.{ext}").make(values), Error);
 }
 
+TEST(NameTemplate, LongStemsAreShortenedAndStayDifferent) {
+  NameValues values = kValues;
+  const NameTemplate name("{quality}/{stem}_face{index}.{ext}");
+  values.stem = std::string(251, 'a');
+  const std::string one = name.make_fitting(values);
+  EXPECT_EQ(std::filesystem::path(one).filename().string().size(), 255U);
+  EXPECT_TRUE(
+      one.ends_with(name.make({"", values.index, 1, 1, values.extension, values.quality, ""}).substr(values.quality.size() + 1)));
+  values.stem = std::string(250, 'a') + "b";
+  EXPECT_NE(name.make_fitting(values), one);
+  values.stem = "";
+  for (int i = 0; i < 83; ++i) values.stem += "\xE4\xBA\xBA";  // 249 bytes of three each
+  const std::string cut = name.make_fitting(values);
+  EXPECT_LE(std::filesystem::path(cut).filename().string().size(), 255U);
+  EXPECT_EQ((cut.find('~') - values.quality.size() - 1) % 3, 0U) << "between letters";
+  values.stem = "short";
+  EXPECT_EQ(name.make_fitting(values), name.make(values));
+  values.stem = std::string(251, 'a');
+  EXPECT_THROW(NameTemplate(std::string(260, 'x') + "{stem}.{ext}").make_fitting(values), Error);
+}
+
 TEST(SafeStem, KeepsLettersOfAllLanguages) {
   EXPECT_EQ(safe_stem("name with spaces é 人"), "name with spaces é 人");
   EXPECT_EQ(safe_stem("12:30\\a\n"), "12_30_a_");
@@ -54,6 +77,20 @@ TEST(Stems, AreUniqueInTheirFolder) {
   EXPECT_EQ(stems.take("b", "a"), "a");
   stems.reserve("b", "c");
   EXPECT_EQ(stems.take("b", "c"), "c-2");
+}
+
+TEST(Stems, DifferInMoreThanCase) {
+  Stems stems;
+  EXPECT_EQ(stems.take("", "Anna"), "Anna");
+  EXPECT_EQ(stems.take("", "ANNA"), "ANNA-2");
+  EXPECT_EQ(stems.take("", "anna-2"), "anna-2-2");
+  EXPECT_EQ(stems.take("", "J\xC3\x96RG"), "J\xC3\x96RG");
+  EXPECT_EQ(stems.take("", "j\xC3\xB6rg"), "j\xC3\xB6rg-2");
+  EXPECT_EQ(stems.take("", "jo\xCC\x88rg"), "jo\xCC\x88rg-3") << "of two letters, as macOS writes it";
+  EXPECT_EQ(stems.take("A", "x"), "x");
+  EXPECT_EQ(stems.take("a", "X"), "X-2") << "in folders that are one";
+  EXPECT_EQ(stems.take("", "\xFF"), "\xFF") << "no UTF-8";
+  EXPECT_EQ(stems.take("", "\xFF"), "\xFF-2");
 }
 
 }  // namespace

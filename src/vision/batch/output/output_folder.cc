@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/system/new_file.h"
+#include "vision/batch/output/naming.h"
 
 namespace sdx::vision::batch {
 namespace {
@@ -26,6 +27,10 @@ std::string key_of(const fs::path& file) {
 }
 
 }  // namespace
+
+AlreadyThere::AlreadyThere(const fs::path& file)
+    : Error(ErrorCode::io,
+            fmt::format("'{}' already exists: --overwrite replaces it, --resume continues an earlier run", file.string())) {}
 
 void Protected::add(const fs::path& file) {
   const std::string key = key_of(file);
@@ -74,7 +79,7 @@ fs::path OutputFolder::claim(const std::string& name, const std::string& owner) 
   fs::path file = folder_ / name;
   {
     const std::lock_guard lock(mutex_);
-    const auto [it, fresh] = owners_.emplace(name, owner);
+    const auto [it, fresh] = owners_.emplace(folded(name), owner);
     if (!fresh && it->second != owner) {
       fail(ErrorCode::io, "'{}' was created from '{}': two pictures cannot have one output; use {{stem}} in --name",
            file.string(), it->second);
@@ -88,9 +93,7 @@ fs::path OutputFolder::claim(const std::string& name, const std::string& owner) 
     fail(ErrorCode::io, "'{}' is one of the pictures to read: inputs are never replaced; choose another folder or --name",
          file.string());
   }
-  if (!replace_) {
-    fail(ErrorCode::io, "'{}' already exists: --overwrite replaces it, --resume continues an earlier run", file.string());
-  }
+  if (!replace_) throw AlreadyThere(file);
   return file;
 }
 

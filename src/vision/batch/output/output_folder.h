@@ -10,7 +10,15 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <sdx/error.hpp>
+
 namespace sdx::vision::batch {
+
+// Thrown where a result is there already.
+class AlreadyThere : public Error {
+ public:
+  explicit AlreadyThere(const std::filesystem::path& file);
+};
 
 // Files that must not be written to, by device and inode. Thread-safe.
 class Protected {
@@ -41,7 +49,8 @@ class OutputFolder {
   void permit_replacing() { replace_ = true; }
 
   // Throws Error(io) where `name` (relative) may not be written for the picture `owner`: it is an input, it is there already, or
-  // another picture has it. From here on it is `owner`'s.
+  // another picture has it, or one that differs in case alone. From here on it is `owner`'s. AlreadyThere: without permission to
+  // replace it.
   std::filesystem::path claim(const std::string& name, const std::string& owner);
   // After claim(): the file appears whole. Throws Error(io).
   void write(const std::filesystem::path& file, std::string_view content);
@@ -57,7 +66,7 @@ class OutputFolder {
   bool replace_, dry_;
   const Protected& inputs_;
   std::mutex mutex_;
-  std::unordered_map<std::string, std::string> owners_;
+  std::unordered_map<std::string, std::string> owners_;  // of names, folded
   std::atomic<std::uint64_t> next_{0};
   std::atomic<bool> hopeless_{false};
 };

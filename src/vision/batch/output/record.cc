@@ -141,15 +141,17 @@ std::string printable(std::string_view text, bool keep_lines) {
 std::string record_json(const Record& r, bool with_outputs) {
   const Times& t = r.times;
   std::string out = fmt::format(
-      "{{\"file\": {}, \"width\": {}, \"height\": {}, \"runtime\": {}, \"provider\": {}, \"times_ms\": {{\"decode\": {}, "
+      "{{\"file\": {}, \"width\": {}, \"height\": {}, \"runtime\": {}, \"provider\": {}, \"turned\": {}, \"times_ms\": "
+      "{{\"decode\": {}, "
       "\"preprocess\": {}, \"inference\": {}, \"postprocess\": {}, \"crop\": {}, \"encode\": {}}}, \"error\": {}, \"faces\": [",
-      json_string(r.file), or_null(r.width), or_null(r.height), or_null(r.runtime), or_null(r.provider), number(t.decode, 3),
-      number(t.preprocess, 3), number(t.inference, 3), number(t.postprocess, 3), number(t.crop, 3), number(t.encode, 3),
-      or_null(r.error));
+      json_string(r.file), or_null(r.width), or_null(r.height), or_null(r.runtime), or_null(r.provider), r.turned,
+      number(t.decode, 3), number(t.preprocess, 3), number(t.inference, 3), number(t.postprocess, 3), number(t.crop, 3),
+      number(t.encode, 3), or_null(r.error));
   for (std::size_t i = 0; i < r.faces.size(); ++i) out += (i == 0 ? "" : ", ") + face_json(r.faces[i], with_outputs);
   out += "]";
   if (!r.output.empty()) out += ", \"output\": " + json_string(r.output);
   if (!r.annotated.empty()) out += ", \"annotated\": " + json_string(r.annotated);
+  if (!r.warning.empty()) out += ", \"warning\": " + json_string(r.warning);
   return out + "}";
 }
 
@@ -165,7 +167,12 @@ Record record_from_json(std::string_view text) {
     out.error = text_at(j, "error");
     out.output = text_at(j, "output");
     out.annotated = text_at(j, "annotated");
-    for (const Json& face : j.at("faces")) out.faces.push_back(face_from(face));
+    out.warning = text_at(j, "warning");
+    out.turned = number_at<int>(j, "turned");
+    for (const Json& face : j.at("faces")) {
+      out.faces.push_back(face_from(face));
+      out.faces.back().face.turned = out.turned;
+    }
     const Json& t = j.at("times_ms");
     out.times = {number_at<double>(t, "decode"),      number_at<double>(t, "preprocess"), number_at<double>(t, "inference"),
                  number_at<double>(t, "postprocess"), number_at<double>(t, "crop"),       number_at<double>(t, "encode")};
@@ -179,6 +186,7 @@ std::string record_text(const Record& r) {
   if (!r.error.empty()) return fmt::format("{}  error: {}\n", printable(r.file), printable(r.error, true));
   std::string out = fmt::format("{}  {}x{}  {} {}", printable(r.file), r.width, r.height, r.faces.size(),
                                 r.faces.size() == 1 ? "face" : "faces");
+  if (r.turned != 0) out += fmt::format("  turned by {} degrees", r.turned);
   if (!r.output.empty()) out += " -> " + printable(r.output);
   if (!r.annotated.empty()) out += "  marked: " + printable(r.annotated);
   out += '\n';
@@ -194,7 +202,8 @@ std::string record_text(const Record& r) {
 }
 
 std::string csv_heading() {
-  return "file,width,height,face,box_x,box_y,box_width,box_height,score,quality,sharpness,exposure,size_px,output,error\r\n";
+  return "file,width,height,face,box_x,box_y,box_width,box_height,score,quality,sharpness,exposure,size_px,output,error,"
+         "turned\r\n";
 }
 
 std::string record_csv(const Record& r) {

@@ -26,7 +26,9 @@ struct Record {
   int width = 0, height = 0;  // upright; 0: not known
   std::string runtime, provider;
   Times times;
-  std::string error;  // "" for none
+  int turned = 0;       // clockwise degrees by which the picture had to be turned
+  std::string error;    // "" for none
+  std::string warning;  // "" for none
   std::vector<FaceRecord> faces;
   std::string output;     // blur: the picture that was written
   std::string annotated;  // the marked picture that was written
@@ -40,8 +42,8 @@ std::string json_string(std::string_view text);
 // Without what commands a terminal: control characters, those of two bytes (U+0080 to U+009F) too, become \x1b and the like.
 std::string printable(std::string_view text, bool keep_lines = false);
 
-// {"file", "width", "height", "runtime", "provider", "times_ms", "error", "faces"}, and where files were written "output" in each
-// face, "output" and "annotated".
+// {"file", "width", "height", "runtime", "provider", "turned", "times_ms", "error", "faces"}, "warning" where there is one, and
+// where files were written "output" in each face, "output" and "annotated".
 std::string record_json(const Record& record, bool with_outputs);
 // What record_json(…, true) wrote. Throws Error(invalid_argument).
 Record record_from_json(std::string_view text);

@@ -42,6 +42,20 @@ TEST(Record, IsJsonWithTheNamesThatScriptsKnow) {
   EXPECT_FALSE(face.contains("output"));
 }
 
+TEST(Record, SaysHowThePictureWasTurned) {
+  Record r = record();
+  EXPECT_EQ(nlohmann::json::parse(record_json(r, false))["turned"], 0);
+  EXPECT_FALSE(nlohmann::json::parse(record_json(r, false)).contains("warning"));
+  r.turned = 270;
+  r.warning = "small";
+  EXPECT_EQ(nlohmann::json::parse(record_json(r, false))["turned"], 270);
+  const Record back = record_from_json(record_json(r, true));
+  EXPECT_EQ(back.turned, 270);
+  EXPECT_EQ(back.faces[1].face.turned, 270);
+  EXPECT_EQ(back.warning, "small");
+  EXPECT_NE(record_text(r).find("turned by 270 degrees"), std::string::npos);
+}
+
 TEST(Record, ComesBackFromJson) {
   const std::string text = record_json(record(), true);
   EXPECT_EQ(record_json(record_from_json(text), true), text);

@@ -82,14 +82,17 @@ function enhanceText() {
 
 // ---- Geometry, in pixels of the picture: what include/sdx/faces.hpp says of crop_box() and crop().
 
+// The side of the box from chin to forehead: a face that the picture shows lying has its width there.
+function heightOf(f) { return f.box[f.turned % 180 ? 2 : 3]; }
+
 function frameOf(picture, face) {
   const e = effective(picture, face), f = picture.faces[face], [x, y, w, h] = f.box;
   const cx = x + w / 2, cy = y + h / 2;
-  let height = h / (e.face_height / 100), width = height * e.width / e.height;
+  let height = heightOf(f) / (e.face_height / 100), width = height * e.width / e.height;
   let ox = 0, oy = 0;
   if (e.position === 'rule-of-thirds') oy = -1 / 3;
   if (e.position === 'custom') { ox = e.offset_x; oy = e.offset_y; }
-  let sin = 0, cos = 1;
+  let [sin, cos] = {90: [-1, 0], 180: [0, -1], 270: [1, 0]}[f.turned] || [0, 1];
   const a = f.points.right_eye, b = f.points.left_eye;
   if (e.align_eyes && a && b) {
     const length = Math.hypot(b[0] - a[0], b[1] - a[1]);
@@ -114,7 +117,7 @@ const tidy = (v, digits) => Number(v.toFixed(digits));
 
 // The own frame of a face such that its middle is (mx, my) and its height `height`.
 function ownFrame(picture, face, mx, my, height) {
-  const e = effective(picture, face), f = frameOf(picture, face), [, , , h] = picture.faces[face].box;
+  const e = effective(picture, face), f = frameOf(picture, face), h = heightOf(picture.faces[face]);
   const face_height = tidy(clamp(h / height * 100, 1, 400), 2);
   const real = h / (face_height / 100), width = real * e.width / e.height;
   const dx = mx - f.cx, dy = my - f.cy;
