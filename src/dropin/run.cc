@@ -6,8 +6,8 @@
 #include "dropin/objects.h"
 #include "dropin/status.h"
 #include "dropin/table.h"
+#include "session/observe/ort_trace.h"
 #include "session/observe/run_profile.h"
-#include "session/observe/trace.h"
 
 namespace sdx::dropin {
 namespace {
@@ -178,7 +178,7 @@ NamedValues run_engine(const OrtSession& session, const OrtRunOptions* options, 
     const auto profiler = std::make_shared<plan::Profiler>();
     const session::RunProfileScope scope(profiler);
     NamedValues results = session.session.run(given, engine);
-    session::write_chrome_trace(profile_file(*options->profile_prefix), profiler->events());
+    session::write_ort_trace(profile_file(*options->profile_prefix), profiler->events(), std::nullopt);
     return results;
   } catch (const Error& error) {
     fail_run(error);

@@ -9,6 +9,7 @@
 #include "dropin/status.h"
 #include "dropin/table.h"
 #include "dropin/threads.h"
+#include "session/observe/ort_trace.h"
 
 namespace sdx::dropin {
 namespace {
@@ -311,7 +312,7 @@ std::string OrtSession::finish_profile() {
   if (!options.profile) return "";
   options.profile = false;
   std::string file = profile_file(options.profile_prefix);
-  session.write_trace(file);
+  session::write_ort_trace(file, session.profile(), session::opening_of(session));
   return file;
 }
 

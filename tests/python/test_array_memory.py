@@ -2,6 +2,10 @@
 
 import copy
 import ctypes
+import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -51,3 +55,33 @@ def test_buffers_in_columns():
     for shape in ((), (3,), (1, 3)):
         assert get(ctypes.py_object(mx.ones(shape)), view, columns) == 0
         ctypes.pythonapi.PyBuffer_Release(view)
+
+
+def test_a_mapped_file_that_is_cut_short(tmp_path):
+    code = """
+import json, os, sys
+import numpy as np, sardonyx, sardonyx.array as mx
+if sys.argv[2] == "survive":
+    sardonyx.survive_mapped_faults()
+mx.save_safetensors(sys.argv[1], {"w": mx.ones((3 << 20,))})
+w = mx.load(sys.argv[1])["w"]
+before = float(mx.sum(w[:10]))
+sardonyx.check_mapped_files()
+os.truncate(sys.argv[1], 4096)
+after = float(mx.sum(w[-10:]))
+try:
+    sardonyx.check_mapped_files()
+    told = ""
+except Exception as error:
+    told = str(error)
+print(json.dumps([before, after, told]))"""
+
+    def ends(how):
+        command = [sys.executable, "-B", "-c", code, str(tmp_path / "w.safetensors"), how]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+    assert ends("die").returncode == -signal.SIGBUS
+    survived = ends("survive")
+    assert survived.returncode == 0, survived.stderr
+    before, after, told = json.loads(survived.stdout)
+    assert (before, after) == (10, 0) and "w.safetensors' was cut short while in use" in told

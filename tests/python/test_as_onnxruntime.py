@@ -92,6 +92,169 @@ def test_all_names_of_the_real_package():
     assert lacking <= IMPORTED_THERE | TABLES_OF_ITS_OPERATORS
 
 
+ADDED_BY_1_32 = {
+    "ModelPackage", "ModelPackageComponentContext", "ModelPackageContext", "ModelPackageOptions", "ModelPackageWriteMode",
+    "set_default_logger_callback",
+}  # fmt: skip
+
+
+def test_names_that_the_next_version_added(tmp_path):
+    code = """
+import json, onnxruntime as o
+from onnxruntime.capi import _pybind_state as s
+refused = []
+for use in (lambda: o.ModelPackage(), lambda: o.ModelPackage.open("p"), lambda: o.ModelPackage.compute_directory_hash("p"),
+            lambda: o.ModelPackageContext("p"), lambda: o.ModelPackageOptions(o.SessionOptions()), lambda: o.ModelPackageComponentContext()):
+    try:
+        use()
+    except NotImplementedError as error:
+        refused.append(str(error))
+print(json.dumps([dir(o), dir(s), refused, int(o.ModelPackageWriteMode.DENSE)]))"""
+    names, lower, refused, dense = run(code, folder=tmp_path)
+    assert set(names) >= ADDED_BY_1_32 and set(lower) >= ADDED_BY_1_32
+    assert len(refused) == 6 and all("not supported by Sardonyx: open the .onnx file" in text for text in refused) and dense == 1
+
+
+def test_log_messages_go_to_a_function(tmp_path):
+    code = """
+import json, os, sys, onnxruntime as o
+from onnxruntime.datasets import get_example
+got, hooked = [], []
+def told():
+    return o.InferenceSession(get_example("mul_1.onnx"))
+o.set_default_logger_callback(lambda *a: got.append(a), 0)
+told()
+o.set_default_logger_callback(None)
+first = len(got)
+told()
+later = len(got)
+def fails(*a):
+    raise ValueError("mine")
+sys.unraisablehook = lambda info: hooked.append(str(info.exc_value))
+o.set_default_logger_callback(fails, 0)
+told()
+pid = os.fork()
+if pid == 0:
+    told()
+    os._exit(0)
+ended = os.waitpid(pid, 0)[1]
+o.set_default_logger_callback(None)
+errors = []
+for wrong in ((3,), (print, 7), (None, -1)):
+    try:
+        o.set_default_logger_callback(*wrong)
+    except RuntimeError as error:
+        errors.append(str(error))
+print(json.dumps([first, later, got[:1], sorted(set(hooked)), ended, errors]))"""
+    first, later, got, hooked, ended, errors = run(code, folder=tmp_path)
+    assert first == later > 0 and hooked == ["mine"] and ended == 0 and len(errors) == 3
+    (severity, category, logid, place, message), = got
+    assert 0 <= severity <= 3 and (category, logid, place) == ("onnxruntime", "", "") and message
+
+
+def real_modules():
+    """Names of the modules in the real package that is installed; without a package of that name, none."""
+    real = importlib.util.find_spec("onnxruntime")
+    if real is None or "sardonyx" in str(real.origin):
+        return []
+    root = Path(real.origin).parent
+    names = {".".join(path.relative_to(root).with_suffix("").parts) for path in root.rglob("*.py")}
+    return sorted({name.removesuffix("__init__").removesuffix(".") for name in names} - {""})
+
+
+def test_every_module_of_the_real_package_can_be_imported(tmp_path):
+    code = """
+import importlib, json, sys
+import onnxruntime
+from onnxruntime._absent_names import MODULES
+failed, used = {}, 0
+for name in [*MODULES, *sys.argv[1:]]:
+    try:
+        module = importlib.import_module("onnxruntime." + name)
+        for attribute in MODULES.get(name, "").split():
+            value = getattr(module, attribute)
+            try:
+                value()
+                failed[name + "." + attribute] = "no error"
+            except NotImplementedError as e:
+                used += 1
+                assert f"onnxruntime.{name}.{attribute} is not part of Sardonyx's package" in str(e), e
+    except Exception as e:
+        failed[name] = repr(e)
+print(json.dumps([failed, used]))
+"""
+    failed, used = run(code, *real_modules(), folder=tmp_path)
+    assert not failed and used > 500
+
+
+def test_what_is_absent_behaves_as_a_class(tmp_path):
+    code = """
+import inspect, json
+from onnxruntime.transformers import onnx_model_bert
+from onnxruntime.transformers.onnx_model_bert import BertOnnxModel
+class Mine(BertOnnxModel):
+    pass
+def said(use):
+    try:
+        return repr(use())
+    except NotImplementedError as e:
+        return str(e)
+inspect.getmembers(onnx_model_bert), inspect.signature(len), repr(BertOnnxModel), hash(BertOnnxModel)
+print(json.dumps([said(use) for use in (Mine, lambda: BertOnnxModel.create, lambda: [*BertOnnxModel], lambda: BertOnnxModel["x"], lambda: BertOnnxModel + [1])]
+    + [hasattr(onnx_model_bert, "Nonsense"), isinstance(3, BertOnnxModel), "BertOnnxModel" in dir(onnx_model_bert)]))
+"""
+    *said, nonsense, instance, listed = run(code, folder=tmp_path)
+    assert len(said) == 5 and all("BertOnnxModel is not part of Sardonyx's package" in text and "leave the step out" in text for text in said)
+    assert not nonsense and not instance and listed
+    command = [sys.executable, "-B", "-m", "sardonyx.as_onnxruntime", "-m", "onnxruntime.transformers.optimizer"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1 and done.stderr.startswith("onnxruntime.transformers.optimizer is not part of")
+
+
+def test_types_by_name(tmp_path):
+    code = """
+import json
+import numpy as np
+import onnxruntime as ort
+from onnxruntime.datasets import get_example
+from onnxruntime.transformers.io_binding_helper import TypeHelper
+session = ort.InferenceSession(get_example("mul_1.onnx"))
+refused = 0
+for name in ("tensor(string)", "tensor(bfloat16)", "seq(tensor(float))", "float"):
+    try:
+        TypeHelper.ort_type_to_numpy_type(name)
+    except ValueError as e:
+        refused += name + " not found" in str(e)
+print(json.dumps([
+    TypeHelper.get_input_type(session, "X"), TypeHelper.get_output_type(session, "Y"), refused,
+    {n: np.dtype(t).name for n, t in TypeHelper.get_io_numpy_type_map(session).items()}, TypeHelper.get_io_onnx_type_map(session),
+    [np.dtype(TypeHelper.ort_type_to_numpy_type(f"tensor({t})")).name for t in ("double", "float16", "bool", "uint8", "int64", "complex64")],
+]))
+"""
+    assert run(code, folder=tmp_path) == [
+        "tensor(float)", "tensor(float)", 4, {"X": "float32", "Y": "float32"}, {"X": 1, "Y": 1},
+        ["float64", "float16", "bool", "uint8", "int64", "complex64"],
+    ]  # fmt: skip
+
+
+def test_options_of_fusions(tmp_path):
+    code = """
+import argparse, json
+from onnxruntime.transformers.fusion_options import AttentionMaskFormat, AttentionOpType, FusionOptions
+parser = argparse.ArgumentParser()
+FusionOptions.add_arguments(parser)
+arguments = parser.parse_args(["--disable_gelu", "--no_attention_mask", "--disable_nhwc_conv"])
+found = []
+for arguments.model_type in ("bert", "unet"):
+    options = FusionOptions.parse(arguments)
+    found.append([options.enable_gelu, options.enable_layer_norm, options.attention_mask_format, getattr(options, "enable_nhwc_conv", None)])
+masks = [FusionOptions(t).attention_mask_format for t in ("bert", "vit", "gpt2")]
+print(json.dumps([found, masks, str(AttentionOpType.PagedAttention), FusionOptions("clip").enable_embed_layer_norm]))
+"""
+    found = run(code, folder=tmp_path)
+    assert found == [[[False, True, 3, None], [False, True, 3, False]], [0, 3, 2], "PagedAttention", False]
+
+
 def test_writers_errors_are_failures():
     from sardonyx._compiler import ModelCompiler
 

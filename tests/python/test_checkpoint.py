@@ -1,5 +1,6 @@
 """sardonyx.training.api.CheckpointState. What ONNX Runtime wrote needs SDX_TEST_MODELS."""
 
+import math
 import os
 import sys
 from pathlib import Path
@@ -97,6 +98,12 @@ def test_buffers_and_arithmetic(state):
         CheckpointState.average([])
     with pytest.raises(sardonyx.InvalidArgument, match="weights"):
         CheckpointState.average([state, other], [1, -1])
+    for bad in (math.inf, math.nan):
+        with pytest.raises(sardonyx.InvalidArgument, match="must be finite"):
+            CheckpointState.average([state, other], [1, bad])
+        with pytest.raises(sardonyx.InvalidArgument, match="finite"):
+            state.apply(other, bad)
+    assert CheckpointState.average([state, other], [1.2e308, 0.4e308]).to_buffer().tolist() == [1.5, 3, 3]
 
 
 def test_nominal():

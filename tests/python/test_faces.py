@@ -76,6 +76,19 @@ def test_files(detector, picture, tmp_path):
         faces.read(b"no picture")
 
 
+def test_faces_that_lie_have_upright_crops(detector):
+    upright = np.random.default_rng(1).integers(0, 256, (60, 100, 3), np.uint8)
+    wanted = faces.crop(upright, faces.Face((20, 10, 16, 24)), width=40, height=50)
+    lying = np.ascontiguousarray(np.rot90(upright, -1))  # clockwise: (x, y) comes to (60 - y, x)
+    face = faces.Face((60 - 10 - 24, 20, 24, 16), turned=270)
+    assert (faces.crop(lying, face, width=40, height=50) == wanted).all()
+    assert faces.crop_box(face, width=40, height=40, face_height=50)[2:] == pytest.approx((48, 48))
+    with pytest.raises(sardonyx.InvalidArgument, match="turned"):
+        faces.crop(lying, faces.Face((0, 0, 9, 9), turned=45))
+    found = detector.detect(np.full((SIDE, SIDE, 3), 200, np.uint8))
+    assert found.turned == found.faces[0].turned == 0 and found.smallest > 0
+
+
 def test_crops(detector, picture):
     (face,) = detector.detect(picture).faces
     assert faces.crop(picture, face, preset="passport").shape == (531, 413, 3)

@@ -55,9 +55,13 @@ def test_names_and_options_without_libraries(data, without):
 
 
 def test_a_fallback_is_in_the_report(data, without):
-    session = ort.InferenceSession(data, providers=[("CUDAExecutionProvider", {"device_id": 0}), "CPUExecutionProvider"])
+    with pytest.warns(UserWarning, match="Specified provider 'CUDAExecutionProvider' is not in available provider names") as said:
+        session = ort.InferenceSession(data, providers=[("CUDAExecutionProvider", {"device_id": 0}), "CPUExecutionProvider"])
     (fallback,) = session.report()["fallbacks"]
     assert fallback.startswith("requested cuda, using cpu: ")
+    (warning,) = said
+    assert "Available providers: '" in str(warning.message) and "CPUExecutionProvider'" in str(warning.message)
+    assert fallback in str(warning.message) and warning.filename == __file__
     options = ort.SessionOptions()
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     with pytest.raises(ort.EPFail, match="cuda"):

@@ -271,6 +271,15 @@ def test_errors_are_classes(add, tmp_path):
         add.run(None, {"x": np.zeros((2, 3), "datetime64[s]"), "y": [1, 2, 3]})
     with pytest.raises(ort.InvalidArgument, match="str"):
         add.run(None, {"x": "text", "y": [1, 2, 3]})
+    # What people search for.
+    with pytest.raises(ort.InvalidArgument, match=r"Unexpected input data type. Actual: \(tensor\(double\)\) , expected: \(tensor\(float\)\)"):
+        add.run(None, {"x": ONES.astype(np.float64), "y": [1, 2, 3]})
+    with pytest.raises(ort.InvalidArgument, match=r"Required inputs \(\['y'\]\) are missing from input feed \(\['x'\]\)"):
+        add.run(None, {"x": ONES})
+    with pytest.raises(ort.InvalidArgument, match="Invalid input name: z"):
+        add.run(None, {"x": ONES, "y": [1, 2, 3], "z": ONES})
+    with pytest.raises(ort.InvalidArgument, match="Invalid output name:zz"):
+        add.run(["zz"], {"x": ONES, "y": [1, 2, 3]})
     with pytest.raises(ort.NoSuchFile, match="absent.onnx"):
         ort.InferenceSession(tmp_path / "absent.onnx")
     with pytest.raises(ort.InvalidArgument, match="no bytes"):
@@ -399,8 +408,19 @@ def test_profile(tmp_path):
     data = model([helper.make_node("Erf", ["x"], ["y"])], [("x", 1, [1])], [("y", 1, [1])])
     session = ort.InferenceSession(data, options)
     session.run(None, {"x": [1]})
+    session.run(None, {"x": [2]})
     with open(session.end_profiling(), encoding="utf-8") as trace:
-        assert [e["args"]["op"] for e in json.load(trace)["traceEvents"]] == ["Erf"]
+        events = json.load(trace)
+    assert all(e["ph"] == "X" and {"cat", "pid", "tid", "dur", "ts", "name", "args"} <= e.keys() for e in events)
+    assert [e["name"] for e in events if e["cat"] == "Session"][:2] == ["model_loading_array", "session_initialization"]
+    assert [e["name"] for e in events].count("model_run") == [e["name"] for e in events].count("SequentialExecutor::Execute") == 2
+    nodes = [e for e in events if e["cat"] == "Node"]
+    assert [e["args"]["op_name"] for e in nodes] == ["Erf", "Erf"] and all(e["name"].endswith("_kernel_time") for e in nodes)
+    assert {(e["args"]["provider"], e["args"]["node_index"]) for e in nodes} == {("CPUExecutionProvider", "0")}
+    for shapes in ("input_type_shape", "output_type_shape"):
+        assert [e["args"][shapes] for e in nodes] == [[{"float": [1]}], [{"float": [1]}]]
+    assert {(e["args"]["parameter_size"], e["args"]["activation_size"], e["args"]["output_size"]) for e in nodes} == {("0", "4", "4")}
+    assert [e["args"]["run"] for e in nodes] == sorted(e["args"]["run"] for e in nodes)
     assert ort.InferenceSession(data).end_profiling() == ""
 
 

@@ -263,3 +263,145 @@ def test_lifetimes(artifacts):
     Module(artifacts / "training_model.onnx", state)(X, TARGET)
     gc.collect()
     assert state.parameters["w"].grad is None  # the module is gone
+
+
+# Gradients that are not finite: a step with one changes nothing, whatever the optimizer, and what follows is as if it had not been.
+TABLE = [1, 2, 3, 1, 0]
+SHAPES = {"w": [1], "table": [5]}
+OPTIMIZERS = [
+    {"kind": "sgd"}, {"kind": "sgd", "momentum": 0.9}, {"kind": "sgd", "momentum": 0.9, "nesterov": True}, {"kind": "sgd", "weight_decay": 0.1},
+    {"kind": "adam"}, {"kind": "adamw"}, {"kind": "rmsprop"}, {"kind": "rmsprop", "momentum": 0.9}, {"kind": "adagrad"}, {"kind": "lion"},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def roots(tmp_path_factory):
+    """The mean of sqrt(x * w + table[ids]), whose slope at 0 is infinite."""
+    folder = tmp_path_factory.mktemp("artifacts")
+    inputs = [value("x", ["N"]), value("ids", ["N"], TensorProto.INT64), *(value(n, s) for n, s in SHAPES.items())]
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["rows"]), helper.make_node("Mul", ["x", "w"], ["scaled"]),
+             helper.make_node("Add", ["scaled", "rows"], ["sum"]), helper.make_node("Sqrt", ["sum"], ["roots"]),
+             helper.make_node("ReduceMean", ["roots"], ["loss"], keepdims=0)]
+    outputs = [value("loss", [])]
+    save(folder / "eval_model.onnx", nodes, inputs, outputs)
+    nodes.append(helper.make_node("Gradient", [*SHAPES], [f"{n}_grad" for n in SHAPES], domain="ai.onnx.preview.training", xs=[*SHAPES], y="loss"))
+    for name, shape in SHAPES.items():
+        buffer, out = f"{name}_grad.accumulation.buffer", f"{name}_grad.accumulation.out"
+        inputs.append(value(buffer, shape))
+        nodes.append(helper.make_node("InPlaceAccumulatorV2", [buffer, f"{name}_grad", "lazy_reset_grad"], [out], domain="com.microsoft"))
+        outputs.append(value(out, [1], TensorProto.BOOL))
+    inputs.append(value("lazy_reset_grad", [1], TensorProto.BOOL))
+    save(folder / "training_model.onnx", nodes, inputs, outputs)
+    lists = [helper.make_tensor_sequence_value_info(n, TensorProto.FLOAT, None) for n in ("params", "gradients")]
+    moments = [helper.make_tensor_sequence_value_info(f"{n}_order_moments", TensorProto.FLOAT, None) for n in ("first", "second")]
+    common = [value("learning_rate", [1]), value("step", [1], TensorProto.INT64)]
+    done = [value("done", [1], TensorProto.BOOL)]
+    save(folder / "sgd.onnx",
+          [helper.make_node("SGDOptimizerV2", ["learning_rate", "params", "gradients"], ["done"], domain="com.microsoft")],
+          [*common, *lists, moments[0]], done)
+    adamw = ["learning_rate", "step", "params", "gradients", "first_order_moments", "second_order_moments"]
+    save(folder / "adamw.onnx", [helper.make_node("AdamWOptimizer", adamw, ["done"], domain="com.microsoft")], [*common, *lists, *moments], done)
+    return folder
+
+
+def of_roots():
+    return CheckpointState.from_bytes(checkpoint({"w": [0.5], "table": TABLE}))
+
+
+def good(seed):
+    random = np.random.default_rng(seed)
+    return random.uniform(1, 2, 3).astype(np.float32), random.integers(0, 4, 3)
+
+
+BAD = (np.zeros(3, np.float32), np.array([0, 4, 1]))  # row 4 is 0
+
+
+def numbers(s):
+    return {name: np.array(s.parameters[name].data) for name in SHAPES}
+
+
+def equal(a, b):
+    return all(np.array_equal(a[name], b[name]) for name in SHAPES)
+
+
+@pytest.mark.parametrize("clip", [0, 1.0])
+@pytest.mark.parametrize("settings", OPTIMIZERS, ids=lambda s: " ".join(str(v) for v in s.values()))
+def test_a_gradient_that_is_not_finite(roots, settings, clip):
+    options = {"learning_rate": 0.01, "clip_norm": clip, "threads": 1}
+    hurt, twin = of_roots(), of_roots()
+    first, second = (Trainer(roots, s, dict(settings), **options) for s in (hurt, twin))
+    for seed in range(2):
+        assert first.train_step(good(seed)) == second.train_step(good(seed))
+    before = numbers(hurt)
+    for _ in range(2):
+        with pytest.raises(sardonyx.Error, match="not finite"):
+            first.train_step(BAD)
+        assert equal(before, numbers(hurt))
+    for seed in range(2, 5):
+        assert first.train_step(good(seed)) == second.train_step(good(seed))
+    assert equal(numbers(hurt), numbers(twin)) and not equal(before, numbers(hurt))
+    assert hurt.to_bytes() == twin.to_bytes()  # moments and steps too
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("settings", OPTIMIZERS[1::2], ids=lambda s: " ".join(str(v) for v in s.values()))
+def test_sums_of_gradients_that_are_not_finite(roots, settings, place):
+    """The sum with such a batch is given up, wherever it stands."""
+    options = {"learning_rate": 0.01, "accumulate": 3, "threads": 1}
+    hurt, twin = of_roots(), of_roots()
+    first, second = (Trainer(roots, s, dict(settings), **options) for s in (hurt, twin))
+    for seed in range(3):
+        first.train_step(good(seed))
+        second.train_step(good(seed))
+    before = numbers(hurt)
+    for seed in range(place):
+        first.train_step(good(seed))
+    refused = False
+    for batch in [BAD, *(good(seed) for seed in range(place + 1, 3))]:
+        try:
+            first.train_step(batch)
+        except sardonyx.Error as e:
+            assert "not finite" in str(e)
+            refused = True
+            break
+    assert refused and equal(before, numbers(hurt))
+    for seed in range(3, 6):
+        first.train_step(good(seed))
+        second.train_step(good(seed))
+    assert equal(numbers(hurt), numbers(twin)) and not equal(before, numbers(hurt))
+    assert hurt.to_bytes() == twin.to_bytes()
+
+
+@pytest.mark.parametrize("model", ["sgd", "adamw"])
+def test_optimizers_refuse_what_is_not_finite(roots, model):
+    hurt, twin = of_roots(), of_roots()
+    pairs = []
+    for s in (hurt, twin):
+        module = Module(str(roots / "training_model.onnx"), s, str(roots / "eval_model.onnx"))
+        pairs.append((module, Optimizer(str(roots / f"{model}.onnx"), module)))
+
+    def step(pair, *batches):
+        for batch in batches:
+            pair[0](*batch)
+        pair[1].step()
+        pair[0].lazy_reset_grad()
+
+    for pair in pairs:
+        step(pair, good(0), good(1))
+    before = numbers(hurt)
+    for batches in ((BAD,), (good(2), BAD), (BAD, good(2))):
+        with pytest.raises(sardonyx.Error, match="gradient of '(w|table)' is not finite"):
+            step(pairs[0], *batches)
+        assert equal(before, numbers(hurt))
+        pairs[0][0].lazy_reset_grad()
+    for pair in pairs:
+        step(pair, good(3))
+    assert equal(numbers(hurt), numbers(twin)) and hurt.to_bytes() == twin.to_bytes()
+
+
+def test_what_is_not_finite_may_be_asked_for(roots):
+    """The check can be left out; then a step is taken as it is."""
+    s = of_roots()
+    trainer = Trainer(roots, s, "sgd", learning_rate=0.01, refuse_non_finite=False)
+    trainer.train_step(BAD)
+    assert not all(np.isfinite(v).all() for v in numbers(s).values())

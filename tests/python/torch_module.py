@@ -17,7 +17,7 @@ except ImportError:
 
 from torch import nn
 
-from sardonyx.torch import Module
+from sardonyx.torch import Module, exporter, symbolics
 
 
 def batches(shape, classes, count=20, size=None, seed=1):
@@ -266,6 +266,96 @@ class Passes(Compared):
         self.assertEqual(wrapped.sardonyx_status()["reasons"], [])
 
 
+class EqualValues(Compared):
+    """Parameters, buffers and gradients that are equal are not one."""
+
+    def build(self):
+        layer = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0, batch_first=True)
+        return nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.TransformerEncoder(layer, 2), nn.LayerNorm(8), nn.Linear(8, 3))
+
+    def test_validation_before_training(self):
+        plain = self.build()
+        wrapped = Module(copy.deepcopy(plain))
+        both = [(plain, torch.optim.SGD(plain.parameters(), lr=0.1)), (wrapped, torch.optim.SGD(wrapped.parameters(), lr=0.1))]
+        x, y = torch.randn(6, 5, 4), torch.randint(0, 3, (6, 5))
+        for mode in (False, True, False, True, False):
+            losses = []
+            for module, optimizer in both:
+                module.train(mode)
+                loss = nn.functional.cross_entropy(module(x).transpose(1, 2), y)
+                losses.append(loss.item())
+                if mode:
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            self.assertAlmostEqual(losses[0], losses[1], places=4)
+        self.assertEqual(wrapped.sardonyx_status()["reasons"], [])
+
+    def test_training_in_eval_mode(self):
+        plain = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.BatchNorm1d(6), nn.Linear(6, 6), nn.LayerNorm(6))
+        plain.eval()
+        wrapped = Module(copy.deepcopy(plain))
+        for _ in range(3):
+            x = torch.randn(5, 4)
+            for module in (plain, wrapped):
+                module.zero_grad()
+                module(x).square().sum().backward()
+                with torch.no_grad():
+                    for p in module.parameters():
+                        p -= 0.01 * p.grad
+            self.gradients_agree(plain, wrapped)
+        self.assertEqual(wrapped.sardonyx_status()["reasons"], [])
+
+    def test_gradients_that_are_equal(self):
+        class Sum(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.Parameter(torch.zeros(4)), nn.Parameter(torch.zeros(4))
+
+            def forward(self, x):
+                return x + self.a + self.b
+
+        module = Module(Sum())
+        x = torch.zeros(8, 4, requires_grad=True)
+        for passes in (1, 2, 3):
+            module(x).sum().backward()
+            for p in module.parameters():
+                self.assertEqual(p.grad.tolist(), [8.0 * passes] * 4)
+        nn.utils.clip_grad_norm_(module.parameters(), 1)
+        self.assertAlmostEqual(sum(p.grad.square().sum() for p in module.parameters()).sqrt().item(), 1, places=4)
+        places = [t.grad.data_ptr() for t in (*module.parameters(), x)]
+        self.assertEqual(len(set(places)), 3)
+
+    def test_the_gradient_that_is_given_is_not_taken(self):
+        module = Module(nn.Sequential(nn.Flatten()))
+        x = torch.zeros(3, 4, requires_grad=True)
+        given = torch.ones(3, 4)
+        module(x).backward(given)
+        x.grad.zero_()
+        self.assertEqual(given.sum().item(), 12)
+
+    def test_results_that_are_equal(self):
+        class Both(nn.Module):
+            def forward(self, x):
+                return x.relu(), x.relu(), x
+
+        x = torch.ones(3)
+        first, second, third = Module(Both())(x)
+        first.mul_(5)
+        self.assertEqual((second.sum().item(), x.sum().item()), (3, 3))
+
+    def test_parameters_with_two_names(self):
+        plain = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+        plain[2].weight = plain[0].weight
+        for mode in (True, False):
+            one = copy.deepcopy(plain).train(mode)
+            wrapped = Module(copy.deepcopy(one))
+            x = torch.randn(3, 4)
+            for module in (one, wrapped):
+                module(x).square().sum().backward()
+            self.gradients_agree(one, wrapped)
+
+
 class LeftToPyTorch(Compared):
     def expect_reason(self, module, reason, *arguments, **named):
         wrapped = Module(module)
@@ -307,6 +397,66 @@ class LeftToPyTorch(Compared):
                 return x * len(what)
 
         self.expect_reason(Takes(), "set as an argument", torch.randn(2), {1, 2})
+
+    def test_what_a_trace_hides(self):
+        class Own(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.round()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient
+
+        class Uses(nn.Module):
+            def __init__(self, function):
+                super().__init__()
+                self.a, self.function = nn.Linear(3, 3), function
+                self.register_buffer("mean", torch.zeros(3))
+
+            def forward(self, x):
+                return self.function(self, self.a(x))
+
+        def counts(module, h):
+            with torch.no_grad():
+                module.mean.add_(h.mean(0))
+            return h
+
+        def replaces(module, h):
+            module.mean = h.detach().mean(0)
+            return h
+
+        def penalty(module, h):
+            return torch.autograd.grad(h.sum(), module.a.weight, create_graph=True)[0]
+
+        def hooked(module, h):
+            h.register_hook(lambda g: 2 * g)
+            return h
+
+        x = torch.randn(2, 3)
+        self.expect_reason(Uses(lambda _, h: Own.apply(h)), "Own", x)
+        self.expect_reason(Uses(counts), "changes the buffer '.*mean'", x)
+        self.expect_reason(Uses(replaces), "changes the buffer '.*mean'", x)
+        self.expect_reason(Uses(penalty), "gradients itself", x)
+        self.expect_reason(Uses(hooked), "hooks", x)
+        self.expect_reason(nn.EmbeddingBag(5, 3, padding_idx=1), "padding_idx", torch.tensor([[0, 1]]))
+        self.expect_reason(nn.Embedding(5, 3, sparse=True), "sparse", torch.tensor([[0, 1]]))
+
+    def test_the_exporter_is_as_it_was(self):
+        Module(nn.Embedding(5, 3, padding_idx=1))(torch.tensor([[0, 1]]))
+        registry = exporter.registry()
+        self.assertFalse(any(symbolics._is_users(name) for name in symbolics._FUNCTIONS))
+        own = registry.get_function_group("aten::detach")
+        own.add_custom(lambda g, x: g.op("Neg", x), 13)
+        try:
+            class Detaches(nn.Module):
+                def forward(self, x):
+                    return x.detach()
+
+            self.assertEqual(Module(Detaches())(torch.ones(2)).tolist(), [-1, -1])  # the program's own function
+            self.assertTrue(symbolics._is_users("aten::detach"))
+        finally:
+            own.remove_custom(13)
 
     def test_averages_over_all_batches(self):
         self.expect_reason(nn.BatchNorm1d(3, momentum=None), "momentum is None", torch.randn(4, 3))

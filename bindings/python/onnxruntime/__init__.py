@@ -1,16 +1,18 @@
-"""ONNX Runtime's Python package, answered by Sardonyx: the names of onnxruntime 1.31, over `sardonyx`. See docs/drop-in-python.md."""
+"""ONNX Runtime's Python package, answered by Sardonyx: the names of onnxruntime 1.31 and those that 1.32 added,
+over `sardonyx`. See docs/drop-in-python.md."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from . import _names
+from . import _absent, _names
 
 __version__ = version = "1.31.1"
 __author__ = "Sardonyx"
 package_name = "onnxruntime"
 cuda_version = ""
 _find = _names.resolver(_names.PUBLIC, globals())
+_absent.install()
 __all__ = sorted(_names.PUBLIC)
 
 

@@ -13,6 +13,8 @@ _SOURCES = {
     "_sparse": "OrtSparseFormat SparseTensor",
     "_vectors": "SessionIOBinding",
     "_adapters": "AdapterFormat LoraAdapter",
+    "_logging": "set_default_logger_callback",
+    "_model_package": "ModelPackage ModelPackageComponentContext ModelPackageContext ModelPackageOptions ModelPackageWriteMode",
     "_compiler": "ModelCompiler OrtCompileApiFlags OrtExternalInitializerInfo",
     "_process": "OrtEpContextData OrtEpContextDataBuffer copy_tensors disable_telemetry_events enable_telemetry_events get_build_info "
     "has_collective_ops preload_dlls print_debug_info set_global_thread_pool_sizes",

@@ -24,6 +24,7 @@ from ._errors import (
     OutOfMemory,
     RuntimeException,
 )
+from ._later import later
 from ._options import RunOptions, SessionOptions
 from ._providers import get_all_providers, get_available_providers, get_device
 from ._session import InferenceSession, ModelMetadata, NodeArg, set_default_logger_severity, set_default_logger_verbosity, set_seed
@@ -35,26 +36,7 @@ if TYPE_CHECKING:
 __version__ = _sardonyx.version()
 
 # What most programs never ask for is imported when they do: a quarter of the package's import.
-_LATER = {
-    "ExecutionMode": "_enums",
-    "ExecutionOrder": "_enums",
-    "GraphOptimizationLevel": "_enums",
-    "IOBinding": "_values",
-    "OrtValue": "_values",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    import importlib
-
-    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+__getattr__, __dir__ = later(__name__, {"_enums": "ExecutionMode ExecutionOrder GraphOptimizationLevel", "_values": "IOBinding OrtValue"})
 
 
 def get_version_string() -> str:
@@ -69,6 +51,18 @@ def providers() -> list[dict[str, Any]]:
 def pass_names() -> list[str]:
     """Names of the graph passes, in the order in which they run; for SessionOptions.disabled_passes."""
     return _sardonyx.pass_names()
+
+
+def survive_mapped_faults() -> None:
+    """From now on, a file that is cut short while it is in use makes runs fail with an error instead of ending the process by SIGBUS. Installs a
+    handler of that signal for the whole process, which passes other faults on to the handler before it: faulthandler.enable() comes first."""
+    _sardonyx.survive_mapped_faults()
+
+
+def check_mapped_files() -> None:
+    """Raises an error naming the file if any part of a mapped file could not be read since survive_mapped_faults(). Sessions check this by
+    themselves; whoever computes with arrays from files asks before the results are used."""
+    _sardonyx.check_mapped_files()
 
 
 __all__ = [
@@ -94,6 +88,7 @@ __all__ = [
     "RunOptions",
     "RuntimeException",
     "SessionOptions",
+    "check_mapped_files",
     "get_all_providers",
     "get_available_providers",
     "get_device",
@@ -103,4 +98,5 @@ __all__ = [
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_seed",
+    "survive_mapped_faults",
 ]

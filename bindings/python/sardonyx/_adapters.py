@@ -8,8 +8,9 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from . import _model_edit, _types
 from ._errors import InvalidArgument, InvalidProtobuf
+from ._model_edit import write_whole
+from ._types import engine_name, numpy_type, onnx_number
 from ._values import OrtValue
 
 _MARK = b"TORT"
@@ -69,7 +70,7 @@ def _parameter(reader: _Reader, table: int) -> tuple[str, np.ndarray]:
     if number == 8 or any(d < 0 for d in shape):
         raise InvalidProtobuf(f"adapter parameter '{name}': type {number} and shape {shape} are none that a parameter can have")
     try:
-        dtype = _types.numpy_type(number)
+        dtype = numpy_type(number)
     except (TypeError, AttributeError):
         raise InvalidProtobuf(f"adapter parameter '{name}': there is no type {number}") from None
     raw = reader.bytes(table, 3)
@@ -130,7 +131,7 @@ def _serialize(adapter: int, model: int, parameters: Mapping[str, np.ndarray]) -
     for i, (name, array) in enumerate(parameters.items()):
         layout, at = w.table(4)
         w.point(first + 4 * i)
-        w.data += struct.pack("<iIIiI", at - layout, 0, 0, _types.onnx_number(array), 0)
+        w.data += struct.pack("<iIIiI", at - layout, 0, 0, onnx_number(array), 0)
         text = name.encode("utf-8", "surrogateescape")
         for place, content, count, width in (
             (at + 4, text + b"\0", len(text), 1),
@@ -146,7 +147,7 @@ def _serialize(adapter: int, model: int, parameters: Mapping[str, np.ndarray]) -
 
 def _array(name: str, value: Any) -> np.ndarray:
     array = value.numpy() if isinstance(value, OrtValue) else np.asarray(value)
-    if not isinstance(array, np.ndarray) or _types.engine_name(array) == "string" or not _types.onnx_number(array):
+    if not isinstance(array, np.ndarray) or engine_name(array) == "string" or not onnx_number(array):
         raise InvalidArgument(f"adapter parameter '{name}' is not a tensor of numbers")
     return array
 
@@ -171,7 +172,7 @@ class AdapterFormat:
     def export_adapter(self, file_path: str | os.PathLike[str]) -> None:
         """Written under another name first: a reader never sees half a file."""
         data = _serialize(self._adapter, self._model, {name: _array(name, v) for name, v in self._parameters.items()})
-        _model_edit.write_whole(os.fspath(file_path), lambda file: file.write(data))
+        write_whole(os.fspath(file_path), lambda file: file.write(data))
 
     def get_format_version(self) -> int:
         return self._format

@@ -5,8 +5,10 @@ from __future__ import annotations
 import enum
 from typing import Any, Mapping, Sequence
 
-from . import _sardonyx
 from ._errors import InvalidArgument, NotImplemented
+from ._sardonyx import ort_name
+from ._sardonyx import providers as engine_providers
+from ._sardonyx import version as engine_version
 
 _VENDORS = {"cuda": 0x10DE, "dml": 0x1414, "cann": 0x19E5}
 _DEVICE_TYPES = {"cpu": 0, "cuda": 1, "dml": 1, "webgpu": 1, "gpu": 1, "fpga": 2, "npu": 3, "cann": 3}
@@ -260,14 +262,14 @@ _KINDS = {"CUDAExecutionProvider": (1, "NVIDIA"), "TensorrtExecutionProvider": (
 def get_ep_devices() -> list[OrtEpDevice]:
     """The providers that work on this machine, each with every device that it reports."""
     devices = []
-    for provider in _sardonyx.providers():
+    for provider in engine_providers():
         if not provider["available"]:
             continue
         kind, vendor = _KINDS.get(provider["ort_name"], (0, ""))
         number = int(OrtDeviceVendorId[vendor]) if vendor else 0
         for i, description in enumerate(provider["devices"] or [provider["hardware"]]):
             hardware = OrtHardwareDevice(OrtHardwareDeviceType(kind), vendor or "CPU", number, i if kind else 0, {"description": description})
-            devices.append(OrtEpDevice(provider["ort_name"], provider["version"] or _sardonyx.version(), hardware))
+            devices.append(OrtEpDevice(provider["ort_name"], provider["version"] or engine_version(), hardware))
     return devices
 
 
@@ -291,7 +293,7 @@ def create_and_register_allocator(memory_info: OrtMemoryInfo, arena: OrtArenaCfg
 def create_and_register_allocator_v2(
     provider: str, memory_info: OrtMemoryInfo, options: Mapping[str, str], arena: OrtArenaCfg | None
 ) -> None:
-    _sardonyx.ort_name(provider)
+    ort_name(provider)
     _check_cpu(memory_info)
 
 

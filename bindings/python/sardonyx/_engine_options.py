@@ -54,6 +54,8 @@ class EngineOptions:
     optimized_model_basic: bool
     # Write `optimized_model` in ONNX Runtime's format, whatever the file's extension.
     optimized_model_ort: bool
+    # Map the model's files into memory, those of more than 4 MiB, instead of copying them.
+    mmap: bool
 
 
 DEFAULTS: dict[str, Any] = {
@@ -78,4 +80,5 @@ DEFAULTS: dict[str, Any] = {
     "optimized_model": "",
     "optimized_model_basic": False,
     "optimized_model_ort": False,
+    "mmap": True,
 }

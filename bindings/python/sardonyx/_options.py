@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
-from . import _sardonyx
 from ._engine_options import DEFAULTS, EngineOptions
 from ._errors import InvalidArgument
+from ._sardonyx import cancel_token
+from ._sardonyx import pass_names as engine_pass_names
 
 if TYPE_CHECKING:
     from ._adapters import LoraAdapter
@@ -124,7 +125,7 @@ class SessionOptions(_Options, EngineOptions):
 
     @disabled_passes.setter
     def disabled_passes(self, names: list[str]) -> None:
-        known = _sardonyx.pass_names()
+        known = engine_pass_names()
         for name in names:
             if name not in known:
                 raise InvalidArgument(f"there is no pass '{name}'; passes: {', '.join(known)}")
@@ -286,7 +287,7 @@ class RunOptions(_Options):
 
     def __init__(self) -> None:
         super().__init__()
-        self._cancel = _sardonyx.cancel_token()
+        self._cancel = cancel_token()
         self._config: dict[str, str] = {}
         self._adapters: list[LoraAdapter] = []
 
@@ -303,7 +304,7 @@ class RunOptions(_Options):
         if value:
             self._cancel.cancel()
         elif self._cancel.cancelled():
-            self._cancel = _sardonyx.cancel_token()
+            self._cancel = cancel_token()
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         self._config[key] = value

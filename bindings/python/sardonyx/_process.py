@@ -5,9 +5,11 @@ from __future__ import annotations
 import enum
 from typing import Any, Mapping, Sequence
 
-from . import _sardonyx
 from ._errors import InvalidArgument
 from ._options import SessionOptions
+from ._sardonyx import ort_name
+from ._sardonyx import providers as engine_providers
+from ._sardonyx import version as engine_version
 from ._values import OrtValue
 
 
@@ -20,7 +22,7 @@ def disable_telemetry_events() -> None:
 
 
 def get_build_info() -> str:
-    return f"ORT Build Info: Sardonyx {_sardonyx.version()}, build type=Release"
+    return f"ORT Build Info: Sardonyx {engine_version()}, build type=Release"
 
 
 def has_collective_ops() -> bool:
@@ -36,8 +38,8 @@ def print_debug_info() -> None:
     import platform
     import sys
 
-    print(f"Sardonyx {_sardonyx.version()}, Python {sys.version.split()[0]}, {platform.platform()}")
-    for provider in _sardonyx.providers():
+    print(f"Sardonyx {engine_version()}, Python {sys.version.split()[0]}, {platform.platform()}")
+    for provider in engine_providers():
         print(f"{provider['ort_name']}: {'available' if provider['available'] else provider['reason']}")
 
 
@@ -157,8 +159,8 @@ def get_model_compatibility_for_ep_devices(devices: Sequence[Any], info: str) ->
 
 
 def get_hardware_device_ep_incompatibility_details(provider: str, device: Any) -> Mapping[str, Any]:
-    name = _sardonyx.ort_name(provider)
-    found = next((p for p in _sardonyx.providers() if p["ort_name"] == name), None)
+    name = ort_name(provider)
+    found = next((p for p in engine_providers() if p["ort_name"] == name), None)
     available = found is not None and found["available"]
     reason = OrtDeviceEpIncompatibilityReason.NONE if available else OrtDeviceEpIncompatibilityReason.UNKNOWN
     return {"reasons_bitmask": int(reason) & 0xFFFFFFFF, "error_code": 0, "notes": "" if available or found is None else found["reason"]}

@@ -6,9 +6,10 @@ import sys
 import warnings
 from typing import Any, Mapping, NamedTuple, Sequence
 
-from . import _sardonyx
 from ._errors import InvalidArgument
 from ._options import SessionOptions
+from ._sardonyx import ignored_cpu_options, ort_name
+from ._sardonyx import providers as engine_providers
 
 Providers = Sequence["str | tuple[str, Mapping[str, Any]]"]
 
@@ -49,7 +50,7 @@ def normalize(providers: Providers | None, provider_options: Sequence[Mapping[st
         if is_own_cpu(name):
             # There ONNX Runtime takes any option and heeds none. Those that it has a use for elsewhere go on to the engine, whose report
             # notes them; the rest are misspelt or for another provider.
-            known = _sardonyx.ignored_cpu_options()
+            known = ignored_cpu_options()
             for key in [k for k in options if k not in known]:
                 _warn(f"Provider '{name}' has no option '{key}': it is ignored")
                 del options[key]
@@ -75,7 +76,7 @@ def options_of(providers: Providers | None, sess_options: SessionOptions | None)
 
 def _identity(name: str) -> tuple[str, bool]:
     """What two spellings of one provider have in common."""
-    return _sardonyx.ort_name(name), name.lower().startswith("ort:")
+    return ort_name(name), name.lower().startswith("ort:")
 
 
 def is_own_cpu(name: str) -> bool:
@@ -105,12 +106,25 @@ def _pairs(providers: Providers, provider_options: Sequence[Mapping[str, Any]] |
     return pairs
 
 
+def warn_of_unavailable(wanted: Wanted, fallbacks: Sequence[str]) -> None:
+    """In ONNX Runtime's words, for providers that this machine lacks. `fallbacks`: those of a session's report."""
+    asked = [name for name in wanted.names if not is_own_cpu(name)]
+    if not asked or not fallbacks:
+        return
+    available = {p["name"]: p["ort_name"] for p in engine_providers() if p["available"]}
+    for name in asked:
+        if name.lower() in available or ort_name(name) in available.values() or not name.endswith("ExecutionProvider"):
+            continue
+        known = ", ".join(available.values())
+        _warn(f"Specified provider '{name}' is not in available provider names. Available providers: '{known}'. {fallbacks[0]}")
+
+
 def _unheard_of(name: str) -> bool:
     """Of another runtime's providers there may always be one more. Short names are ours: an unknown one is misspelt."""
     if not name.endswith("ExecutionProvider"):
         return False
     try:
-        _sardonyx.ort_name(name)
+        ort_name(name)
     except InvalidArgument:
         return True
     return False
@@ -127,12 +141,12 @@ def _warn(message: str) -> None:
 
 def get_available_providers() -> list[str]:
     """ONNX Runtime's names of the providers that work on this machine, in the order of automatic selection."""
-    return [p["ort_name"] for p in _sardonyx.providers() if p["available"]]
+    return [p["ort_name"] for p in engine_providers() if p["available"]]
 
 
 def get_all_providers() -> list[str]:
     """The same of all that there are, the CPU's last."""
-    names = [p["ort_name"] for p in _sardonyx.providers()]
+    names = [p["ort_name"] for p in engine_providers()]
     return sorted(names, key=lambda name: name == "CPUExecutionProvider")
 
 

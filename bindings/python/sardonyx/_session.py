@@ -7,10 +7,15 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
-from . import _sardonyx, _types
 from ._errors import Error, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, ModelLoadCanceled, NoSuchFile, NotImplemented
 from ._options import RunOptions, SessionOptions
-from ._providers import Providers, engine_options, is_own_cpu, normalize
+from ._providers import Providers, engine_options, is_own_cpu, normalize, warn_of_unavailable
+from ._sardonyx import Session, from_bytes, is_model, ort_name
+from ._sardonyx import declared as declared_by
+from ._sardonyx import open as open_file
+from ._sardonyx import set_log_level as set_engine_log_level
+from ._sardonyx import set_seed as set_engine_seed
+from ._types import engine_name, ort_type
 
 if TYPE_CHECKING:
     from ._devices import OrtEpAssignedSubgraph, OrtEpDevice, OrtMemoryInfo
@@ -77,18 +82,20 @@ class InferenceSession:
         self._path = os.fspath(path_or_bytes) if isinstance(path_or_bytes, (str, os.PathLike)) else None
         self._open(path_or_bytes)
         specs = self._session.inputs()
-        self._inputs = [NodeArg(n, _types.ort_type(t), s) for n, t, s, default in specs if not default]
-        self._overridable = [NodeArg(n, _types.ort_type(t), s) for n, t, s, default in specs if default]
+        self._inputs = [NodeArg(n, ort_type(t), s) for n, t, s, default in specs if not default]
+        self._overridable = [NodeArg(n, ort_type(t), s) for n, t, s, default in specs if default]
         self._opened_ns = time.monotonic_ns()
 
-    _session: _sardonyx.Session
+    _session: Session
     _file: dict[str, Any] | None = None  # what the model's file says; None: not asked for yet
 
     def _open(self, model: Any) -> None:
         self._check_loading()
         self._session, source = _load(model, self._options, engine_options(self._options, self._wanted))
-        self._file = None if isinstance(source, str) else _sardonyx.declared(source)
+        self._file = None if isinstance(source, str) else declared_by(source)
         self._check_loading()
+        if any(not is_own_cpu(name) for name in self._wanted.names):
+            warn_of_unavailable(self._wanted, self._session.report()["fallbacks"])
         data_file = self._options._config.get("session.optimized_model_external_initializers_file_name")
         if data_file and self._options.optimized_model_filepath:
             from . import _model_edit
@@ -104,7 +111,7 @@ class InferenceSession:
         """Of a file it is read when it is first asked for: starts do without."""
         if self._file is None:
             try:
-                self._file = _sardonyx.declared(self._path) if self._path is not None else None
+                self._file = declared_by(self._path) if self._path is not None else None
             except Error:
                 pass  # the file is gone
         if self._file is None:
@@ -118,7 +125,7 @@ class InferenceSession:
     @property
     def _outputs(self) -> list[NodeArg]:
         shapes = self._declared()["shapes"]
-        return [NodeArg(n, _types.ort_type(t), _shown(s, shapes.get(n))) for n, t, s, _ in self._session.outputs()]
+        return [NodeArg(n, ort_type(t), _shown(s, shapes.get(n))) for n, t, s, _ in self._session.outputs()]
 
     def get_inputs(self) -> list[NodeArg]:
         return list(self._inputs)
@@ -138,14 +145,14 @@ class InferenceSession:
 
     def get_providers(self) -> list[str]:
         """ONNX Runtime's names of the providers that run nodes of this model; the CPU is always among them."""
-        used = list(dict.fromkeys(_sardonyx.ort_name(p) for p in self._session.report()["providers"]))
+        used = list(dict.fromkeys(ort_name(p) for p in self._session.report()["providers"]))
         return used if "CPUExecutionProvider" in used else [*used, "CPUExecutionProvider"]
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """What was given for them and heeded, by the same names."""
         given: dict[str, dict[str, str]] = {}
         for name, own in self._wanted.options.items():
-            given.setdefault(_sardonyx.ort_name(name), {}).update({} if is_own_cpu(name) else own)
+            given.setdefault(ort_name(name), {}).update({} if is_own_cpu(name) else own)
         return {name: given.get(name, {}) for name in self.get_providers()}
 
     def set_providers(self, providers: Providers | None = None, provider_options: Sequence[Mapping[str, Any]] | None = None) -> None:
@@ -215,7 +222,7 @@ class InferenceSession:
 
         groups = groupby(self._session.report()["nodes"], key=lambda n: n["provider"])
         return [
-            OrtEpAssignedSubgraph(_sardonyx.ort_name(p), [OrtEpAssignedNode(n["name"], *_domain_and_type(n["op"])) for n in nodes])
+            OrtEpAssignedSubgraph(ort_name(p), [OrtEpAssignedNode(n["name"], *_domain_and_type(n["op"])) for n in nodes])
             for p, nodes in groups
         ]
 
@@ -260,7 +267,7 @@ class InferenceSession:
         try:
             return self._session.run(feed, output_names or [], None, None, None)
         except InvalidArgument as e:
-            raise self._explained(e, feed) from None
+            raise self._explained(e, feed, output_names) from None
 
     def _run_into(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None, bound: dict[str, Any] | None
@@ -278,14 +285,26 @@ class InferenceSession:
         try:
             return self._session.run(feed, output_names or [], timeout, cancel, bound or None)
         except InvalidArgument as e:
-            raise self._explained(e, feed) from None
+            raise self._explained(e, feed, output_names) from None
 
-    def _explained(self, error: InvalidArgument, feed: Mapping[str, Any]) -> InvalidArgument:
-        """In the words that programs look for where inputs are missing."""
+    def _explained(self, error: InvalidArgument, feed: Mapping[str, Any], outputs: Sequence[str] | None) -> InvalidArgument:
+        """In ONNX Runtime's words, which programs look for and people search for, and then in the engine's."""
         missing = [i.name for i in self._inputs if i.name not in feed and not i.type.startswith("optional")]
-        if not missing:
-            return error
-        return InvalidArgument(f"Required inputs ({missing}) are missing from input feed ({list(feed)}). {error}")
+        if missing:
+            return InvalidArgument(f"Required inputs ({missing}) are missing from input feed ({list(feed)}). {error}")
+        declared = {i.name: i.type for i in (*self._inputs, *self._overridable)}
+        for name, value in feed.items():
+            if name not in declared:
+                return InvalidArgument(f"Invalid input name: {name}. {error}")
+            is_array = hasattr(getattr(value, "dtype", None), "kind")
+            actual = ort_type(engine_name(value)) if is_array else declared[name]
+            if declared[name].startswith("tensor(") and actual != declared[name]:
+                return InvalidArgument(f"Unexpected input data type. Actual: ({actual}) , expected: ({declared[name]}). {error}")
+        known = {name for name, *_ in self._session.outputs()}
+        for name in outputs or []:
+            if name not in known:
+                return InvalidArgument(f"Invalid output name:{name}. {error}")
+        return error
 
     def run_with_ort_values(
         self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: RunOptions | None = None
@@ -339,8 +358,8 @@ class InferenceSession:
         iobinding._run(run_options)
 
     def end_profiling(self) -> str:
-        """Writes the trace of the runs so far (for Perfetto or chrome://tracing) and returns its file's name; "" where
-        SessionOptions.enable_profiling was not set."""
+        """Writes the trace of the runs so far as ONNX Runtime does (for its tools, Perfetto or chrome://tracing) and returns its file's
+        name; "" where SessionOptions.enable_profiling was not set."""
         if not self._options.enable_profiling:
             return ""
         path = f"{self._options.profile_file_prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}_{id(self) & 0xFFFF:04x}.json"
@@ -380,7 +399,7 @@ def _domain_and_type(op: str) -> tuple[str, str]:
     return domain, kind
 
 
-def _load(model: Any, options: SessionOptions, engine: dict[str, Any]) -> tuple[_sardonyx.Session, str | bytes]:
+def _load(model: Any, options: SessionOptions, engine: dict[str, Any]) -> tuple[Session, str | bytes]:
     """The session, and what it was opened from."""
     folder = options._config.get("session.model_external_initializers_file_folder_path", "")
     if isinstance(model, (str, os.PathLike)):
@@ -389,7 +408,7 @@ def _load(model: Any, options: SessionOptions, engine: dict[str, Any]) -> tuple[
             raise NoSuchFile(f"Load model from {path} failed. File doesn't exist")
         if not options._edits():
             with _telling_what_is_no_model(path):
-                return _sardonyx.open(path, engine), path
+                return open_file(path, engine), path
         from . import _model_edit
 
         model, beside = _model_edit.read(path)
@@ -402,7 +421,7 @@ def _load(model: Any, options: SessionOptions, engine: dict[str, Any]) -> tuple[
     with _telling_what_is_no_model(data):
         if options._edits():
             data = options._edit(data)
-        return _sardonyx.from_bytes(data, engine, folder), data
+        return from_bytes(data, engine, folder), data
 
 
 class _telling_what_is_no_model:
@@ -415,7 +434,7 @@ class _telling_what_is_no_model:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, InvalidGraph) and not _sardonyx.is_model(self._model):
+        if isinstance(error, InvalidGraph) and not is_model(self._model):
             raise InvalidProtobuf(str(error)) from None
 
 
@@ -423,7 +442,7 @@ def set_default_logger_severity(severity: int) -> None:
     """0 verbose, 1 info, 2 warning, 3 error, 4 fatal: how much goes to standard error, for the whole process."""
     if not 0 <= severity <= 4:
         raise InvalidArgument(f"severities are 0 (verbose) to 4 (fatal), received {severity}")
-    _sardonyx.set_log_level(severity)
+    set_engine_log_level(severity)
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
@@ -434,4 +453,4 @@ def set_default_logger_verbosity(verbosity: int) -> None:
 
 def set_seed(seed: int) -> None:
     """Where random operators without a seed of their own start, in sessions that are opened from now on."""
-    _sardonyx.set_seed(seed)
+    set_engine_seed(seed)

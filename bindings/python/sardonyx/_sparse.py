@@ -7,8 +7,8 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from . import _types
 from ._errors import Error, InvalidArgument
+from ._types import engine_name, ort_type
 
 
 class OrtSparseFormat(enum.IntEnum):
@@ -169,7 +169,7 @@ class SparseTensor:
         return list(self._shape)
 
     def data_type(self) -> str:
-        return f"sparse_{_types.ort_type(_types.engine_name(self._values))}"
+        return f"sparse_{ort_type(engine_name(self._values))}"
 
     def device_name(self) -> str:
         return "cpu"

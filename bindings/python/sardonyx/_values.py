@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
-from . import _types
 from ._errors import InvalidArgument
+from ._types import engine_name, numpy_type, onnx_number, ort_type
 
 if TYPE_CHECKING:
     from ._session import InferenceSession
@@ -34,7 +34,7 @@ class OrtValue:
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, onnx_element_type: int) -> OrtValue:
         """The bits of an array as another type of the same width, by ONNX's number (uint16 as bfloat16, …)."""
-        dtype = _types.numpy_type(onnx_element_type)
+        dtype = numpy_type(onnx_element_type)
         array = np.asarray(data)
         if dtype.itemsize != array.dtype.itemsize:
             raise InvalidArgument(f"elements of {array.dtype} have {array.dtype.itemsize} bytes, those of type {onnx_element_type} {dtype.itemsize}")
@@ -46,7 +46,7 @@ class OrtValue:
     ) -> OrtValue:
         """An array of zeros, to bind as an output."""
         check_device("cpu" if memory_info is not None and memory_info.name == "Cpu" else device_type)
-        return cls(np.zeros(tuple(shape), _types.numpy_type(element_type)))
+        return cls(np.zeros(tuple(shape), numpy_type(element_type)))
 
     ortvalue_from_shape_and_onnx_type = ortvalue_from_shape_and_type
 
@@ -126,13 +126,13 @@ class OrtValue:
         if self.is_sparse_tensor():
             name: str = self._value.data_type()
             return name
-        return _types.ort_type(_types.engine_name(self._value))
+        return ort_type(engine_name(self._value))
 
     def element_type(self) -> int:
         """ONNX's number of the elements' type; of a sequence that of its tensors."""
         if self.is_tensor_sequence() and self._value:
-            return _types.onnx_number(self._value[0])
-        return _types.onnx_number(self._tensor())
+            return onnx_number(self._value[0])
+        return onnx_number(self._tensor())
 
     def tensor_size_in_bytes(self) -> int:
         return self._tensor().nbytes
@@ -280,7 +280,7 @@ def _takes_results(value: Any) -> bool:
 def array_at(address: int, element_type: Any, shape: Sequence[int]) -> np.ndarray:
     import ctypes
 
-    dtype = _types.numpy_type(element_type)
+    dtype = numpy_type(element_type)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory: Any = (ctypes.c_ubyte * size).from_address(address)
     return np.frombuffer(memory, dtype=np.uint8).view(dtype).reshape(tuple(shape))

@@ -11,10 +11,12 @@ import importlib.machinery
 import importlib.util
 import runpy
 import sys
+import threading
 from types import ModuleType
 from typing import Any
 
 _USAGE = "usage: python -m sardonyx.as_mlx SCRIPT|-m MODULE [ARGUMENT…]"
+_installing = threading.Lock()
 _MODULES = ("cuda", "distributed", "fast", "fft", "linalg", "metal", "random")
 
 
@@ -25,7 +27,8 @@ def _core() -> ModuleType:
 
     source: Any = sardonyx.array  # with names that its stub leaves out
     module: Any = ModuleType("mlx.core", source.__doc__)
-    names = {k: v for k, v in vars(source).items() if not k.startswith("_") and not isinstance(v, ModuleType)}
+    present = dict(vars(source))  # other threads may import modules of it
+    names = {k: v for k, v in present.items() if not k.startswith("_") and not isinstance(v, ModuleType)}
     names.update(source._as_mlx())  # MLX's where the standard's differ
     for name in ("asarray", "broadcast_shapes", "from_dlpack"):
         names[name] = getattr(source, f"_mlx_{name}")
@@ -37,7 +40,7 @@ def _core() -> ModuleType:
         setattr(module, name, part)
         sys.modules[f"mlx.core.{name}"] = part
     module.matrix_norm = module.linalg.norm
-    core._print_as("mlx.core")
+    core._act_as("mlx.core")
     _members.namespace_is_mlx = True
     made: ModuleType = module
     return made
@@ -45,8 +48,11 @@ def _core() -> ModuleType:
 
 def install() -> ModuleType:
     """Puts sardonyx.array at sys.modules["mlx.core"]; makes an empty package `mlx` where none is installed."""
-    if "mlx.core" in sys.modules:
-        return sys.modules["mlx.core"]
+    with _installing:
+        return sys.modules.get("mlx.core") or _installed()
+
+
+def _installed() -> ModuleType:
     module = _core()
     module.__spec__ = importlib.machinery.ModuleSpec("mlx.core", None, is_package=True)
     if importlib.util.find_spec("mlx") is None:
@@ -54,8 +60,8 @@ def install() -> ModuleType:
         package.__path__ = []
     import mlx
 
-    sys.modules["mlx.core"] = module
     mlx.core = module
+    sys.modules["mlx.core"] = module
     return module
 
 

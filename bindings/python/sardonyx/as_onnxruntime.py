@@ -10,11 +10,13 @@ import importlib.metadata
 import os
 import runpy
 import sys
+import threading
 from types import ModuleType
 from typing import Any, Iterable, Sequence
 
 _USAGE = "usage: python -m sardonyx.as_onnxruntime SCRIPT|-m MODULE [ARGUMENT…]"
 _VERSION = "1.31.1"
+_installing = threading.Lock()
 _METADATA = f"Metadata-Version: 2.1\nName: onnxruntime\nVersion: {_VERSION}\nSummary: ONNX Runtime's package, answered by Sardonyx\n"
 
 
@@ -55,12 +57,11 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def install() -> ModuleType:
     """Makes `import onnxruntime` give Sardonyx's answer from now on. RuntimeError where the real one has been imported already."""
-    present = sys.modules.get("onnxruntime")
-    if present is None:
-        if not any(isinstance(f, _Finder) for f in sys.meta_path):
+    with _installing:
+        if "onnxruntime" not in sys.modules and not any(isinstance(f, _Finder) for f in sys.meta_path):
             sys.meta_path.insert(0, _Finder(_folder()))
         present = importlib.import_module("onnxruntime")
-    elif not hasattr(present, "_names"):
+    if not hasattr(present, "_names"):
         raise RuntimeError(f"onnxruntime has been imported from {present.__file__}: install() must come before")
     return present
 

@@ -35,14 +35,15 @@ _faces = _sardonyx.faces()
 @dataclass
 class Face:
     """A face: box (x, y, width, height), score from 0 to 1, points by name ("right_eye", "left_eye", "nose", "right_mouth", "left_mouth";
-    BlazeFace: "mouth", "right_ear", "left_ear")."""
+    BlazeFace: "mouth", "right_ear", "left_ear"). turned: degrees clockwise by which the picture must be turned for the face to be upright."""
 
     box: tuple[float, float, float, float]
     score: float = 1.0
     points: dict[str, tuple[float, float]] = field(default_factory=dict)
+    turned: int = 0
 
-    def _plain(self) -> tuple[Any, Any, Any]:
-        return self.box, self.score, self.points
+    def _plain(self) -> tuple[Any, Any, Any, Any]:
+        return self.box, self.score, self.points, self.turned
 
 
 @dataclass
@@ -62,13 +63,14 @@ class Quality:
 @dataclass
 class Detection:
     """faces: highest score first; runtime and provider: what ran; times_ms: preprocess, inference, decode; turned: degrees clockwise by which
-    the picture had to be turned before a face was found."""
+    the picture had to be turned before a face was found; smallest: pixels of the smallest face that could be seen."""
 
     faces: list[Face]
     runtime: str
     provider: str
     times_ms: dict[str, float]
     turned: int = 0
+    smallest: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,9 @@ class Preset:
 class FaceDetector:
     """A detector model: YuNet, SCRFD, RetinaFace, UltraFace, CenterFace or BlazeFace, recognised by its outputs.
 
-    runtime: "auto", "native" or "ort". size: "auto", "native" or (width, height). score, nms: None is the decoder's own.
+    runtime: "auto", "native" or "ort". size: "auto", "native" or (width, height). min_face: faces of fewer pixels are not reported; it also
+    decides how closely pictures are examined. thorough: for hiding faces, examines pictures at their full resolution, or as closely as min_face
+    requires, and reports smaller faces, too. score, nms: None is the decoder's own.
     providers, sess_options: as for InferenceSession.
     """
 
@@ -98,6 +102,7 @@ class FaceDetector:
         size: str | tuple[int, int] = "auto",
         min_face: int = 0,
         any_orientation: bool = False,
+        thorough: bool = False,
         score: float | None = None,
         nms: float | None = None,
         top_k: int = 5000,
@@ -110,6 +115,7 @@ class FaceDetector:
             "runtime": runtime,
             "min_face": min_face,
             "any_orientation": any_orientation,
+            "thorough": thorough,
             "score": score,
             "nms": nms,
             "top_k": top_k,
@@ -131,6 +137,7 @@ class FaceDetector:
             provider=found["provider"],
             times_ms=found["times_ms"],
             turned=found["turned"],
+            smallest=found["smallest"],
         )
 
 

@@ -49,12 +49,19 @@ void free_instance(PyObject* self) {
 }
 
 template <class T>
-void add_class(const Object& module, const char* name, const char* full_name, PyMethodDef* methods) {
+void make_class(const char* full_name, PyMethodDef* methods) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_instance<T>)}, {Py_tp_methods, methods}, {0, nullptr}};
   PyType_Spec spec{full_name, sizeof(Instance<T>), 0, Py_TPFLAGS_DEFAULT, slots};
   Object type = Object::taken(PyType_FromSpec(&spec));
-  check(PyObject_SetAttrString(module.get(), name, type.get()));
-  class_of<T> = reinterpret_cast<PyTypeObject*>(type.release());
+  // Another thread may have come here while Python tidied up.
+  if (class_of<T> == nullptr) class_of<T> = reinterpret_cast<PyTypeObject*>(type.release());
+}
+
+// A module may be made again: objects of both are of one class, which stays as long as the process.
+template <class T>
+void add_class(const Object& module, const char* name, const char* full_name, PyMethodDef* methods) {
+  if (class_of<T> == nullptr) make_class<T>(full_name, methods);
+  check(PyObject_SetAttrString(module.get(), name, reinterpret_cast<PyObject*>(class_of<T>)));
 }
 
 // Sets Python's error: one of the exception classes of sardonyx/_errors.py, which chooses by the code's name.

@@ -47,7 +47,7 @@ Object from_image(Image image) {
 
 float to_float(PyObject* object) { return static_cast<float>(to_double(object)); }
 
-// (box, score, {point: (x, y)}), both ways.
+// (box, score, {point: (x, y)}, turned), both ways.
 Object from_face(const Face& face) {
   const Object points = new_dict();
   for (const auto& [name, member] : vision::kPoints) {
@@ -55,10 +55,10 @@ Object from_face(const Face& face) {
   }
   const faces::Box& b = face.box;
   return tuple(tuple(number(double{b.x}), number(double{b.y}), number(double{b.width}), number(double{b.height})),
-               number(double{face.score}), points);
+               number(double{face.score}), points, number(std::int64_t{face.turned}));
 }
 Face to_face(PyObject* object) {
-  expect_arguments(object, 3);
+  expect_arguments(object, 4);
   const std::vector<float> box = to_list(argument(object, 0), to_float);
   if (box.size() != 4)
     fail(ErrorCode::invalid_argument, "a face's box has 4 numbers (x, y, width, height); received {}", box.size());
@@ -70,6 +70,7 @@ Face to_face(PyObject* object) {
     if (xy.size() != 2) fail(ErrorCode::invalid_argument, "{} is a point of 2 numbers; received {}", name, xy.size());
     face.points.*member = Point{xy[0], xy[1]};
   }
+  face.turned = to_int(argument(object, 3));
   return face;
 }
 
@@ -116,6 +117,7 @@ Object load(PyObject*, PyObject* arguments) {
   take(own, "top_k", options.top_k, to_int);
   take(own, "min_face", options.min_face, to_int);
   take(own, "any_orientation", options.any_orientation, to_truth);
+  take(own, "thorough", options.thorough, to_truth);
   return instance_of(unlocked([&] { return FaceDetector::load(path, options); }));
 }
 
@@ -133,6 +135,7 @@ Object detect(PyObject* self, PyObject* arguments) {
   set(d, "provider", text(found.provider));
   set(d, "times_ms", times);
   set(d, "turned", number(std::int64_t{found.turned}));
+  set(d, "smallest", number(found.smallest));
   return d;
 }
 
@@ -228,7 +231,7 @@ Object crop(PyObject*, PyObject* arguments) {
 // crop_box(box, options)
 Object crop_box(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 2);
-  const faces::Box box = faces::crop_box(to_face(argument(arguments, 0)).box, to_crop(argument(arguments, 1)));
+  const faces::Box box = faces::crop_box(to_face(argument(arguments, 0)), to_crop(argument(arguments, 1)));
   return tuple(number(double{box.x}), number(double{box.y}), number(double{box.width}), number(double{box.height}));
 }
 

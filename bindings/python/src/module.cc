@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sdx/mapped_files.hpp>
 #include <sdx/sdx.hpp>
 
 #include "array/module.h"
@@ -12,6 +13,7 @@
 #include "dropin/model_file.h"
 #include "entry.h"
 #include "faces.h"
+#include "log_queue.h"
 #include "onnx/ort/ort_model.h"
 #include "ops/op.h"
 #include "options.h"
@@ -20,6 +22,7 @@
 #include "quantize.h"
 #include "quantize/dynamic/at_load.h"
 #include "session/engine.h"
+#include "session/observe/ort_trace.h"
 #include "session/ort_operators.h"
 #include "session/quantize_at_load.h"
 #include "signals.h"
@@ -306,7 +309,7 @@ Object write_trace(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 1);
   const std::string path = to_text(argument(arguments, 0));
   const Session& session = value_of<Session>(self);
-  unlocked([&] { session.write_trace(path); });
+  unlocked([&] { session::write_ort_trace(path, session.profile(), session::opening_of(session)); });
   return Object::none();
 }
 
@@ -342,6 +345,16 @@ Object version_to_python(PyObject*, PyObject*) { return text(version()); }
 Object set_log_level(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 1);
   log::set_level(static_cast<log::Level>(to_integer(argument(arguments, 0))));
+  return Object::none();
+}
+
+Object survive_mapped_faults_from_python(PyObject*, PyObject*) {
+  survive_mapped_faults();
+  return Object::none();
+}
+
+Object check_mapped_files_from_python(PyObject*, PyObject*) {
+  check_mapped_files();
   return Object::none();
 }
 
@@ -385,6 +398,12 @@ PyMethodDef functions[] = {
     {"quantize", &entry<make_quantize>, METH_NOARGS, "quantize($module, /)\n--\n\n"},
     {"training", &entry<make_training>, METH_NOARGS, "training($module, /)\n--\n\n"},
     {"set_seed", &entry<set_seed>, METH_VARARGS, "set_seed($module, seed, /)\n--\n\n"},
+    {"survive_mapped_faults", &entry<survive_mapped_faults_from_python>, METH_NOARGS,
+     "survive_mapped_faults($module, /)\n--\n\n"},
+    {"check_mapped_files", &entry<check_mapped_files_from_python>, METH_NOARGS, "check_mapped_files($module, /)\n--\n\n"},
+    {"queue_log", &entry<queue_log>, METH_VARARGS, "queue_log($module, on, /)\n--\n\n"},
+    {"call_back", &entry<call_back>, METH_VARARGS, "call_back($module, callback, severity, message, /)\n--\n\n"},
+    {"take_log", &entry<take_log>, METH_NOARGS, "take_log($module, /)\n--\n\n"},
     {"set_log_level", &entry<set_log_level>, METH_VARARGS, "set_log_level($module, level, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
 

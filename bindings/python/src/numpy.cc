@@ -39,15 +39,30 @@ PyObject* kept(PyObject*& place, const Make& make) {
   return place;
 }
 
+// A module as one interpreter has it: a subinterpreter has another, which is emptied when that ends.
+struct OfInterpreter {
+  std::int64_t interpreter = -1;
+  PyObject* module = nullptr;
+};
+
+template <class Make>
+PyObject* kept(OfInterpreter& place, const Make& make) {
+  const std::int64_t here = PyInterpreterState_GetID(PyInterpreterState_Get());
+  if (place.interpreter == here) return place.module;
+  Object made = make();
+  place = {here, made.release()};
+  return place.module;
+}
+
 PyObject* numpy_module() {
-  static PyObject* place = nullptr;
+  static OfInterpreter place;
   return kept(place, [] { return Object::taken(PyImport_ImportModule("numpy")); });
 }
 
 // Only for types that it alone has: importing it takes 7 to 10 ms, as much as a small model's start. None where it is not
 // installed.
 PyObject* ml_dtypes() {
-  static PyObject* place = nullptr;
+  static OfInterpreter place;
   return kept(place, [] {
     PyObject* module = PyImport_ImportModule("ml_dtypes");
     if (module != nullptr) return Object::taken(module);

@@ -315,8 +315,8 @@ Object score(PyObject* self, PyObject* arguments) {
   const Reranker& reranker = value_of<Reranker>(self);
   const std::string query = to_text(argument(arguments, 0));
   const std::vector<std::string> documents = to_list(argument(arguments, 1), to_text);
-  const std::vector<float> scores = interruptible([&] { return reranker.score(query, std::span(documents)); });
-  return list_of(scores, [](float x) { return number(static_cast<double>(x)); });
+  const std::vector<double> scores = interruptible([&] { return reranker.score(query, std::span(documents)); });
+  return list_of(scores, [](double x) { return number(x); });
 }
 
 PyMethodDef parser_methods[] = {{"add", &entry<add_to_answer>, METH_VARARGS, "add($self, text, /)\n--\n\n"},

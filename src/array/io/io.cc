@@ -27,10 +27,17 @@ NamedTensors tensors_of(const NamedArrays& arrays) {
   return tensors;
 }
 
-// Kernels need numbers at multiples of their size.
+bool is_byte_float(Dtype type) {
+  return type == Dtype::float8e4m3fn || type == Dtype::float8e4m3fnuz || type == Dtype::float8e5m2 ||
+         type == Dtype::float8e5m2fnuz || type == Dtype::float8e8m0;
+}
+
+// Kernels need numbers at multiples of their size. Arrays have no floats of 8 bits: they are bytes, which from_fp8() takes.
 array array_of(const Tensor& tensor) {
   if (tensor.dtype() == Dtype::string) fail(ErrorCode::invalid_argument, "[load] arrays hold numbers, but the file holds text");
-  return array(tensor.aligned());
+  if (!is_byte_float(tensor.dtype())) return array(tensor.aligned());
+  const auto kept = std::make_shared<const Tensor>(tensor);
+  return array(Tensor::view(kept->data(), Dtype::uint8, kept->shape(), kept));
 }
 
 NamedArrays arrays_of(const NamedTensors& tensors) {

@@ -52,6 +52,32 @@ mx::NamedArrays some() {
 
 }  // namespace
 
+// Files of MLX, and of others that have nothing to say about the arrays.
+TEST_F(ArrayFiles, MetadataThatIsNull) {
+  const std::string header = R"({"__metadata__":null,"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  const float numbers[] = {1.5F, -2};
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(numbers), sizeof numbers);
+  const auto [arrays, metadata] = mx::load_safetensors(write("null.safetensors", bytes));
+  EXPECT_TRUE(metadata.empty());
+  ASSERT_EQ(arrays.size(), 1U);
+  EXPECT_EQ(arrays[0].second.data<float>()[1], -2);
+}
+
+// Arrays have no floats of 8 bits: their bytes are loaded, as MLX does it.
+TEST_F(ArrayFiles, FloatsOfEightBitsAreBytes) {
+  const std::string header = R"({"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  const auto arrays = mx::load_safetensors(write("eight.safetensors", bytes + header + "\x7e\xfe")).first;
+  ASSERT_EQ(arrays.at(0).second.dtype(), Dtype::uint8);
+  const array numbers = mx::from_fp8(arrays[0].second, Dtype::float32);
+  EXPECT_EQ(numbers.data<float>()[0], 448);
+  EXPECT_EQ(numbers.data<float>()[1], -448);
+}
+
 TEST_F(ArrayFiles, Npy) {
   const array x = some()[0].second;
   mx::save(at("x"), x);

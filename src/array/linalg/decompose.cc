@@ -16,6 +16,8 @@
 #include "array/transforms/tape.h"
 #include "base/parallel.h"
 #include "base/system/own_library.h"
+#include "ops/tensor/movement.h"
+#include "tensor/element.h"
 
 namespace sdx::array::detail {
 namespace {
@@ -56,6 +58,20 @@ LinalgScalar scalar_of(Dtype dtype) {
   fail(memory ? ErrorCode::out_of_memory : ErrorCode::invalid_argument, "[linalg::{}] {}", name_of(what), why);
 }
 
+// What is left of the factors of a matrix without elements: square ones, which are identities, and the order of the rows.
+void fill_factor(Tensor& out) {
+  if (out.size() == 0) return;
+  if (out.dtype() == Dtype::uint32) {
+    const std::int64_t rows = out.shape().back();
+    const auto order = out.mutable_values<std::uint32_t>();
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(static_cast<std::int64_t>(i) % rows);
+    return;
+  }
+  ops::fill_zero(out);
+  const std::int64_t n = out.shape().back(), matrix = n * n;
+  for (std::int64_t i = 0; i < out.size(); i += i % matrix == matrix - 1 ? 1 : n + 1) set_element(out, i, 1);
+}
+
 void run_decomposition(ops::OpContext& c) {
   const std::vector<std::int64_t> ints = c.attrs().get_ints("ints");
   const Tensor& a = c.input(0);
@@ -77,10 +93,7 @@ void run_decomposition(ops::OpContext& c) {
   }
   const bool empty = all.m == 0 || all.n == 0;
   if (empty && all.what != Decomposition::determinant) {
-    // Only square factors are left, and they are identities; none has an element where both extents are 0.
-    for (std::size_t i = 0; i < c.num_outputs(); ++i) {
-      if (out_bytes[i] != 0) fail(ErrorCode::invalid_argument, "[linalg::{}] a matrix has no elements", name_of(all.what));
-    }
+    for (std::size_t i = 0; i < c.num_outputs(); ++i) fill_factor(stated_output(c, i));
     return;
   }
   const LinalgModule& module = linalg_module();

@@ -158,6 +158,7 @@ array eigvals(const array& a, StreamOrDevice s) { return one(Decomposition::eigv
 
 array pinv(const array& a, std::optional<double> rtol, StreamOrDevice s) {
   const array m = matrix("pinv", a, s);
+  if (std::min(m.shape(-1), m.shape(-2)) == 0) return swapaxes(m, -1, -2, s);
   const auto [u, values, vh] = svd(m, s);
   const std::int64_t k = values.shape(-1);
   const array keep = counted(values, m, rtol, s);
@@ -168,6 +169,7 @@ array pinv(const array& a, std::optional<double> rtol, StreamOrDevice s) {
 
 array matrix_rank(const array& a, std::optional<double> rtol, StreamOrDevice s) {
   const array m = matrix("matrix_rank", a, s);
+  if (std::min(m.shape(-1), m.shape(-2)) == 0) return zeros(Shape(m.shape().begin(), m.shape().end() - 2), Dtype::int32, s);
   return sum(astype(counted(svdvals(m, s), m, rtol, s), Dtype::int32, s), -1, false, s);
 }
 

@@ -242,6 +242,22 @@ TEST(ArrayLinalg, Norms) {
   EXPECT_THROW(la::norm(mx::zeros({2, 2, 2}), 2.0), sdx::Error);
 }
 
+// As NumPy: square factors of a matrix without elements are identities.
+TEST(ArrayLinalg, MatricesWithoutElements) {
+  const auto [u, values, vh] = la::svd(mx::zeros({2, 3, 0}));
+  near(u, mx::broadcast_to(mx::eye(3), {2, 3, 3}), 0);
+  EXPECT_EQ(values.shape(), (sdx::Shape{2, 0}));
+  EXPECT_EQ(vh.shape(), (sdx::Shape{2, 0, 0}));
+  near(std::get<2>(la::svd(mx::zeros({0, 1}, Dtype::complex64))), mx::ones({1, 1}, Dtype::complex64), 0);
+  EXPECT_EQ(la::pinv(mx::zeros({4, 0, 3})).shape(), (sdx::Shape{4, 3, 0}));
+  EXPECT_EQ(la::pinv(mx::zeros({0, 0})).shape(), (sdx::Shape{0, 0}));
+  near(la::matrix_rank(mx::zeros({2, 0, 3})), mx::zeros({2}), 0);
+  const auto [order, lower, upper] = la::lu(mx::zeros({3, 0}));
+  near(order, mx::arange(3), 0);
+  EXPECT_EQ(upper.shape(), (sdx::Shape{0, 0}));
+  EXPECT_EQ(la::qr(mx::zeros({3, 0})).first.shape(), (sdx::Shape{3, 0}));
+}
+
 TEST(ArrayLinalg, CrossProducts) {
   const array x({1.0F, 2.0F, 3.0F}), y({4.0F, 5.0F, 6.0F}), flat({7.0F, 8.0F});
   near(la::cross(x, y), array({-3.0F, 6.0F, -3.0F}), 0);

@@ -7,19 +7,26 @@
 #include <sdx/array.hpp>
 
 #include "array/ops/common.h"
+#include "array/ops/reductions.h"
 
 namespace sdx::array::linalg {
 namespace {
 
 using detail::refuse;
 
+// The squares of halves overflow from 256 on: they are computed in float32 and rounded once, at the end.
+bool needs_width(const array& a) { return detail::is_half(a.dtype()); }
+array widened(const array& a, const StreamOrDevice& s) { return astype(a, Dtype::float32, s); }
+
 array sized(const array& a, const StreamOrDevice& s) { return abs(detail::as_type(a, detail::at_least_float(a.dtype()), s), s); }
 
 array root_of_squares(const array& a, const NormAxes& axes, bool keepdims, const StreamOrDevice& s) {
+  if (needs_width(a)) return astype(root_of_squares(widened(a, s), axes, keepdims, s), a.dtype(), s);
   return sqrt(sum(square(sized(a, s), s), axes, keepdims, s), s);
 }
 
 array of_vectors(const array& a, double ord, const NormAxes& axes, bool keepdims, const StreamOrDevice& s) {
+  if (needs_width(a)) return astype(of_vectors(widened(a, s), ord, axes, keepdims, s), a.dtype(), s);
   if (ord == 2) return root_of_squares(a, axes, keepdims, s);
   const array x = sized(a, s);
   if (std::isinf(ord)) return ord > 0 ? max(x, axes, keepdims, s) : min(x, axes, keepdims, s);
@@ -47,6 +54,7 @@ array of_matrices(const array& a, double ord, const std::vector<int>& axes, bool
         a, axes, keepdims, [&](const array& v) { return ord > 0 ? max(v, -1, false, s) : min(v, -1, false, s); }, s);
   }
   if (size != 1 && !std::isinf(size)) refuse("norm", "{} is not an order of a norm of matrices", ord);
+  if (needs_width(a)) return astype(of_matrices(widened(a, s), ord, axes, keepdims, s), a.dtype(), s);
   const auto rank = a.shape().size();
   const int row = detail::axis_of("norm", axes[0], rank), column = detail::axis_of("norm", axes[1], rank);
   const int summed = size == 1 ? row : column;

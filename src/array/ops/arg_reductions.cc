@@ -58,9 +58,9 @@ const Kind kArgmin{.name = "argmin", .emit = emit_arg<ReduceFn::argmin>, .vjp = 
 
 // The operation keeps the axis; without keepdims a reshape drops it.
 array arg_of(const Kind& kind, const array& a, std::optional<int> axis, bool keepdims, const StreamOrDevice& s) {
-  if (a.size() == 0) refuse(kind.name, "an array of shape {} has no elements", to_string(a.shape()));
   const array x = axis ? a : reshape(a, {a.size()}, s);
   const auto along = static_cast<std::size_t>(axis_of(kind.name, axis.value_or(0), x.shape().size()));
+  if (x.shape()[along] == 0) refuse(kind.name, "axis {} of {} has no elements", along, to_string(x.shape()));
   if (x.shape()[along] > std::numeric_limits<std::uint32_t>::max()) refuse(kind.name, "more elements than uint32 can count");
   Shape shape = x.shape();
   shape[along] = 1;

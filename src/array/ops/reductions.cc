@@ -85,19 +85,25 @@ std::vector<array> sum_vjp(const VjpCall& c) {
   return {broadcast_to(kept(g, c), c.inputs[0].shape())};
 }
 
+// A type that holds counts of elements: float16 ends at 65,504, bfloat16 has 8 bits.
+Dtype counting(Dtype type) { return is_half(type) ? Dtype::float32 : type; }
+
 std::vector<array> mean_vjp(const VjpCall& c) {
   const array& x = c.inputs[0];
   const double count = static_cast<double>(x.size()) / static_cast<double>(std::max<std::int64_t>(1, c.outputs[0].size()));
-  const array g = divide(c.of_outputs[0], constant_like(c.of_outputs[0], count));
+  const array wide = as_type(c.of_outputs[0], counting(x.dtype()));
+  const array g = as_type(divide(wide, constant_like(wide, count)), x.dtype());
   return {broadcast_to(kept(g, c), x.shape())};
 }
 
 // Elements that are equally large share the gradient.
 std::vector<array> extreme_vjp(const VjpCall& c) {
   const array& x = c.inputs[0];
+  const Dtype wide = counting(x.dtype());
   const std::vector<int> axes(c.params.ints.begin() + 1, c.params.ints.end());
-  const array mask = astype(equal(x, kept(c.outputs[0], c)), x.dtype());
-  return {multiply(mask, divide(kept(c.of_outputs[0], c), sum(mask, axes, true)))};
+  const array mask = astype(equal(x, kept(c.outputs[0], c)), wide);
+  const array shared = divide(as_type(kept(c.of_outputs[0], c), wide), sum(mask, axes, true));
+  return {as_type(multiply(mask, shared), x.dtype())};
 }
 
 // The products of all others: of those before and those after along each axis in turn.
@@ -165,9 +171,17 @@ VmapResult vmap_of(const VmapCall& c) {
   return {{reduced(kind_of(kFn), a, over, c.params.ints[0] != 0, result_type_of(kFn, a.dtype()), {})}, {out}};
 }
 
+bool neighbours(const std::vector<std::int64_t>& axes) {
+  return axes.back() - axes.front() + 1 == static_cast<std::int64_t>(axes.size());
+}
+
 array over_axes(const Kind& kind, const array& a, const Axes& axes, bool keepdims, Dtype type, const StreamOrDevice& s) {
   const std::vector<std::int64_t> over = axes_of(kind.name, axes.list(), a.shape().size());
   if (over.empty()) return as_type(a, type, s);
+  // Axes that lie apart are reduced in turn; what comes between is not rounded to 16 bits.
+  if (is_half(a.dtype()) && (&kind == &kSum || &kind == &kMean) && !neighbours(over)) {
+    return as_type(reduced(kind, as_type(a, Dtype::float32, s), over, keepdims, Dtype::float32, s), type, s);
+  }
   return reduced(kind, a, over, keepdims, type, s);
 }
 
@@ -239,6 +253,7 @@ array var(const array& a, const Axes& axis, bool keepdims, int ddof, StreamOrDev
 }
 
 array std(const array& a, const Axes& axis, bool keepdims, int ddof, StreamOrDevice s) {
+  if (detail::is_half(a.dtype())) return astype(std(astype(a, Dtype::float32, s), axis, keepdims, ddof, s), a.dtype(), s);
   return sqrt(var(a, axis, keepdims, ddof, s), s);
 }
 

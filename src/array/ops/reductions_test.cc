@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <sdx/array.hpp>
+#include <sdx/array/linalg.hpp>
 
 namespace mx = sdx::array;
 using mx::array;
@@ -85,6 +86,73 @@ TEST(ArrayReductions, EmptyAndSeveralAxes) {
   EXPECT_THROW(mx::sum(x, std::vector<int>{0, -3}), sdx::Error);
 }
 
+// As NumPy: an axis without elements has no largest one, but other axes may be empty.
+TEST(ArrayReductions, EmptyPlacesAndSumsOfExponents) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const auto& place : {mx::argmax, mx::argmin}) {
+    EXPECT_EQ(place(mx::zeros({0, 3}), 1, false, {}).shape(), sdx::Shape{0});
+    EXPECT_EQ(place(mx::zeros({2, 0}), 0, true, {}).shape(), (sdx::Shape{1, 0}));
+    EXPECT_THROW(place(mx::zeros({0, 3}), 0, false, {}), sdx::Error);
+    EXPECT_THROW(place(mx::zeros({0}), std::nullopt, false, {}), sdx::Error);
+  }
+  EXPECT_EQ(mx::logsumexp(mx::zeros({0})).item<float>(), -inf);
+  EXPECT_EQ(list<float>(mx::logsumexp(mx::zeros({0, 2}), 0)), (std::vector<float>{-inf, -inf}));
+  EXPECT_EQ(mx::logsumexp(mx::zeros({0, 2}), 1, true).shape(), (sdx::Shape{0, 1}));
+  EXPECT_EQ(mx::logsumexp(mx::zeros({0}, Dtype::float16)).dtype(), Dtype::float16);
+}
+
+// 16-bit floats count to 65,504 or 256 alone: what is counted or summed on the way is in float32.
+TEST(ArrayReductions, HalvesBeyondTheirRange) {
+  for (const Dtype half : {Dtype::float16, Dtype::bfloat16}) {
+    const auto of = [&](double v, sdx::Shape shape) { return mx::full(shape, array(v, half)); };
+    const double near = half == Dtype::float16 ? 1e-3 : 1e-2;
+    const auto gradient = [&](array (*f)(const array&, const mx::Axes&, bool, mx::StreamOrDevice), const array& x) {
+      return mx::astype(mx::grad(mx::ArrayFunction([&](const array& a) { return mx::sum(f(a, {}, false, {})); }))(x),
+                        Dtype::float64);
+    };
+    EXPECT_NEAR(mx::logsumexp(of(0, {151'936})).item<double>(), 11.931, 11.931 * near);
+    EXPECT_NEAR(mx::sum(gradient(mx::logsumexp, of(0, {151'936}))).item<double>(), 1, 0.02);
+    EXPECT_NEAR(mx::sum(gradient(mx::mean, of(1, {151'936}))).item<double>(), 1, 0.02);
+    EXPECT_NEAR(mx::sum(gradient(mx::max, of(1, {151'936}))).item<double>(), 1, 0.02);
+    EXPECT_NEAR(mx::sum(gradient(mx::min, of(1, {600}))).item<double>(), 1, 0.02);
+    // What the first axes leave is beyond float16, the result is not.
+    EXPECT_NEAR(mx::mean(mx::mean(of(300, {2, 3, 1000}), std::vector<int>{0, 2})).item<double>(), 300, 300 * near);
+    const array apart = mx::concatenate({of(300, {1, 1, 1000}), of(-296, {1, 1, 1000})}, 0);
+    EXPECT_NEAR(mx::sum(apart, std::vector<int>{0, 2}).item<double>(), 4000, 4000 * near);
+    const array wide = mx::concatenate({of(1000, {50}), of(-1000, {50})}, 0);
+    EXPECT_NEAR(mx::std(wide).item<double>(), 1000, 1000 * near);
+    EXPECT_NEAR(mx::linalg::norm(wide).item<double>(), 10'000, 10'000 * near);
+    EXPECT_NEAR(mx::linalg::norm(mx::reshape(wide, {10, 10}), "fro").item<double>(), 10'000, 10'000 * near);
+    EXPECT_NEAR(mx::linalg::norm(wide, 3.0).item<double>(), 4641.6, 4641.6 * near);
+  }
+}
+
+// 5000 ones in one place: 2048 is the largest float16 to which 1 can be added, 256 the largest bfloat16.
+TEST(ArrayReductions, HalvesAddedInOnePlace) {
+  for (const Dtype half : {Dtype::float16, Dtype::bfloat16}) {
+    const double near = half == Dtype::float16 ? 2 : 16;
+    const array ones = mx::ones({5000}, half), places = mx::zeros({5000}, Dtype::int32);
+    const array x = mx::zeros({3}, half);
+    EXPECT_NEAR(mx::sum(mx::index_update(x, {places}, ones, mx::Update::add)).item<double>(), 5000, near);
+    EXPECT_NEAR(mx::sum(mx::scatter_add_axis(x, places, ones, 0)).item<double>(), 5000, near);
+    const auto check = [&](const char* what, const mx::ArrayFunction& f) {
+      EXPECT_NEAR(mx::astype(mx::grad(mx::ArrayFunction([&](const array& a) { return mx::sum(f(a)); }))(x), Dtype::float32)
+                      .data<float>()[0],
+                  5000, near)
+          << what;
+    };
+    check("take", [&](const array& a) { return mx::take(a, places, 0); });
+    check("take_along_axis", [&](const array& a) { return mx::take_along_axis(a, places, 0); });
+    check("as_strided", [&](const array& a) { return mx::as_strided(a, sdx::Shape{5000}, sdx::Shape{0}, 0); });
+    check("broadcast_to", [&](const array& a) { return mx::broadcast_to(mx::slice(a, {0}, {1}), {5000}); });
+    // Two places in turn, one of them negative: each keeps its own sum.
+    const array turns = mx::remainder(mx::arange(5000), array(2)) * 2 - 1;
+    const array both = mx::astype(mx::index_update(x, {turns}, ones, mx::Update::add), Dtype::float32);
+    EXPECT_NEAR(both.data<float>()[1], 2500, near);
+    EXPECT_NEAR(both.data<float>()[2], 2500, near);
+  }
+}
+
 TEST(ArrayReductions, PlacesOfExtremes) {
   const array x({3.0F, kNan, 7.0F, 1.0F, 7.0F, 1.0F}, {2, 3});
   EXPECT_EQ(mx::argmax(x).item<int>(), 1);
@@ -129,6 +197,27 @@ TEST(ArraySorting, LongRowsOfAllWidths) {
     EXPECT_TRUE(mx::all(mx::less_equal(first, next)).item<bool>()) << name(type);
     EXPECT_TRUE(mx::array_equal(mx::take(x, places), sorted).item<bool>()) << name(type);
     EXPECT_TRUE(mx::array_equal(mx::sort(places), mx::arange(0, 200'000, Dtype::uint32)).item<bool>()) << name(type);
+  }
+}
+
+// Which of the smaller ones comes first is open, but the same wherever it is asked for: gradients go by the places.
+TEST(ArraySorting, PartitionsHaveOneOrder) {
+  const Dtype types[] = {Dtype::float32, Dtype::float64, Dtype::int8, Dtype::float16, Dtype::complex64};
+  for (const Dtype type : types) {
+    for (const int count : {5, 40, 1000}) {
+      const array drawn = mx::random::randint(array(0), array(count / 4 + 2), {3, count}, Dtype::int32, mx::random::key(7));
+      const array x = mx::astype(drawn, type), weights = mx::astype(mx::arange(count), type);
+      for (const int kth : {0, count / 3, count - 1}) {
+        const array found = mx::partition(x, kth), places = mx::argpartition(x, kth);
+        EXPECT_TRUE(mx::array_equal(found, mx::take_along_axis(x, places, -1)).item<bool>()) << name(type) << count;
+        if (type == Dtype::int8 || type == Dtype::complex64) continue;
+        const array top = mx::topk(x, count - kth);
+        const array k = mx::slice(weights, {kth}, {count});
+        const array g = mx::grad(mx::ArrayFunction([&](const array& a) { return mx::sum(mx::topk(a, count - kth) * k); }))(x);
+        // Every weight is where the element is that it was multiplied with.
+        EXPECT_TRUE(mx::allclose(mx::sum(g * x, -1), mx::sum(top * k, -1), 1e-3).item<bool>()) << name(type) << count << kth;
+      }
+    }
   }
 }
 

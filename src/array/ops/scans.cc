@@ -5,6 +5,7 @@
 #include "array/kernels/order/reduce.h"
 #include "array/ops/elements.h"
 #include "array/ops/own.h"
+#include "array/ops/reductions.h"
 #include "ops/context.h"
 
 namespace sdx::array {
@@ -45,17 +46,18 @@ std::vector<array> cumsum_vjp(const VjpCall& c) {
 // without it; what comes after it has no influence. Second derivatives are right where there is no zero.
 std::vector<array> cumprod_vjp(const VjpCall& c) {
   const Along p = along(c.params);
-  const array &x = c.inputs[0], &g = c.of_outputs[0];
+  const Dtype type = c.inputs[0].dtype();
+  // The products of halves, not rounded to 16 bits, where they might end at infinity or 0.
+  const array x = as_type(c.inputs[0], is_half(type) ? Dtype::float32 : type), g = as_type(c.of_outputs[0], x.dtype());
+  const array products = is_half(type) ? cumprod(x, p.axis, p.reverse, p.inclusive) : c.outputs[0];
   const array zero = constant_like(x, 0), one = constant_like(x, 1);
   const array is_zero = equal(x, zero);
   const array zeros_so_far = cumsum(astype(is_zero, Dtype::int32), p.axis, p.reverse, true);
   const array first = logical_and(is_zero, equal(zeros_so_far, array(1)));
-  const auto gathered = [&](const array& products) {
-    return cumsum(multiply(g, conjugate(products)), p.axis, !p.reverse, p.inclusive);
-  };
+  const auto gathered = [&](const array& of) { return cumsum(multiply(g, conjugate(of)), p.axis, !p.reverse, p.inclusive); };
   const array without = cumprod(where(first, one, x), p.axis, p.reverse, p.inclusive);
-  const array plain = divide(gathered(c.outputs[0]), conjugate(where(is_zero, one, x)));
-  return {where(first, gathered(without), where(equal(zeros_so_far, array(0)), plain, zero))};
+  const array plain = divide(gathered(products), conjugate(where(is_zero, one, x)));
+  return {as_type(where(first, gathered(without), where(equal(zeros_so_far, array(0)), plain, zero)), type)};
 }
 
 // Σ_j g_j exp(x_i - y_j), in float64, as exp(x_i - m) Σ_j g_j exp(m - y_j) with the largest y as m. Where m - y_j is beyond 700

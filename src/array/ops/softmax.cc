@@ -1,5 +1,7 @@
 // Softmax and the logarithm of a sum of exponents. ONNX Softmax-13, ReduceLogSumExp-18.
 
+#include <limits>
+
 #include <sdx/array.hpp>
 
 #include "array/ops/elements.h"
@@ -52,13 +54,15 @@ array softmax(const array& a, const Axes& axis, bool, StreamOrDevice s) {
   return detail::as_type(divide(e, sum(e, axis, true, s), s), type, s);
 }
 
+// The sum of no exponents is 0, its logarithm -infinity. Halves are rounded once, at the end: the sum of 65,520 equal numbers is
+// beyond float16.
 array logsumexp(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) {
-  if (a.size() == 0) detail::refuse("logsumexp", "an array of shape {} has no elements", to_string(a.shape()));
+  if (detail::is_half(a.dtype())) return astype(logsumexp(astype(a, Dtype::float32, s), axis, keepdims, s), a.dtype(), s);
   const array x = detail::as_type(a, detail::at_least_float(a.dtype()), s);
+  const Shape shape = detail::reduced_shape(x.shape(), detail::axes_of("logsumexp", axis.list(), x.shape().size()), keepdims);
+  if (x.size() == 0) return broadcast_to(detail::constant_like(x, -std::numeric_limits<double>::infinity()), shape, s);
   const array by = detail::shift(x, axis, s);
-  array result = add(log(sum(exp(subtract(x, by, s), s), axis, true, s), s), by, s);
-  if (keepdims) return result;
-  return reshape(result, detail::reduced_shape(x.shape(), detail::axes_of("logsumexp", axis.list(), x.shape().size()), false), s);
+  return reshape(add(log(sum(exp(subtract(x, by, s), s), axis, true, s), s), by, s), shape, s);
 }
 
 }  // namespace sdx::array

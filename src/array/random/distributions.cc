@@ -27,10 +27,14 @@ const array& just_above_minus_one() {
 
 }  // namespace
 
+// Rounded down, not towards 0: each number is as likely below 0 as above. As float32 the bounds may lie further apart than they
+// are: what falls outside takes the nearest number.
 array randint(const array& low, const array& high, const Shape& shape, Dtype dtype, const OptionalKey& key, StreamOrDevice s) {
   if (detail::is_inexact(dtype)) refuse("randint", "expected an integer type, received {}", name(dtype));
-  const array drawn = uniform(low, high, shape, Dtype::float32, key, s);
-  return astype(maximum(drawn, as_type(low, Dtype::float32, s), s), dtype, s);
+  const array drawn = astype(floor(uniform(low, high, shape, Dtype::float32, key, s), s), dtype, s);
+  const array end = as_type(high, detail::promote(high.dtype(), Dtype::int8), s);
+  const array last = as_type(subtract(end, array(1, end.dtype()), s), dtype, s);
+  return maximum(minimum(drawn, last, s), as_type(low, dtype, s), s);
 }
 
 array bernoulli(const array& p, const std::optional<Shape>& shape, const OptionalKey& key, StreamOrDevice s) {
@@ -83,6 +87,25 @@ array multivariate_normal(const array& mean, const array& cov, const Shape& shap
   return add(mean, squeeze(matmul(standard, root, s), -2, s), s);
 }
 
+namespace {
+
+// Samples of one distribution, in memory for its logits and the samples: where uniform numbers fall among the running sums of
+// the weights. A number below 1 times the last sum may be rounded to that sum. It is kept below: no place would be found for it.
+array from_running_sums(const array& logits, const Shape& shape, const OptionalKey& key, const StreamOrDevice& s) {
+  const array x = as_type(logits, detail::promote(logits.dtype(), Dtype::float32), s);
+  const array most = max(x, {}, false, s);
+  // An infinite logit: those that share it are equally likely.
+  const array weights = where(isinf(most, s), as_type(equal(x, most, s), x.dtype(), s), exp(subtract(x, most, s), s), s);
+  const array sums = cumsum(weights, 0, false, true, std::nullopt, s);
+  const array end = take(sums, sums.size() - 1, 0, s);
+  const array below = multiply(end, array(1 - 0x1p-23, end.dtype()), s);
+  const array at = minimum(multiply(uniform(shape, Dtype::float32, key, s), end, s), below, s);
+  // NaN among the logits: every sum behind it is one, and no place is found.
+  return minimum(searchsorted(sums, at, "right", s), array(static_cast<std::uint32_t>(sums.size() - 1), Dtype::uint32), s);
+}
+
+}  // namespace
+
 array categorical(const array& logits, int axis, const Samples& samples, const OptionalKey& key, StreamOrDevice s) {
   const int along = detail::axis_of("categorical", axis, logits.shape().size());
   if (samples.count && samples.shape) refuse("categorical", "give either a number of samples or their shape, not both");
@@ -97,10 +120,13 @@ array categorical(const array& logits, int axis, const Samples& samples, const O
     }
     wanted = *samples.shape;
   }
+  const std::int64_t choices = from.shape()[static_cast<std::size_t>(along)];
+  if (choices > 0 && from.size() == choices && !wanted.empty())
+    return from_running_sums(reshape(from, {choices}, s), wanted, key, s);
   // Of logits plus Gumbel noise the largest.
   const auto at = static_cast<std::int64_t>(along + 1 + static_cast<int>(wanted.size())) - from.ndim();
   Shape noise = wanted;
-  noise.insert(noise.begin() + at, from.shape()[static_cast<std::size_t>(along)]);
+  noise.insert(noise.begin() + at, choices);
   return argmax(add(gumbel(noise, Dtype::float32, key, s), from, s), static_cast<int>(at), false, s);
 }
 

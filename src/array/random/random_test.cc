@@ -1,10 +1,12 @@
 #include <sdx/array/random.hpp>
 
 #include <cmath>
+#include <limits>
 
 #include <gtest/gtest.h>
 
 #include <sdx/array.hpp>
+#include <sdx/array/memory.hpp>
 
 namespace mx = sdx::array;
 namespace random_ = sdx::array::random;
@@ -148,6 +150,65 @@ TEST(ArrayRandom, DistributionsOfMlx) {
        {0.82945466F, 1.2253497F, -0.15122749F, -0.13133807F, -0.16788842F});
   near(random_::normal({5}, mx::Dtype::float32, array(1.0F), array(3.0F), key),
        {2.8367963F, 4.3677654F, -1.5632391F, -1.4381971F, -1.6712139F});
+}
+
+// All integers from the lower bound on, below 0 too, equally often; never the upper bound.
+TEST(ArrayRandom, IntegersBelowZero) {
+  constexpr int kDrawn = 200'000, kLow = -5, kHigh = 5;
+  const array drawn = random_::randint(array(kLow), array(kHigh), {kDrawn}, mx::Dtype::int32, random_::key(3));
+  std::vector<int> times(kHigh - kLow, 0);
+  for (const std::int32_t v : drawn.data<std::int32_t>()) {
+    ASSERT_TRUE(v >= kLow && v < kHigh) << v;
+    ++times[static_cast<std::size_t>(v - kLow)];
+  }
+  for (std::size_t i = 0; i < times.size(); ++i) EXPECT_NEAR(times[i], kDrawn / 10, 700) << kLow + static_cast<int>(i);
+  // What mlx 0.32.4 gives for key(3).
+  const auto first = list<std::int32_t>(random_::randint(array(kLow), array(kHigh), {12}, mx::Dtype::int32, random_::key(3)));
+  EXPECT_EQ(std::vector<std::int32_t>(first.begin(), first.begin() + 3), (std::vector<std::int32_t>{3, 0, 4}));
+  EXPECT_EQ(std::vector<std::int32_t>(first.end() - 3, first.end()), (std::vector<std::int32_t>{0, -4, -1}));
+}
+
+TEST(ArrayRandom, IntegersThatFloatsDoNotTellApart) {
+  const array drawn = random_::randint(array(16'777'217), array(16'777'219), {2000}, mx::Dtype::int32, random_::key(3));
+  for (const std::int32_t v : drawn.data<std::int32_t>()) ASSERT_TRUE(v == 16'777'217 || v == 16'777'218) << v;
+  const array bytes = random_::randint(array(-128), array(128), {20'000}, mx::Dtype::int8, random_::key(4));
+  EXPECT_EQ(mx::min(bytes).item<int>(), -128);
+  EXPECT_EQ(mx::max(bytes).item<int>(), 127);
+  EXPECT_EQ(mx::max(random_::randint(array(7), array(5), {50}, mx::Dtype::int32, random_::key(3))).item<int>(), 7);
+}
+
+std::vector<std::uint32_t> samples(const array& logits, std::int64_t count, const array& key) {
+  return list<std::uint32_t>(random_::categorical(logits, -1, random_::Samples{static_cast<int>(count)}, key));
+}
+
+// What mlx 0.32.4 gives for key(3): one distribution is sampled by its running sums, several by noise.
+TEST(ArrayRandom, SamplesOfOneDistributionOfMlx) {
+  const array logits({0.1F, 2.0F, -1.0F, 0.5F}, {4}), key = random_::key(3);
+  const auto twelve = samples(logits, 12, key);
+  EXPECT_EQ(std::vector<std::uint32_t>(twelve.begin(), twelve.begin() + 3), (std::vector<std::uint32_t>{3, 1, 3}));
+  EXPECT_EQ(std::vector<std::uint32_t>(twelve.end() - 3, twelve.end()), (std::vector<std::uint32_t>{1, 0, 1}));
+  EXPECT_EQ(list<std::uint32_t>(random_::categorical(logits, -1, random_::Samples{sdx::Shape{3, 2}}, key)),
+            (std::vector<std::uint32_t>{1, 1, 1, 1, 1, 2}));
+  EXPECT_EQ(random_::categorical(logits, -1, random_::Samples{}, key).item<int>(), 1);
+  EXPECT_EQ(samples(mx::reshape(logits, {1, 4}), 12, key), twelve);
+}
+
+// 65,536 samples of 4096 choices: noise for all of them would take 1 GB.
+TEST(ArrayRandom, SamplesTakeLittleMemory) {
+  mx::reset_peak_memory();
+  const std::size_t before = mx::get_active_memory();
+  random_::categorical(mx::zeros({4096}), -1, random_::Samples{65'536}, random_::key(3)).eval();
+  EXPECT_LT(mx::get_peak_memory() - before, std::size_t{8} << 20);
+}
+
+TEST(ArrayRandom, SamplesFallOnLikelyChoices) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::uint32_t v : samples(array({-inf, 1.0F, -inf, 1.0F, -inf}), 20'000, random_::key(5))) {
+    ASSERT_TRUE(v == 1 || v == 3) << v;
+  }
+  for (const std::uint32_t v : samples(array({3.0F, inf, 0.0F, inf}), 1000, random_::key(5))) ASSERT_TRUE(v == 1 || v == 3) << v;
+  for (const std::uint32_t v : samples(array({0.0F, nan, 0.0F}), 1000, random_::key(5))) ASSERT_LT(v, 3U);
+  EXPECT_TRUE(samples(array({0.0F, 1.0F}), 0, random_::key(5)).empty());
 }
 
 TEST(ArrayRandom, MultivariateNormalOfMlx) {

@@ -1,13 +1,13 @@
 // Calibration data from files.
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <sdx/image.hpp>
 #include <sdx/quantize.hpp>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "media/image.h"
 #include "media/preprocess.h"
 #include "onnx/reader.h"
 #include "ops/infer.h"
@@ -25,13 +25,6 @@ std::string ending(const fs::path& file) {
   std::string e = file.extension().string();
   std::transform(e.begin(), e.end(), e.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return e;
-}
-
-bool is_picture(const fs::path& file) {
-  constexpr std::array<std::string_view, 17> kEndings{".jpg", ".jpeg", ".png",  ".webp", ".bmp", ".ppm",
-                                                      ".pgm", ".pbm",  ".pnm",  ".pam",  ".tif", ".tiff",
-                                                      ".jp2", ".heic", ".heif", ".avif", ".dng"};
-  return std::find(kEndings.begin(), kEndings.end(), ending(file)) != kEndings.end();
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {
@@ -105,7 +98,7 @@ class FileReader : public CalibrationDataReader {
   std::optional<NamedValues> get_next() override {
     if (next_ >= files_.size()) return std::nullopt;
     const std::string where = "'" + files_[next_].string() + "'";
-    if (is_picture(files_[next_])) return pictures();
+    if (media::has_picture_ending(files_[next_])) return pictures();
     if (ending(files_[next_]) == ".npy") {
       const ValueSpec& spec = only_input(specs_, files_[next_]);
       NamedValues out;
@@ -214,7 +207,8 @@ std::unique_ptr<CalibrationDataReader> open_calibration_data(const fs::path& mod
     fail(ErrorCode::invalid_argument, "'{}': expected an .npz, an .npy, or a folder of such files or of pictures", data.string());
   }
   std::vector<fs::path> found = files_in(data);
-  std::erase_if(found, [](const fs::path& f) { return !is_picture(f) && ending(f) != ".npy" && ending(f) != ".npz"; });
+  std::erase_if(found,
+                [](const fs::path& f) { return !media::has_picture_ending(f) && ending(f) != ".npy" && ending(f) != ".npz"; });
   if (found.empty()) fail(ErrorCode::invalid_argument, "the folder '{}' has no pictures, .npy or .npz files", data.string());
   if (files.samples > 0 && static_cast<std::int64_t>(found.size()) > files.samples) {
     found.resize(static_cast<std::size_t>(files.samples));

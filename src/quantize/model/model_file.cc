@@ -142,12 +142,20 @@ Model read_for_quantizing(const fs::path& path, const QuantOptions& options, int
   return model;
 }
 
+// Nodes that were added stand behind their readers, in subgraphs as well.
+void sort_nodes(Graph& graph) {
+  graph.compact();
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    for (Subgraph& s : graph.node(id).subgraphs) sort_nodes(*s.graph);
+  }
+}
+
 void finish_quantized(Model& model) {
   PassOptions only;
   for (const std::string& name : pass_names()) {
     if (name != "remove-dead") only.disabled.push_back(name);
   }
-  model.graph.compact();
+  sort_nodes(model.graph);
   run_passes(model.graph, only);
   model.graph.drop_unused_values();
   ops::infer_in_place(model.graph, {.allow_unknown = true});

@@ -238,6 +238,47 @@ TEST(Artifacts, InputsWithDefaultsAreConstants) {
   EXPECT_EQ(made.training.graph.inputs().size(), 5U);
 }
 
+std::string said_of(const std::string& text, ArtifactOptions options = {}) {
+  options.loss = Loss::mse;
+  ::testing::internal::CaptureStderr();
+  const MadeArtifacts made(text, options);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Artifacts, InitializersInTwoRolesAreNamed) {
+  const std::string head =
+      "opset 17\ninput x: float32[n,2]\nconstant w: float32[2,2] 1 2 3 4\nconstant v: float32[2,2] 5 6 7 8\n";
+  const std::string joined = head + "constant b: float32[2] 0 0\na = Gemm(x, w, b)\ny = Gemm(a, v, b)\noutput y\n";
+  const std::string said = said_of(joined);
+  EXPECT_NE(said.find("'b' (input 2 of node (Gemm) producing 'a', input 2 of node (Gemm) producing 'y') is read in several"),
+            std::string::npos)
+      << said;
+  // Behind Identity, as PyTorch's exporter writes it; and a running statistic that is a weight as well.
+  EXPECT_NE(
+      said_of(head + "constant b: float32[2] 0 0\nc = Identity(b)\na = Gemm(x, w, b)\ny = Gemm(a, v, c)\noutput y\n").find("'b'"),
+      std::string::npos);
+  EXPECT_NE(
+      said_of(head + "constant o: float32[2] 1 1\nconstant b: float32[2] 0 0\nconstant m: float32[2] 1 2\na = MatMul(x, w)\n"
+                     "y = BatchNormalization(a, o, b, m, o)\noutput y\n")
+          .find("'o'"),
+      std::string::npos);
+  ArtifactOptions meant;
+  meant.shares_parameters = true;
+  EXPECT_EQ(said_of(joined, meant), "");
+}
+
+TEST(Artifacts, ParametersOfTheirOwnAreNotNamed) {
+  const std::string head = "opset 17\ninput x: float32[n,2]\nconstant w: float32[2,4] 1 2 3 4 5 6 7 8\n";
+  EXPECT_EQ(said_of(head + "constant b: float32[4] 0 0 0 0\ny = Gemm(x, w, b)\noutput y\n"), "");
+  EXPECT_EQ(said_of(head + "y, z = Split(w) {axis=1}\na = MatMul(x, y)\nq = MatMul(x, z)\nr = Add(a, q)\noutput r\n"), "");
+  ArtifactOptions frozen;
+  frozen.frozen = {"b"};
+  EXPECT_EQ(said_of("opset 17\ninput x: float32[n,2]\nconstant w: float32[2,2] 1 2 3 4\nconstant v: float32[2,2] 5 6 7 8\n"
+                    "constant b: float32[2] 0 0\na = Gemm(x, w, b)\ny = Gemm(a, v, b)\noutput y\n",
+                    frozen),
+            "");
+}
+
 TEST(Artifacts, AllFilesOrNone) {
   const std::filesystem::path folder = MadeArtifacts::fresh_folder();
   std::filesystem::create_directories(folder / "checkpoint" / "in the way");

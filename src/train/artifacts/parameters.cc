@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "ops/op.h"
 #include "train/artifacts/model_edit.h"
 #include "train/artifacts/names.h"
@@ -74,6 +77,72 @@ void lift_constant_nodes(Graph& graph, const ArtifactOptions& options) {
     graph.remove_node(id);
     take_name(graph, lifted, name);
   }
+}
+
+// Where a value is read, also behind the Identity nodes that some exporters put in the place of further initializers.
+struct Places {
+  std::vector<std::pair<NodeId, std::size_t>> all;  // node, number of the input
+  bool statistic = false;                           // one of them is a running statistic
+};
+
+void collect_places(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId v, Places& places) {
+  for (const NodeId id : uses[v]) {
+    const Node& n = graph.node(id);
+    if (n.op_type == "Identity" && n.domain.empty()) {
+      collect_places(graph, uses, n.outputs.at(0), places);
+      continue;
+    }
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      if (n.inputs[i] != v || n.op_type == "Shape" || n.op_type == "Size") continue;
+      const bool statistic = n.op_type == "BatchNormalization" && i >= 3;
+      if (is_setting(n, i) && !statistic) continue;
+      places.all.emplace_back(id, i);
+      places.statistic = places.statistic || statistic;
+    }
+    for (const Subgraph& s : n.subgraphs) {
+      const bool captured = std::find(s.captures.begin(), s.captures.end(), v) != s.captures.end();
+      if (captured) places.all.emplace_back(id, n.inputs.size());
+    }
+  }
+}
+
+// Gates that are cut out of one matrix are parts of one parameter.
+bool is_cut_up(const Graph& graph, const Places& places) {
+  return std::all_of(places.all.begin(), places.all.end(), [&](const auto& p) {
+    const std::string& op = graph.node(p.first).op_type;
+    return op == "Slice" || op == "Split";
+  });
+}
+
+std::string described(const Graph& graph, const Places& places) {
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, places.all.size()); ++i) {
+    const auto& [node, input] = places.all[i];
+    text += (i == 0 ? "" : ", ") + ("input " + std::to_string(input) + " of ") + graph.describe(node);
+  }
+  return places.all.size() > kMost ? text + ", …" : text;
+}
+
+// Exporters join initializers of equal values, such as the zeros of two biases: what would be trained as one is said.
+void warn_of_joined(const Graph& graph, const std::vector<ChosenParameter>& chosen) {
+  const auto uses = graph.uses();
+  std::size_t count = 0;
+  std::string first;
+  for (const ChosenParameter& p : chosen) {
+    const std::optional<ValueId> v = graph.find(p.name);
+    if (!v) continue;
+    Places places;
+    collect_places(graph, uses, *v, places);
+    const bool joined = places.all.size() > 1 && (p.trained || places.statistic) && !is_cut_up(graph, places);
+    if (joined && ++count == 1) first = "'" + p.name + "' (" + described(graph, places) + ")";
+  }
+  if (count == 0) return;
+  log::warning(
+      "{} is read in several places{} and trained as one parameter. Exporters join parameters whose values are equal: where the "
+      "model does not share them, export it so that each has an initializer of its own (PyTorch: docs/converting.md, \"For "
+      "training\")",
+      first, count == 1 ? "" : ", as " + std::to_string(count - 1) + " others are,");
 }
 
 class Choice {
@@ -153,7 +222,9 @@ class Choice {
 std::vector<ChosenParameter> choose_parameters(Graph& graph, const ArtifactOptions& options,
                                                const std::vector<std::string>& added) {
   lift_constant_nodes(graph, options);
-  return Choice(graph, options, added).run();
+  std::vector<ChosenParameter> chosen = Choice(graph, options, added).run();
+  if (!options.shares_parameters) warn_of_joined(graph, chosen);
+  return chosen;
 }
 
 }  // namespace sdx::train

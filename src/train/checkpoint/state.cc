@@ -1,6 +1,7 @@
 // CheckpointState in memory: finding, copying, arithmetic.
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <sdx/train/checkpoint.hpp>
 
@@ -75,6 +76,28 @@ void add_weighted(std::span<double> sums, const Tensor& from, double weight) {
   if (from.dtype() == DataType::float32) return each(from.values<float>());
   if (from.dtype() == DataType::float64) return each(from.values<double>());
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += weight * element_as_double(from, static_cast<std::int64_t>(i));
+}
+
+// The weights over their sum, which itself may be beyond what a double holds.
+std::vector<double> shares_of(std::span<const double> weights, std::size_t count) {
+  if (weights.empty()) return std::vector<double>(count, 1 / static_cast<double>(count));
+  double largest = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (!(weights[i] >= 0) || !std::isfinite(weights[i])) {
+      fail(ErrorCode::invalid_argument, "weight {} is {}; weights must be finite and at least 0, such as numbers of samples", i,
+           weights[i]);
+    }
+    largest = std::max(largest, weights[i]);
+  }
+  if (!(largest > 0)) fail(ErrorCode::invalid_argument, "all weights are 0; at least one must be above 0");
+  std::vector<double> shares;
+  double total = 0;
+  for (const double w : weights) {
+    shares.push_back(w / largest);
+    total += shares.back();
+  }
+  for (double& s : shares) s /= total;
+  return shares;
 }
 
 void assign(Tensor& to, std::span<const double> from) {
@@ -167,6 +190,7 @@ CheckpointState difference(const CheckpointState& a, const CheckpointState& b) {
 }
 
 CheckpointState sum(const CheckpointState& base, const CheckpointState& delta, double factor) {
+  if (!std::isfinite(factor)) fail(ErrorCode::invalid_argument, "the factor is {}; it must be a finite number", factor);
   CheckpointState out = combined(base, delta, [factor](double x, double y) { return x + factor * y; });
   out.properties = base.properties;
   out.optimizers = base.optimizers;
@@ -179,13 +203,7 @@ CheckpointState average(std::span<const CheckpointState> states, std::span<const
   if (!weights.empty() && weights.size() != states.size()) {
     fail(ErrorCode::invalid_argument, "{} checkpoints and {} weights; give one weight for each", states.size(), weights.size());
   }
-  double total = 0;
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    const double w = weights.empty() ? 1 : weights[i];
-    if (!(w >= 0)) fail(ErrorCode::invalid_argument, "weight {} is {}; weights must be at least 0", i, w);
-    total += w;
-  }
-  if (!(total > 0)) fail(ErrorCode::invalid_argument, "all weights are 0");
+  const std::vector<double> shares = shares_of(weights, states.size());
   for (const CheckpointState& s : states) check_alike(states[0], s);
   CheckpointState out = states[0].clone();
   for (Parameter& p : out.parameters) {
@@ -193,8 +211,8 @@ CheckpointState average(std::span<const CheckpointState> states, std::span<const
     Tensor sums(DataType::float64, p.value.shape());
     std::ranges::fill(sums.mutable_values<double>(), 0.0);
     for (std::size_t s = 0; s < states.size(); ++s) {
-      const double w = (weights.empty() ? 1 : weights[s]) / total;
-      add_weighted(sums.mutable_values<double>(), states[s].at(p.name).value, w);
+      // A checkpoint without a share has no say, whatever it holds: 0 times infinity is not a number.
+      if (shares[s] > 0) add_weighted(sums.mutable_values<double>(), states[s].at(p.name).value, shares[s]);
     }
     assign(p.value, sums.values<double>());
   }

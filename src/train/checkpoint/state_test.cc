@@ -69,6 +69,32 @@ TEST(CheckpointState, AveragesByWeight) {
   EXPECT_THROW(average(all, none), Error);
 }
 
+TEST(CheckpointState, WeightsOfAnyFiniteMagnitudeCount) {
+  const CheckpointState all[] = {state_of({0, 8}, 0), state_of({4, 0}, 4)};
+  for (const double unit : {std::numeric_limits<double>::denorm_min(), 1e-308, 1e307, 4e307}) {
+    const double weights[] = {unit, 3 * unit};
+    EXPECT_EQ(average(all, weights).at("weight").value.values<float>()[0], 3) << unit;
+  }
+  const double largest[] = {std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
+  EXPECT_EQ(average(all, largest).at("weight").value.values<float>()[0], 2);
+}
+
+TEST(CheckpointState, RefusesWeightsAndFactorsThatAreNotFinite) {
+  const CheckpointState all[] = {state_of({0, 8}, 0), state_of({4, 0}, 4)};
+  for (const double bad : {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()}) {
+    const double weights[] = {1, bad};
+    EXPECT_THROW(average(all, weights), Error) << bad;
+    EXPECT_THROW(sum(all[0], all[1], bad), Error) << bad;
+  }
+}
+
+TEST(CheckpointState, WithoutAWeightNothingOfACheckpointCounts) {
+  const CheckpointState all[] = {state_of({1, 8}, 0), state_of({std::numeric_limits<float>::infinity(), 0}, 4)};
+  const double weights[] = {1, 0};
+  EXPECT_EQ(average(all, weights).at("weight").value.values<float>()[0], 1);
+}
+
 TEST(CheckpointState, ClonesShareNothing) {
   CheckpointState a = state_of({1}, 0);
   CheckpointState b = a.clone();

@@ -15,6 +15,7 @@
 #include "tensor/element.h"
 #include "train/artifacts/training_form.h"
 #include "train/joint/joint_graph.h"
+#include "train/joint/own_memory.h"
 
 namespace sdx::train {
 namespace {
@@ -93,7 +94,8 @@ struct Joint::Compiled {
 
 struct Joint::Kept {
   std::shared_ptr<const Compiled> compiled;
-  std::vector<Tensor> values;  // by from_outputs
+  std::vector<Tensor> values;                   // by from_outputs
+  std::vector<std::size_t> from_inputs, shown;  // which inputs and outputs of the model hold what is kept, or a part of it
 };
 
 Joint::Joint(Model model) : model_(std::move(model)), memory_(std::make_shared<BlockKeep>(kMostKept, kMostBlocks)) {
@@ -202,14 +204,20 @@ std::vector<Tensor> Joint::forward(std::span<const Tensor> inputs, const std::ve
   const auto compiled = compiled_for(inputs, wanted, keeps);
   const KeepScope memory(memory_);
   std::vector<Value> results = run(*compiled->forward, std::vector<Value>(inputs.begin(), inputs.end()), seed);
+  std::vector<Tensor> out;
+  for (std::size_t i = 0; i < outputs_.size() + updates_.size(); ++i) out.push_back(results[i].tensor());
+  const std::span<const Tensor> given[] = {inputs};
+  own_memory(out, given);
   if (keeps) {
     auto made = std::make_shared<Kept>();
     made->compiled = compiled;
-    for (const std::size_t i : compiled->from_outputs) made->values.push_back(results[i].tensor());
+    for (const std::size_t i : compiled->from_outputs) {
+      made->values.push_back(i < outputs_.size() ? out[i] : std::move(results[i].tensor()));
+    }
+    made->from_inputs = with_shared(compiled->from_inputs, inputs, made->values);
+    made->shown = with_shared(compiled->shown, std::span(out).first(outputs_.size()), made->values);
     *kept = std::move(made);
   }
-  std::vector<Tensor> out;
-  for (std::size_t i = 0; i < outputs_.size() + updates_.size(); ++i) out.push_back(std::move(results[i].tensor()));
   return out;
 }
 
@@ -235,11 +243,13 @@ std::vector<Tensor> Joint::backward(const Kept& kept, std::span<const Tensor> in
   const KeepScope memory(memory_);
   std::vector<Value> results = run(*c.backward, std::move(values), 0);
   for (std::size_t i = 0; i < results.size(); ++i) out[c.results[i]] = std::move(results[i].tensor());
+  const std::span<const Tensor> others[] = {inputs, kept.values, gradients};
+  own_memory(out, others);
   return out;
 }
 
-const std::vector<std::size_t>& Joint::reads_inputs(const Kept& kept) { return kept.compiled->from_inputs; }
-const std::vector<std::size_t>& Joint::reads_outputs(const Kept& kept) { return kept.compiled->shown; }
+const std::vector<std::size_t>& Joint::reads_inputs(const Kept& kept) { return kept.from_inputs; }
+const std::vector<std::size_t>& Joint::reads_outputs(const Kept& kept) { return kept.shown; }
 
 std::size_t Joint::programs() const {
   const std::lock_guard lock(mutex_);

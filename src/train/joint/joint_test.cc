@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "support/graph_text.h"
@@ -70,6 +71,45 @@ TEST(Joint, SaysWhichOutputsMustStay) {
   joint.forward(inputs, {true}, 0, &kept);
   ASSERT_NE(kept, nullptr);
   EXPECT_EQ(Joint::reads_outputs(*kept), (std::vector<std::size_t>{1}));
+}
+
+TEST(Joint, EqualGradientsHaveMemoryOfTheirOwn) {
+  Joint joint(testing::parse_model(
+      "input x: float32[2]\ninput a: float32[2]\ninput b: float32[2]\nu = Add(x, a)\ny = Add(u, b)\noutput y\n"));
+  const std::vector<Tensor> inputs{Tensor::of<float>({2}, {1, 2}), Tensor::of<float>({2}, {3, 4}),
+                                   Tensor::of<float>({2}, {5, 6})};
+  std::shared_ptr<const Joint::Kept> kept;
+  joint.forward(inputs, {true, true, true}, 0, &kept);
+  const std::vector<Tensor> gradients{Tensor::of<float>({2}, {7, 8})};
+  const std::vector<Tensor> back = joint.backward(*kept, inputs, gradients);
+  ASSERT_EQ(back.size(), 3U);
+  std::set<const void*> places{gradients[0].data()};
+  for (const Tensor& t : back) {
+    EXPECT_EQ(floats(t), (std::vector<float>{7, 8}));
+    EXPECT_TRUE(places.insert(t.data()).second);
+  }
+}
+
+TEST(Joint, ResultsHaveMemoryOfTheirOwn) {
+  Joint joint(
+      testing::parse_model("input x: float32[2,2]\ny = Relu(x)\nz = Relu(x)\ni = Identity(x)\nv = Flatten(y)\noutput y\noutput "
+                           "z\noutput i\noutput v\n"));
+  const std::vector<Tensor> inputs{Tensor::of<float>({2, 2}, {1, -2, 3, -4})};
+  std::shared_ptr<const Joint::Kept> kept;
+  const std::vector<Tensor> out = joint.forward(inputs, {true}, 0, &kept);
+  std::set<const void*> places{inputs[0].data()};
+  for (const Tensor& t : out) EXPECT_TRUE(places.insert(t.data()).second);
+  EXPECT_EQ(floats(out[2]), (std::vector<float>{1, -2, 3, -4}));
+}
+
+// A value that is kept may be a view of an input: whoever changes that must hear of it.
+TEST(Joint, SaysWhichInputsMustStayWhereViewsAreKept) {
+  Joint joint(testing::parse_model("input x: float32[2,2]\nv = Flatten(x)\ny = Mul(v, v)\noutput y\n"));
+  const std::vector<Tensor> inputs{Tensor::of<float>({2, 2}, {1, -2, 3, -4})};
+  std::shared_ptr<const Joint::Kept> kept;
+  joint.forward(inputs, {true}, 0, &kept);
+  ASSERT_NE(kept, nullptr);
+  EXPECT_EQ(Joint::reads_inputs(*kept), (std::vector<std::size_t>{0}));
 }
 
 TEST(Joint, ProgramsFollowShapes) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <utility>
 
 #include "support/training_models.h"
 #include "train/loop/accuracy.h"
@@ -190,29 +191,46 @@ TEST_F(FitTest, ALossThatIsNotFiniteLeavesTheLastCheckpoint) {
   EXPECT_FALSE(fs::exists(checkpoint_));
 }
 
-// A gradient that is not finite at a finite loss spoils the parameters, but no checkpoint.
-TEST_F(FitTest, ParametersThatAreNotFiniteAreNotSaved) {
-  const auto model =
-      test::written("fit_root_training_model.onnx",
-                    test::training_text({"p"},
-                                        "opset com.microsoft 1\nopset ai.onnx.preview.training 1\ninput x: float32[N,2]\n"
-                                        "input p: float32[2]\n",
-                                        "m = Mul(x, p)\nr = Sqrt(m)\nloss = ReduceMean(r) {keepdims=0}\n"));
+// Trains p on samples of x, and returns what was said and the checkpoint that is left.
+std::pair<std::string, CheckpointState> trained_alone(const std::string& forward, std::vector<float> x, float rate,
+                                                      FitOptions o) {
+  const auto model = test::written(
+      "fit_alone_training_model.onnx",
+      test::training_text({"p"},
+                          "opset com.microsoft 1\nopset ai.onnx.preview.training 1\ninput x: float32[N,2]\ninput p: float32[2]\n",
+                          forward));
   CheckpointState state;
   state.parameters.push_back({"p", Tensor::of<float>({2}, {1, 4}), true});
   TrainerOptions how;
   how.optimizer = OptimizerOptions{};
   how.optimizer->kind = OptimizerKind::sgd;
+  how.learning_rate = rate;
   Trainer trainer(model, state, how);
-  const auto samples = dataset_of({Tensor::of<float>({3, 2}, {1, 1, 0, 1, 1, 1})});
-  FitOptions o = options();
+  const auto rows = static_cast<std::int64_t>(x.size() / 2);
+  const auto samples = dataset_of({Tensor::of<float>({rows, 2}, std::move(x))});
   o.batch = 1;
   o.save_every = 1;
   o.shuffle = false;
-  const std::string text = message([&] { fit(trainer, *samples, o); });
+  std::string text = message([&] { fit(trainer, *samples, o); });
+  return {std::move(text), CheckpointState::load(o.checkpoint)};
+}
+
+// An update that is too large spoils the parameters, though loss and gradient are finite, but no checkpoint.
+TEST_F(FitTest, ParametersThatAreNotFiniteAreNotSaved) {
+  const auto [text, saved] =
+      trained_alone("m = Mul(x, p)\nloss = ReduceSum(m) {keepdims=0}\n", {0, 0, 1e9F, 0, 1, 1}, 1e30F, options());
   EXPECT_NE(text.find("parameter 'p' is not finite"), std::string::npos) << text;
   EXPECT_NE(text.find("the last complete checkpoint is"), std::string::npos) << text;
-  const CheckpointState saved = CheckpointState::load(checkpoint_);
+  EXPECT_EQ(saved.optimizers.at("group0").step, 1);
+  EXPECT_EQ(saved.parameters[0].value.values<float>()[0], 1);
+}
+
+// A gradient that is not finite at a finite loss changes nothing.
+TEST_F(FitTest, GradientsThatAreNotFiniteAreRefused) {
+  const auto [text, saved] =
+      trained_alone("m = Mul(x, p)\nr = Sqrt(m)\nloss = ReduceMean(r) {keepdims=0}\n", {1, 1, 0, 1, 1, 1}, 0.01F, options());
+  EXPECT_NE(text.find("norm of the gradients of step 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("the last complete checkpoint is"), std::string::npos) << text;
   EXPECT_EQ(saved.optimizers.at("group0").step, 1);
   EXPECT_TRUE(std::isfinite(saved.parameters[0].value.values<float>()[0]));
 }

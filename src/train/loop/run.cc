@@ -26,7 +26,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kInterrupted = 130;  // as shells have it
 constexpr std::chrono::seconds kBetweenReports{10};
 constexpr std::chrono::milliseconds kBetweenFlushes{100};  // of lines that a program may wait for
 
@@ -285,7 +284,7 @@ int run(const Request& request, const Console& console) {
   }
   tell.note(fmt::format("stopped after {} of {} batches; the same command with --resume continues from '{}'", result.batches,
                         total, p.fit.checkpoint.string()));
-  return kInterrupted;
+  return Interrupt::exit_code();
 }
 
 }  // namespace sdx::train::loop

@@ -16,7 +16,7 @@ struct Tools {
 
   // Throws Error(invalid_argument) for values that make no sense together or alone; looks at no file.
   void (*check)(const Request&);
-  // Returns the exit code: 0; 130 after an interrupt.
+  // Returns the exit code: 0; 130 (Ctrl-C) or 143 (SIGTERM) after an interrupt.
   int (*run)(const Request&, const Console&);
 };
 

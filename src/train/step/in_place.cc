@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "base/error.h"
@@ -46,7 +47,7 @@ void run_norm(ops::OpContext& c) {
   if (!guarded_off(c)) {
     std::vector<cpu::FloatSpan> spans;
     for (std::size_t i = 1; i < c.num_inputs(); ++i) spans.push_back({c.data<float>(i), c.input(i).size()});
-    norm = static_cast<float>(std::sqrt(cpu::sum_of_squares_f32(spans)));
+    norm = norm_of(spans);
   }
   c.output(0, DataType::float32, {1}).mutable_values<float>()[0] = norm;
 }
@@ -149,6 +150,17 @@ InPlaceNode norm_node(ValueId guard, const std::vector<ValueId>& gradients, Valu
   InPlaceNode made{node_of(op, std::move(inputs)), {}, SIZE_MAX, false};
   made.node.outputs = {norm};
   return made;
+}
+
+float norm_of(std::span<const cpu::FloatSpan> gradients) {
+  const auto quick = static_cast<float>(std::sqrt(cpu::sum_of_squares_f32(gradients)));
+  if (std::isfinite(quick)) return quick;
+  double squares = 0;  // of numbers whose squares are beyond float32
+  for (const cpu::FloatSpan& g : gradients) {
+    for (const float v : std::span(g.data, static_cast<std::size_t>(g.n))) squares += static_cast<double>(v) * v;
+  }
+  if (!std::isfinite(squares)) return NAN;
+  return static_cast<float>(std::min(std::sqrt(squares), static_cast<double>(std::numeric_limits<float>::max())));
 }
 
 float clip_factor(double norm, float clip) {

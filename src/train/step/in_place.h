@@ -2,6 +2,7 @@
 // Nodes that change their inputs in place: they add up gradients and update parameters. They are inserted after all passes,
 // which know nothing of them.
 
+#include <span>
 #include <vector>
 
 #include "graph/graph.h"
@@ -29,8 +30,11 @@ struct UpdateValues {
 // scaled so that it is at most this.
 InPlaceNode update_node(ValueId guard, ValueId rule, const std::vector<UpdateValues>& values, float clip);
 
-// norm (float32[1]) of all gradients together; NaN where the guard is not finite.
+// norm (float32[1]) as norm_of() gives it; NaN where the guard is not finite.
 InPlaceNode norm_node(ValueId guard, const std::vector<ValueId>& gradients, ValueId norm);
+
+// The norm of all gradients together, at most the largest float; NaN where one of their elements is not finite.
+float norm_of(std::span<const cpu::FloatSpan> gradients);
 
 // The factor that brings `norm` down to `clip`, as torch's clip_grad_norm_.
 float clip_factor(double norm, float clip);

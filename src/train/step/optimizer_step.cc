@@ -8,6 +8,17 @@
 #include "train/step/optimizer_impl.h"
 
 namespace sdx::train {
+namespace {
+
+// The number of the first that has an element which is not finite.
+std::size_t first_not_finite(std::span<const cpu::FloatSpan> gradients) {
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!std::isfinite(norm_of(gradients.subspan(i, 1)))) return i;
+  }
+  return 0;
+}
+
+}  // namespace
 
 Optimizer::Impl::Impl(const OptimizerOptions& given, Module::Impl& of) : options(given), module(&of) {
   check_options(options);
@@ -33,10 +44,14 @@ void Optimizer::Impl::step() {
     spans.push_back({gradient, slices.back().n});
   }
   const PoolScope threads(module->runner.pool());
-  if (options.clip_norm > 0) {
-    const auto norm = static_cast<float>(std::sqrt(cpu::sum_of_squares_f32(spans)));  // as in a trainer's program
-    rule.scale = clip_factor(static_cast<double>(norm), options.clip_norm);
+  const auto norm = static_cast<double>(norm_of(spans));  // as in a trainer's program
+  if (!std::isfinite(norm)) {
+    fail(ErrorCode::runtime_failure,
+         "the gradient of '{}' is not finite at step {}; the parameters are those from before it. Call lazy_reset_grad(), and "
+         "check the inputs of the batches since the last update",
+         state.parameters[trained[first_not_finite(spans)]].name, group.step + 1);
   }
+  if (options.clip_norm > 0) rule.scale = clip_factor(norm, options.clip_norm);
   cpu::update_f32(rule, slices);
   ++group.step;
 }

@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* kRandomState = "sardonyx_random_state";
 
-// Smaller parameters are updated together, at the end: their gradients take no memory worth freeing.
+// Smaller parameters are updated together, at the end: their gradients take no memory worth freeing. So are all where a step
+// that is not finite is refused, for then all gradients are looked at before the first parameter changes.
 constexpr std::int64_t kLeastAlone = 16'384;  // elements
 
 bool is_finite(const Tensor& number) { return std::isfinite(number.values<float>()[0]); }
@@ -45,6 +46,7 @@ struct Trainer::Impl {
   std::int64_t waiting = 0;  // batches since the last update
 
  private:
+  bool needs_norm() const { return options.refuse_non_finite || optimizer.clip_norm > 0; }
   std::unique_ptr<plan::Program> compile(std::span<const Tensor> inputs, Batch batch) const;
   void add_batch_nodes(Graph& graph, Batch batch) const;
   void add_extra_values(Batch batch, std::vector<Value>& values);
@@ -116,7 +118,7 @@ std::vector<InPlaceNode> update_nodes(ValueId guard, ValueId rule, const std::ve
 void Trainer::Impl::add_batch_nodes(Graph& graph, Batch batch) const {
   const TrainingGraph& model = module.training;
   const std::size_t first = model.outputs.size(), moments = batch == Batch::first ? 0 : moments_of(optimizer);
-  ValueId guard = options.refuse_non_finite || optimizer.clip_norm > 0 ? guard_of(graph) : kNoValue;
+  const ValueId guard = needs_norm() ? guard_of(graph) : kNoValue;
   const ValueId rule = batch == Batch::first ? kNoValue : extra_input(graph, "rule", DataType::uint8, {sizeof(cpu::UpdateRule)});
   std::vector<InPlaceNode> nodes;
   std::vector<UpdateValues> values;
@@ -141,7 +143,8 @@ void Trainer::Impl::add_batch_nodes(Graph& graph, Batch batch) const {
     sizes.push_back(p.value.size());
   }
   for (std::size_t i = trained.size(); i-- > 0;) graph.remove_output(first + i);
-  if (batch != Batch::first && optimizer.clip_norm > 0) {
+  if (batch != Batch::first && needs_norm()) {
+    // All gradients are known before the first parameter changes.
     std::vector<ValueId> gradients;
     for (const UpdateValues& u : values) gradients.push_back(u.gradient);
     const ValueId norm = graph.add_value("norm", Type::tensor(DataType::float32, {Dim(1)}));
@@ -205,9 +208,11 @@ void Trainer::Impl::check_finite(const Tensor& loss, const Value* norm) const {
          step, value);
   }
   if (norm == nullptr || std::isfinite(static_cast<double>(norm->tensor().values<float>()[0]))) return;
-  fail(ErrorCode::runtime_failure,
-       "the norm of the gradients of step {} is not finite, though its loss is {}; the parameters are those from before it", step,
-       value);
+  fail(
+      ErrorCode::runtime_failure,
+      "the norm of the gradients of step {} is not finite, though its loss is {}; the parameters are those from before it. Check "
+      "the inputs, and the loss: roots, logarithms and quotients have infinite gradients at 0",
+      step, value);
 }
 
 void Trainer::Impl::clear_sums() {
@@ -273,6 +278,12 @@ void Trainer::set_learning_rate(float rate) {
 
 void Trainer::save_checkpoint(const std::filesystem::path& path) const {
   CheckpointState& state = *impl_->module.state;
+  if (const Parameter* lost = impl_->options.refuse_non_finite ? first_not_finite(state) : nullptr) {
+    fail(ErrorCode::runtime_failure,
+         "the parameter '{}' is not finite after {} updates: no checkpoint is written. Continue from the last one, with a lower "
+         "learning rate, or with clipped gradients",
+         lost->name, steps());
+  }
   state.properties[kRandomState] = static_cast<std::int64_t>(impl_->module.runner.random_state());
   state.save(path, true);
 }

@@ -107,12 +107,92 @@ TEST(TrainerEdges, GoesOnAfterAGradientThatIsNotFinite) {
   EXPECT_EQ(floats(state.parameters[0].value), floats(expected.parameters[0].value));
 }
 
+// Without clipping too: small parameters, updated together, and large ones.
+TEST(TrainerEdges, AGradientThatIsNotFiniteChangesNothing) {
+  for (const std::int64_t n : {std::int64_t{2}, std::int64_t{20'000}}) {
+    for (const std::int64_t accumulate : {1, 2}) {
+      const std::string size = "[" + std::to_string(n) + "]";
+      const auto model = test::written(
+          "two_roots_training_model.onnx",
+          test::training_text(
+              {"p", "q"},
+              std::string(kOpsets) + "input x: float32" + size + "\ninput p: float32" + size + "\ninput q: float32" + size + "\n",
+              "s = Add(p, q)\nm = Mul(x, p)\nr = Sqrt(m)\nt = Add(r, s)\nloss = ReduceSum(t) {keepdims=0}\n"));
+      const auto filled = [&](float value) {
+        Tensor t(DataType::float32, {n});
+        for (float& v : t.mutable_values<float>()) v = value;
+        return t;
+      };
+      CheckpointState state;
+      state.parameters.push_back({"p", filled(1), true});
+      state.parameters.push_back({"q", filled(2), true});
+      TrainerOptions options;
+      options.optimizer = plain_sgd();
+      options.learning_rate = 0.25F;
+      options.accumulate = accumulate;
+      Trainer trainer(model, state, options);
+      Tensor bad = filled(1);
+      bad.mutable_values<float>()[static_cast<std::size_t>(n) - 1] = 0;
+      std::string said;
+      for (std::int64_t i = 0; i < accumulate; ++i) said = message([&] { trainer.train_step(std::vector<Tensor>{bad}); });
+      EXPECT_NE(said.find("norm of the gradients of step 1"), std::string::npos) << said;
+      for (const Parameter& p : state.parameters) EXPECT_EQ(floats(p.value), floats(filled(p.name == "p" ? 1 : 2))) << p.name;
+      for (std::int64_t i = 0; i < accumulate; ++i) trainer.train_step(std::vector<Tensor>{filled(1)});
+      EXPECT_EQ(floats(state.at("q").value), floats(filled(2 - 0.25F * static_cast<float>(accumulate))));
+    }
+  }
+}
+
+TEST(TrainerEdges, LargeGradientsThatAreFiniteAreTaken) {
+  const auto model = test::written("large_training_model.onnx",
+                                   test::training_text({"p"}, std::string(kOpsets) + "input x: float32[2]\ninput p: float32[2]\n",
+                                                       "m = Mul(x, p)\nloss = ReduceSum(m) {keepdims=0}\n"));
+  for (const float clip : {0.0F, 5.0F}) {
+    CheckpointState state = root_state();
+    TrainerOptions options;
+    options.optimizer = plain_sgd();
+    options.optimizer->clip_norm = clip;
+    options.learning_rate = clip > 0 ? 1.0F : 1e-30F;
+    Trainer trainer(model, state, options);
+    trainer.train_step(std::vector<Tensor>{Tensor::of<float>({2}, {3e30F, 4e30F})});  // whose squares are infinite
+    EXPECT_NEAR(state.parameters[0].value.values<float>()[0], 1 - 3, 1e-3) << clip;
+  }
+}
+
+TEST(TrainerEdges, AnOptimizerRefusesGradientsThatAreNotFinite) {
+  for (const float clip : {0.0F, 1.0F}) {
+    CheckpointState state = root_state();
+    Module module(root_model(), state);
+    OptimizerOptions options = plain_sgd();
+    options.clip_norm = clip;
+    Optimizer optimizer(options, module);
+    module.train_step(std::vector<Tensor>{Tensor::of<float>({2}, {0, 1})});
+    EXPECT_NE(message([&] { optimizer.step(); }).find("the gradient of 'p' is not finite"), std::string::npos);
+    EXPECT_EQ(floats(state.parameters[0].value), (std::vector<float>{1, 4}));
+    EXPECT_EQ(optimizer.steps(), 0);
+    module.lazy_reset_grad();
+    module.train_step(std::vector<Tensor>{Tensor::of<float>({2}, {1, 1})});
+    optimizer.step();
+    EXPECT_EQ(optimizer.steps(), 1);
+  }
+}
+
+TEST(TrainerEdges, ParametersThatAreLostAreNotSaved) {
+  CheckpointState state = root_state();
+  Trainer trainer(root_model(), state);
+  state.parameters[0].value.mutable_values<float>()[1] = INFINITY;
+  const auto path = root_model().parent_path() / "lost";
+  EXPECT_NE(message([&] { trainer.save_checkpoint(path); }).find("'p' is not finite"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST(TrainerEdges, SaysWhenTheParametersAreLost) {
   CheckpointState state = root_state();
   TrainerOptions options;
   options.optimizer = plain_sgd();
+  options.refuse_non_finite = true;
   Trainer trainer(root_model(), state, options);
-  trainer.train_step(std::vector<Tensor>{Tensor::of<float>({2}, {0, 1})});
+  state.parameters[0].value.mutable_values<float>()[0] = NAN;
   const std::string said = message([&] { trainer.train_step(std::vector<Tensor>{Tensor::of<float>({2}, {1, 1})}); });
   EXPECT_NE(said.find("parameter 'p' is not finite"), std::string::npos) << said;
 }

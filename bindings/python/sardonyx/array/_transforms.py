@@ -182,14 +182,25 @@ def _flat_axes(tree: Any, axes: Any, what: str, output: bool) -> list[int | None
     raise ValueError("[vmap] The arguments should contain only arrays")
 
 
+def _argument_axes(args: tuple[Any, ...], in_axes: Any) -> list[int | None]:
+    """The axes of one argument may come with or without a tuple around them."""
+    if len(args) != 1:
+        return _flat_axes(args, in_axes, "in_axes", False)
+    try:
+        return _flat_axes(args[0], in_axes, "in_axes", False)
+    except ValueError:
+        if not isinstance(in_axes, (list, tuple)) or len(in_axes) != 1:
+            raise
+    return _flat_axes(args, in_axes, "in_axes", False)
+
+
 def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     """`fun` for all elements along an axis of its arguments at once."""
 
     @functools.wraps(fun, updated=())
     def wrapped(*args: Any) -> Any:
         leaves, structure = core._flatten(args, True)
-        # One argument needs no tuple around its axes, one result none around its axis.
-        axes = _flat_axes(args, (in_axes,) if isinstance(in_axes, dict) and len(args) == 1 else in_axes, "in_axes", False)
+        axes = _argument_axes(args, in_axes)
         result: Any = None
         asked: list[int | None] = []
 
@@ -198,6 +209,7 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
             out = fun(*core._unflatten(structure, arrays))
             found: list[array]
             found, result = core._flatten(out, True)
+            # One result needs no tuple around its axis.
             one = isinstance(out, array) and isinstance(out_axes, (list, tuple)) and len(out_axes) == 1
             asked[:] = _flat_axes(out, out_axes[0] if one else out_axes, "out_axes", True)
             return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from . import _memory
 from ._core import core
+from ._memory import set_memory_limit as set_memory_limit
+from ._memory import set_wired_limit as set_wired_limit
 
 
 def is_available() -> bool:
@@ -12,8 +13,6 @@ def is_available() -> bool:
 
 _MEMORY = ("get_active_memory", "get_peak_memory", "reset_peak_memory", "get_cache_memory", "set_cache_limit", "clear_cache")
 globals().update({name: getattr(core, name) for name in _MEMORY if hasattr(core, name)})
-set_memory_limit = _memory.set_memory_limit
-set_wired_limit = _memory.set_wired_limit
 
 
 def start_capture(path: str) -> None:

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from .. import _sardonyx
-from . import _models
 
 _native = _sardonyx.quantize()
 

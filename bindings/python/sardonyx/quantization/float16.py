@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from . import _models
+from ._models import ModelInput, new_file
+from ._models import load as load_model
 from .quantize import convert_to_half
 
 
-def _converted(model: _models.ModelInput, to: str, keep_io: bool, ops: Sequence[str] | None, nodes: Sequence[str] | None) -> Any:
-    with _models.new_file() as path:
+def _converted(model: ModelInput, to: str, keep_io: bool, ops: Sequence[str] | None, nodes: Sequence[str] | None) -> Any:
+    with new_file() as path:
         convert_to_half(model, path, to, keep_io, ops, nodes)
-        return _models.load(path)
+        return load_model(path)
 
 
 def convert_float_to_float16(
-    model: _models.ModelInput,
+    model: ModelInput,
     min_positive_val: float | None = None,
     max_finite_val: float | None = None,
     keep_io_types: bool = False,
@@ -30,7 +31,7 @@ def convert_float_to_float16(
 
 
 def convert_float_to_bfloat16(
-    model: _models.ModelInput,
+    model: ModelInput,
     keep_io_types: bool = False,
     op_block_list: Sequence[str] | None = None,
     node_block_list: Sequence[str] | None = None,

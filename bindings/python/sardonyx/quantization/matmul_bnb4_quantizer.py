@@ -8,7 +8,11 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from . import _models, blocks
+from ._models import ModelInput
+from ._models import load as load_model
+from .blocks import FP4 as _FP4
+from .blocks import NF4 as _NF4
+from .blocks import quantize_matmul_bnb4
 from .onnx_model import ONNXModel, replace_all, subgraphs
 from .quant_utils import ms_domain
 
@@ -16,16 +20,16 @@ from .quant_utils import ms_domain
 class MatMulBnb4Quantizer:
     """process() changes `.model`, an ONNXModel, in its branches and loops too. quant_type: FP4 or NF4. Needs the package `onnx`."""
 
-    FP4 = blocks.FP4
-    NF4 = blocks.NF4
+    FP4 = _FP4
+    NF4 = _NF4
 
     def __init__(
-        self, model: _models.ModelInput | ONNXModel, quant_type: int, block_size: int, nodes_to_exclude: Sequence[str] | None = None
+        self, model: ModelInput | ONNXModel, quant_type: int, block_size: int, nodes_to_exclude: Sequence[str] | None = None
     ):
         if quant_type not in (self.FP4, self.NF4):
             raise ValueError(f"quant_type is 0 (FP4) or 1 (NF4), received {quant_type}")
         if not isinstance(model, ONNXModel):
-            model = ONNXModel(model if hasattr(model, "SerializeToString") else _models.load(os.fspath(model)))
+            model = ONNXModel(model if hasattr(model, "SerializeToString") else load_model(os.fspath(model)))
         self.model = model
         self.quant_type = quant_type
         self.block_size = block_size
@@ -60,7 +64,7 @@ class MatMulBnb4Quantizer:
         if all(t.name != names[0] for t in home.initializer):
             packed = np.zeros((matrix.size + 1) // 2, dtype=np.uint8)
             absmax = np.zeros(-(-matrix.size // self.block_size), dtype=matrix.dtype)
-            blocks.quantize_matmul_bnb4(packed, matrix.T, absmax, self.block_size, self.quant_type, n, k)
+            quantize_matmul_bnb4(packed, matrix.T, absmax, self.block_size, self.quant_type, n, k)
             home.initializer.extend(onnx.numpy_helper.from_array(a, b) for a, b in zip((packed, absmax), names))
         settings = {"K": k, "N": n, "block_size": self.block_size, "quant_type": self.quant_type}
         new = onnx.helper.make_node(
@@ -90,7 +94,7 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Writes constant matrices of MatMul in 4-bit floats.")
     parser.add_argument("--input_model", required=True)
     parser.add_argument("--output_model", required=True)
-    parser.add_argument("--quant_type", default=blocks.NF4, type=int, choices=[blocks.FP4, blocks.NF4], help="0: FP4, 1: NF4")
+    parser.add_argument("--quant_type", default=_NF4, type=int, choices=[_FP4, _NF4], help="0: FP4, 1: NF4")
     parser.add_argument("--block_size", default=64, type=int)
     parser.add_argument("--nodes_to_exclude", nargs="*", default=[])
     return parser.parse_args(arguments)

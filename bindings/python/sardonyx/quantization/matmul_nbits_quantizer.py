@@ -8,7 +8,8 @@ import os
 from typing import Any, Sequence
 
 from .. import _sardonyx
-from . import _models
+from ._models import ModelInput, as_file, new_file
+from ._models import load as load_model
 from .onnx_model import ONNXModel
 from .quant_utils import QuantFormat
 
@@ -143,7 +144,7 @@ class MatMulNBitsQuantizer:
 
     def __init__(
         self,
-        model: _models.ModelInput,
+        model: ModelInput,
         bits: int = 4,
         block_size: int = 128,
         is_symmetric: bool = False,
@@ -185,7 +186,7 @@ class MatMulNBitsQuantizer:
     @property
     def model(self) -> ONNXModel:
         if self._model is None:
-            self._model = ONNXModel(_models.load(self.model_path))
+            self._model = ONNXModel(load_model(self.model_path))
         return self._model
 
     @model.setter
@@ -233,7 +234,7 @@ class MatMulNBitsQuantizer:
         if reader is None:
             reader = calibration_data_reader
         options = {**self._options(), "max_loss": max_loss, "measure_accuracy": calibration_data_reader is not None}
-        with _models.as_file(source) as model:
+        with as_file(source) as model:
             done, kept, warnings, summary = _native.weights(model, os.fspath(path), options, reader)
         names = ("node", "op", "bits", "k", "n", "block_size", "error")
         return {
@@ -244,7 +245,7 @@ class MatMulNBitsQuantizer:
         }
 
     def process(self) -> dict[str, Any]:
-        with _models.new_file() as path:
+        with new_file() as path:
             report = self.process_to(path)
-            self._model = ONNXModel(_models.load(path))
+            self._model = ONNXModel(load_model(path))
         return report

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from .. import _sardonyx
-from . import _models
+from ._models import as_file, new_file
+from ._models import load as load_model
 from .onnx_model import ONNXModel
 from .qdq_quantizer import RangedQuantizer
 from .quant_utils import QuantFormat, QuantizationMode, QuantType
@@ -49,7 +50,7 @@ class ONNXQuantizer(RangedQuantizer):
     def quantize_model(self) -> Any:
         if self.static:
             return super().quantize_model()
-        with _models.as_file(self.model.model) as model, _models.new_file() as output:
+        with as_file(self.model.model) as model, new_file() as output:
             _native.dynamic(model, output, self._options(), None)
-            self.model = ONNXModel(_models.load(output))
+            self.model = ONNXModel(load_model(output))
         return self.model.model

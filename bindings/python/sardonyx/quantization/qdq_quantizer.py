@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 from .. import _sardonyx
-from . import _models
+from ._models import as_file, new_file
+from ._models import load as load_model
 from .calibrate import CalibrationMethod, TensorsData
 from .onnx_model import ONNXModel
 from .quant_utils import QuantFormat, QuantType
@@ -69,10 +70,10 @@ class RangedQuantizer:
         }
         if self.tensors_range is not None:
             options["calibrate_method"] = self.tensors_range.calibration_method.name
-        with _models.as_file(self.model.model) as model, _models.new_file() as output:
+        with as_file(self.model.model) as model, new_file() as output:
             ranges = {} if self.tensors_range is None else self.tensors_range.ranges()
             _native.with_ranges(model, output, ranges, options)
-            self.model = ONNXModel(_models.load(output))
+            self.model = ONNXModel(load_model(output))
         return self.model.model
 
 

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from . import _models
+from ._models import ModelInput
 from .calibrate import CalibrationMethod
 from .mixed_types import MixedPrecisionTensorQuantOverridesFixer
 from .qnn_preprocess import qnn_preprocess_model
@@ -81,7 +81,7 @@ class _Requirements:
 
 
 def get_qnn_qdq_config(
-    model_input: _models.ModelInput,
+    model_input: ModelInput,
     calibration_data_reader: Any,
     calibrate_method: CalibrationMethod = CalibrationMethod.MinMax,
     activation_type: QuantType = QuantType.QUInt8,

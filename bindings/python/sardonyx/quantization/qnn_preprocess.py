@@ -7,7 +7,8 @@ import os
 from typing import Any, Sequence
 
 from .. import _sardonyx
-from . import _models
+from ._models import ModelInput, as_file, new_file
+from ._models import load as load_model
 from .fusions import FusionGelu, FusionLayerNormalization, FusionLpNormalization, FusionSpaceToDepth
 from .onnx_model import ONNXModel, replace_all, subgraphs
 from .quant_utils import get_opset_version
@@ -18,7 +19,7 @@ _LAYER_NORMALIZATION = 17  # the opset that brought it
 
 
 def qnn_preprocess_model(
-    model_input: _models.ModelInput,
+    model_input: ModelInput,
     model_output: str | os.PathLike[str],
     exclude_initializer_from_input: bool = False,
     fuse_layernorm: bool = False,
@@ -36,9 +37,9 @@ def qnn_preprocess_model(
     (N, …, C), get a Transpose. Writes the model, and returns True, only where any of this changed it."""
     import onnx
 
-    with _models.as_file(model_input) as source, _models.new_file() as folded:
+    with as_file(model_input) as source, new_file() as folded:
         _native.preprocess(source, folded, {})
-        model = ONNXModel(_models.load(folded))
+        model = ONNXModel(load_model(folded))
     changed = False
     if dynamic_input_shapes:
         for name, text in dynamic_input_shapes:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from .. import _sardonyx
-from . import _models
+from ._models import ModelInput, as_file
 from .calibrate import (
     Batches,
     CalibrationDataReader,
@@ -272,7 +272,7 @@ def _cached(path: Path, method: CalibrationMethod, smooth: bool) -> TensorsData 
 
 
 def quantize_static(
-    model_input: _models.ModelInput,
+    model_input: ModelInput,
     model_output: str | os.PathLike[str],
     calibration_data_reader: Any | None = None,
     quant_format: QuantFormat = QuantFormat.QDQ,
@@ -317,7 +317,7 @@ def quantize_static(
     stride = (extra_options or {}).get("CalibStridedMinMax")
     reader = _Strided(calibration_data_reader, stride) if stride and calibration_data_reader is not None else calibration_data_reader
     output = os.fspath(model_output)
-    with _models.as_file(model_input) as model:
+    with as_file(model_input) as model:
         if calibration_cache_path is None:
             if reader is None:
                 raise ValueError("quantize_static needs a calibration_data_reader, or a calibration_cache_path with what one gave")
@@ -338,7 +338,7 @@ def quantize_static(
 
 
 def quantize_dynamic(
-    model_input: _models.ModelInput,
+    model_input: ModelInput,
     model_output: str | os.PathLike[str],
     op_types_to_quantize: Sequence[str] | None = None,
     per_channel: bool = False,
@@ -362,13 +362,13 @@ def quantize_dynamic(
         use_external_data_format,
         extra_options,
     )
-    with _models.as_file(model_input) as model:
+    with as_file(model_input) as model:
         result: dict[str, Any] = json.loads(_native.dynamic(model, os.fspath(model_output), options, calibration_data_reader))
         return result
 
 
 def convert_to_half(
-    model_input: _models.ModelInput,
+    model_input: ModelInput,
     model_output: str | os.PathLike[str],
     to: str = "float16",
     keep_io_types: bool = False,
@@ -385,12 +385,12 @@ def convert_to_half(
         "keep_nodes": list(node_block_list or []),
         "measure_accuracy": calibration_data_reader is not None,
     }
-    with _models.as_file(model_input) as model:
+    with as_file(model_input) as model:
         result: dict[str, Any] = json.loads(_native.half(model, os.fspath(model_output), options, calibration_data_reader))
         return result
 
 
-def quantize(model_input: _models.ModelInput, model_output: str | os.PathLike[str], quant_config: QuantConfig) -> dict[str, Any]:
+def quantize(model_input: ModelInput, model_output: str | os.PathLike[str], quant_config: QuantConfig) -> dict[str, Any]:
     """quantize_static() or quantize_dynamic(), by the kind of the configuration."""
     common = (
         "op_types_to_quantize",
@@ -412,7 +412,7 @@ def quantize(model_input: _models.ModelInput, model_output: str | os.PathLike[st
 
 
 def get_qdq_config(
-    model_input: _models.ModelInput,
+    model_input: ModelInput,
     calibration_data_reader: Any,
     calibrate_method: CalibrationMethod = CalibrationMethod.MinMax,
     calibrate_args: dict[str, Any] | None = None,
@@ -486,11 +486,11 @@ def get_qdq_config(
 
 
 def compare_quantized(
-    model: _models.ModelInput, quantized: _models.ModelInput, calibration_data_reader: Any, samples: int = 0
+    model: ModelInput, quantized: ModelInput, calibration_data_reader: Any, samples: int = 0
 ) -> dict[str, Any]:
     """How near a quantised model is to the float one on the reader's data, or on its first `samples` batches: its loss, the share of rows
     with the same largest score (top1), and cosine and signal to noise of outputs and layers."""
-    with _models.as_file(model) as before, _models.as_file(quantized) as after:
+    with as_file(model) as before, as_file(quantized) as after:
         found: dict[str, Any] = json.loads(_native.compare(before, after, calibration_data_reader, samples))["accuracy"]
         return found
 

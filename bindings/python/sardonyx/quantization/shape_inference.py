@@ -6,13 +6,13 @@ import os
 from typing import Any
 
 from .. import _sardonyx
-from . import _models
+from ._models import ModelInput, as_file
 
 _native = _sardonyx.quantize()
 
 
 def quant_pre_process(
-    input_model: _models.ModelInput | None = None,
+    input_model: ModelInput | None = None,
     output_model_path: str | os.PathLike[str] | None = None,
     skip_optimization: bool = False,
     skip_onnx_shape: bool = False,
@@ -35,5 +35,5 @@ def quant_pre_process(
     if input_model is None or output_model_path is None:
         raise AssertionError("quant_pre_process needs input_model and output_model_path")
     options = {"preprocess": not skip_optimization, "external_above": 0 if save_as_external_data else None}
-    with _models.as_file(input_model) as model:
+    with as_file(input_model) as model:
         _native.preprocess(model, os.fspath(output_model_path), options)

@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
+from .exporter import OPSET
 from .structure import flatten, rebuild
-
-OPSET = 17
+from .symbolics import for_training
+from .trace import Buffers, Shown, gradients_of_all, refuse_own_backward
 
 
 class _Flat(torch.nn.Module):
@@ -28,7 +29,10 @@ class _Flat(torch.nn.Module):
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         args, kwargs = rebuild(self._arguments, iter(tensors))
         out: list[torch.Tensor] = []
-        self.results = flatten(self.module(*args, **kwargs), out)
+        with Shown():
+            result = self.module(*args, **kwargs)
+        self.results = flatten(result, out)
+        refuse_own_backward(out)
         self.types = [t.dtype for t in out]
         return tuple(out)
 
@@ -64,7 +68,9 @@ def export(
     # Tensors of their own: the trace adds nothing to the graph of the caller's.
     examples = tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in tensors)
     modes = [(m, m.training) for m in flat.modules()]
-    before = [(b, b.detach().clone()) for b in flat.buffers()]
+    # Where the outermost module is not in training the exporter joins parameters and buffers of equal values into one.
+    flat.training = True
+    buffers = Buffers(flat)
     file = io.BytesIO()
     options = {
         "input_names": names,
@@ -75,18 +81,20 @@ def export(
         "dynamic_axes": axes,
         "training": torch.onnx.TrainingMode.PRESERVE,
     }
-    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+    taken = inspect.signature(torch.onnx.export).parameters
+    if "dynamo" in taken:
         options["dynamo"] = False  # which keeps modes of training and names of parameters
+    if "autograd_inlining" in taken:
+        options["autograd_inlining"] = False  # functions with a backward pass of their own are refused
     try:
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings(), gradients_of_all(flat), for_training():
             warnings.simplefilter("ignore")
             torch.onnx.export(flat, examples, file, **options)
+        buffers.refuse_changes()
     finally:  # the trace is not a step of training
         for m, training in modes:
             m.training = training
-        with torch.no_grad():
-            for buffer, value in before:
-                buffer.copy_(value)
+        buffers.restore()
     return file.getvalue()
 
 

@@ -204,7 +204,7 @@ class Module(torch.nn.Module):
             raise Unsupported("autocast")
         modes = tuple(m.training for m in self._original.modules())
         # Where extents are fixed they belong to the key.
-        kinds = tuple((t.dtype, t.dim() if self._dynamic else t.shape) for t in tensors)
+        kinds = tuple((t.dtype, t.dim() if self._dynamic else t.shape, t.requires_grad) for t in tensors)
         key = (modes, arguments, kinds)
         try:
             hash(key)

@@ -18,6 +18,7 @@ from ..training.checkpoint import _training
 from .export import export, named_state
 from .module import capsule
 from .structure import flatten, rebuild
+from .trace import Shown, refuse_own_backward
 
 # What PyTorch's optimisers do where nothing is said.
 _DEFAULTS = {
@@ -80,8 +81,10 @@ class _WithLoss(torch.nn.Module):
 
     def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
         inputs, targets = rebuild(self._arguments, iter(tensors))
-        result = self.model(**inputs) if isinstance(inputs, dict) else self.model(*inputs)
-        loss = result if self._compute is None else self._compute(result, *targets)
+        with Shown():
+            result = self.model(**inputs) if isinstance(inputs, dict) else self.model(*inputs)
+            loss = result if self._compute is None else self._compute(result, *targets)
+        refuse_own_backward([loss])
         out: list[torch.Tensor] = []
         self.results = flatten(None if self._compute is None else result, out)
         return (loss, *out)
@@ -206,6 +209,7 @@ class Trainer:
             "optimizer": None,
             "train_batch_norm": any(m.training for m in norms),
             "additional_outputs": outputs[1:],
+            "shares_parameters": True,  # the export has joined nothing
         }
         _training.generate_artifacts(model, folder, options)
         self.state = CheckpointState.load_checkpoint(os.path.join(folder, "checkpoint"))

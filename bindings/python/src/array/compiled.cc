@@ -172,7 +172,12 @@ void add_compiled(const Object& module) {
                                 {Py_tp_setattro, reinterpret_cast<void*>(&PyObject_GenericSetAttr)},
                                 {0, nullptr}};
   static PyType_Spec spec{"sardonyx.array._Compiled", sizeof(CompiledObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
-  check(PyObject_SetAttrString(module.get(), "_Compiled", Object::taken(PyType_FromSpec(&spec)).get()));
+  static PyObject* made = nullptr;  // a module may be made again: there is one class as long as the process
+  if (made == nullptr) {
+    Object type = Object::taken(PyType_FromSpec(&spec));
+    if (made == nullptr) made = type.release();
+  }
+  check(PyObject_SetAttrString(module.get(), "_Compiled", made));
 }
 
 }  // namespace sdx::python::arrays

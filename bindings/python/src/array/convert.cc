@@ -44,6 +44,16 @@ Integer integer_of(PyObject* object) {
   return {static_cast<std::uint64_t>(v), v > INT32_MAX || v < INT32_MIN, v < 0, false};
 }
 
+// Whether integers beyond a type that is asked for wrap around, as in MLX, instead of being errors.
+bool wraps_integers = false;
+
+bool fits(const Integer& v, Dtype dtype) {
+  const int bits = bit_width(dtype);
+  const bool is_signed = name(dtype)[0] == 'i';
+  if (v.negative) return is_signed && static_cast<std::int64_t>(v.bits) >= INT64_MIN >> (64 - bits);
+  return v.bits <= (is_signed ? UINT64_MAX >> (65 - bits) : UINT64_MAX >> (64 - bits));
+}
+
 std::complex<double> complex_of(PyObject* object) {
   if (PyComplex_Check(object)) return {PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)};
   return {to_double(object), 0.0};
@@ -56,6 +66,10 @@ void store(void* data, std::int64_t at, T v) {
 
 void put_integer(Tensor& t, std::int64_t at, PyObject* object) {
   const Integer v = integer_of(object);
+  if (is_integer(t.dtype()) && !wraps_integers && !fits(v, t.dtype())) {
+    raise_overflow_error("array(): " + to_text(Object::taken(PyObject_Str(object)).get()) + " is beyond " +
+                         std::string(name(t.dtype())) + ": name a wider dtype, or let the number wrap around by astype()");
+  }
   void* const data = t.mutable_data();
   switch (t.dtype()) {
     case Dtype::boolean: return store(data, at, v.bits != 0);
@@ -257,6 +271,8 @@ bool is_operand(PyObject* object) {
          PyObject_HasAttrString(object, "__array_interface__") != 0;
 }
 
+void set_wrapping(bool wrap) { wraps_integers = wrap; }
+
 mx::array to_array(PyObject* object, std::optional<Dtype> dtype, bool keep_wide) { return array_at(object, dtype, keep_wide, 0); }
 
 mx::array to_weak(PyObject* object, Dtype beside) {
@@ -266,14 +282,8 @@ mx::array to_weak(PyObject* object, Dtype beside) {
     case Scalar::integer: {
       if (beside == Dtype::boolean) return number_array(object, std::nullopt);
       if (is_integer(beside)) {
-        const Integer v = integer_of(object);
-        const int bits = bit_width(beside);
-        const bool is_signed = name(beside)[0] == 'i';
-        const auto as_signed = static_cast<std::int64_t>(v.bits);
-        const bool fits = bits == 64 || (is_signed ? as_signed >= -(std::int64_t{1} << (bits - 1)) &&
-                                                         as_signed < (std::int64_t{1} << (bits - 1))
-                                                   : as_signed >= 0 && as_signed < (std::int64_t{1} << bits));
-        if (!fits || (v.beyond_signed && beside != Dtype::uint64)) {
+        const bool wraps = wraps_integers && beside == Dtype::uint64;
+        if (!wraps && !fits(integer_of(object), beside)) {
           raise_value_error("Converting " + to_text(Object::taken(PyObject_Str(object)).get()) + " to " +
                             std::string(name(beside)) + " would result in overflow.");
         }

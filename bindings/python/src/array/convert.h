@@ -10,6 +10,8 @@ namespace sdx::python::arrays {
 // An array of anything: a number, nested lists and tuples of numbers or arrays, an array, a buffer, an object with __dlpack__ or
 // __mlx_array__. Copies, as mlx.core.array() does. float64 of NumPy becomes float32 unless `keep_wide`.
 mx::array to_array(PyObject* object, std::optional<Dtype> dtype = std::nullopt, bool keep_wide = false);
+// Whether to_array() lets Python's integers wrap around that `dtype` does not hold, as MLX does. Else they are an OverflowError.
+void set_wrapping(bool wrap);
 bool is_number(PyObject* object);
 // Whether to_array() would take it, lists aside: operators answer NotImplemented otherwise.
 bool is_operand(PyObject* object);

@@ -54,7 +54,9 @@ PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr,
 
 void set_prefix(PyObject* text) { prefix = Object::of(text).release(); }
 
-void add_dtypes(const Object& module) {
+namespace {
+
+void make_dtypes() {
   set_prefix(text("sardonyx.array").get());
   static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&refuse_new)},
                                 {Py_tp_repr, reinterpret_cast<void*>(&repr)},
@@ -63,16 +65,27 @@ void add_dtypes(const Object& module) {
                                 {Py_tp_doc, const_cast<char*>("The type of an array's elements.")},
                                 {0, nullptr}};
   static PyType_Spec spec{"sardonyx.array.Dtype", sizeof(DtypeObject), 0, Py_TPFLAGS_DEFAULT, slots};
-  const Object type = Object::taken(PyType_FromSpec(&spec));
-  dtype_type = reinterpret_cast<PyTypeObject*>(Object(type).release());
-  check(PyObject_SetAttrString(module.get(), "Dtype", type.get()));
+  Object type = Object::taken(PyType_FromSpec(&spec));
+  if (dtype_type == nullptr) dtype_type = reinterpret_cast<PyTypeObject*>(type.release());
   for (const Dtype t : kTypes) {
+    PyObject*& place = objects[static_cast<std::size_t>(t)];
+    if (place != nullptr) continue;
     auto* made = PyObject_New(DtypeObject, dtype_type);
     if (made == nullptr) throw Raised();
     made->dtype = t;
-    objects[static_cast<std::size_t>(t)] = reinterpret_cast<PyObject*>(made);  // stays as long as the process
+    place = reinterpret_cast<PyObject*>(made);
+  }
+}
+
+}  // namespace
+
+// A module may be made again: the types of elements, which programs compare, stay the same as long as the process.
+void add_dtypes(const Object& module) {
+  if (dtype_type == nullptr) make_dtypes();
+  check(PyObject_SetAttrString(module.get(), "Dtype", reinterpret_cast<PyObject*>(dtype_type)));
+  for (const Dtype t : kTypes) {
     const std::string attribute = t == Dtype::boolean ? "bool" : std::string(name(t));
-    check(PyObject_SetAttrString(module.get(), attribute.c_str(), reinterpret_cast<PyObject*>(made)));
+    check(PyObject_SetAttrString(module.get(), attribute.c_str(), dtype_object(t)));
   }
 }
 

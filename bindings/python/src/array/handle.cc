@@ -95,7 +95,9 @@ bool is_alone(const mx::array& value) {
   return t.writable() && t.owner().use_count() == 1 && value.node()->refs.load() == 2;  // the handle's and this copy
 }
 
-void add_array_type(const Object& module) {
+namespace {
+
+void make_array_type() {
   static std::vector<PyType_Slot> slots{
       {Py_tp_new, reinterpret_cast<void*>(&construct)},
       {Py_tp_dealloc, reinterpret_cast<void*>(&destroy)},
@@ -107,9 +109,16 @@ void add_array_type(const Object& module) {
   for (const auto& part : {number_slots(), index_slots(), buffer_slots()}) slots.insert(slots.end(), part.begin(), part.end());
   slots.push_back({0, nullptr});
   static PyType_Spec spec{"sardonyx.array.array", sizeof(Handle), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots.data()};
-  const Object type = Object::taken(PyType_FromSpec(&spec));
-  check(PyObject_SetAttrString(module.get(), "array", type.get()));
-  array_type = reinterpret_cast<PyTypeObject*>(Object(type).release());
+  Object type = Object::taken(PyType_FromSpec(&spec));
+  if (array_type == nullptr) array_type = reinterpret_cast<PyTypeObject*>(type.release());
+}
+
+}  // namespace
+
+// A module may be made again: arrays of both are of one class, which stays as long as the process.
+void add_array_type(const Object& module) {
+  if (array_type == nullptr) make_array_type();
+  check(PyObject_SetAttrString(module.get(), "array", reinterpret_cast<PyObject*>(array_type)));
 }
 
 }  // namespace sdx::python::arrays

@@ -57,6 +57,10 @@ std::vector<PyType_Slot> buffer_slots();
   PyErr_SetString(PyExc_ValueError, message.c_str());
   throw Raised();
 }
+[[noreturn]] inline void raise_overflow_error(const std::string& message) {
+  PyErr_SetString(PyExc_OverflowError, message.c_str());
+  throw Raised();
+}
 std::string class_name(PyObject* object);
 
 }  // namespace sdx::python::arrays

@@ -72,6 +72,7 @@ void set_option(ArtifactOptions& o, const std::string& name, PyObject* value) {
   if (name == "prefix") return void(o.prefix = to_text(value));
   if (name == "nominal_checkpoint") return void(o.nominal_checkpoint = to_truth(value));
   if (name == "train_batch_norm") return void(o.train_batch_norm = to_truth(value));
+  if (name == "shares_parameters") return void(o.shares_parameters = to_truth(value));
   if (name == "head_classes") return void(o.head_classes = to_integer(value));
   if (name == "seed") return void(o.seed = static_cast<std::uint64_t>(to_integer(value)));
   if (name == "custom_ops") {

@@ -1,4 +1,4 @@
-//! The functions of `sdx/sdx.h` that the crate `sardonyx` uses. That header says what they do, who owns what, and what threads may do.
+//! The functions of `sdx/sdx.h` and `sdx/mapped_files.h` that the crate `sardonyx` uses. These headers say what they do, who owns what, and what threads may do.
 
 #![allow(non_camel_case_types)]
 
@@ -34,6 +34,9 @@ extern "C" {
     pub fn sdx_version() -> *const c_char;
     pub fn sdx_status_name(status: sdx_status) -> *const c_char;
     pub fn sdx_last_error() -> *const c_char;
+
+    pub fn sdx_survive_mapped_faults();
+    pub fn sdx_check_mapped_files() -> sdx_status;
 
     pub fn sdx_options_create() -> *mut sdx_options;
     pub fn sdx_options_free(options: *mut sdx_options);

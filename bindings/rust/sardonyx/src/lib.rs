@@ -24,6 +24,13 @@ pub use tensor::{DataType, Element, Tensor};
 
 use std::ffi::CStr;
 
+/// From now on, a model file that is cut short while it is in use makes runs fail instead of ending the process by SIGBUS. Installs a
+/// handler of that signal for the whole process, which passes other faults on to the handler before it.
+pub fn survive_mapped_faults() {
+    // SAFETY: may be called at any time, from any thread.
+    unsafe { sardonyx_sys::sdx_survive_mapped_faults() }
+}
+
 /// The version of the library that this program has loaded.
 pub fn version() -> String {
     // SAFETY: a text for good.

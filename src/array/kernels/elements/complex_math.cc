@@ -39,11 +39,18 @@ Complex<T> quotient(Complex<T> a, Complex<T> b) {
   return {(a.real() * ratio + a.imag()) * scale, (a.imag() * ratio - a.real()) * scale};
 }
 
+// C's library has infinities turn with the angle, however large it is; the array API has 1 with the sign of the angle.
+template <class T>
+Complex<T> complex_tanh(Complex<T> z) {
+  if (!std::isinf(z.real()) || !std::isfinite(z.imag())) return std::tanh(z);
+  return {std::copysign(T(1), z.real()), std::copysign(T(0), z.imag())};
+}
+
 // e^z - 1 without losing the small results: expm1(x) cos y - 2 sin(y/2)^2 + i e^x sin y.
 template <class T>
 Complex<T> complex_expm1(Complex<T> z) {
   const T x = z.real(), y = z.imag();
-  if (y == 0) return {std::expm1(x), y};
+  if (y == 0) return {std::expm1(x) + T(0), y};  // 0 for -0, as the array API has it
   if (!std::isfinite(x) || !std::isfinite(y)) return std::exp(z) - T(1);
   const T half = std::sin(y / 2);
   return {std::expm1(x) * std::cos(y) - 2 * half * half, std::exp(x) * std::sin(y)};
@@ -103,7 +110,7 @@ bool before(Complex<T> a, Complex<T> b, bool or_equal) {
 
 template <class T>
 Complex<T> sign(Complex<T> z) {
-  if (z == Complex<T>(0)) return z;
+  if (z == Complex<T>(0)) return {0, 0};
   const bool far_re = std::isinf(z.real()), far_im = std::isinf(z.imag());
   if (far_re && !far_im) return {std::copysign(T(1), z.real()), 0};
   if (far_im && !far_re) return {0, std::copysign(T(1), z.imag())};
@@ -160,7 +167,7 @@ struct Map {
     if constexpr (kFn == UnaryFn::arctan) return std::atan(z);
     if constexpr (kFn == UnaryFn::sinh) return std::sinh(z);
     if constexpr (kFn == UnaryFn::cosh) return std::cosh(z);
-    if constexpr (kFn == UnaryFn::tanh) return std::tanh(z);
+    if constexpr (kFn == UnaryFn::tanh) return complex_tanh(z);
     if constexpr (kFn == UnaryFn::arcsinh) return std::asinh(z);
     if constexpr (kFn == UnaryFn::arccosh) return std::acosh(z);
     if constexpr (kFn == UnaryFn::arctanh) return std::atanh(z);

@@ -188,7 +188,7 @@ HWY_INLINE auto map_real(T x) {
   } else if constexpr (kFn == UnaryFn::square) {
     return x * x;
   } else if constexpr (kFn == UnaryFn::sign) {
-    return x > 0 ? T(1) : x < 0 ? T(-1) : x;
+    return x > 0 ? T(1) : x < 0 ? T(-1) : x + T(0);  // -0 becomes 0, NaN stays
   } else if constexpr (kFn == UnaryFn::sqrt) {
     return std::sqrt(x);
   } else if constexpr (kFn == UnaryFn::rsqrt) {

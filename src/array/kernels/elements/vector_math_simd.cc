@@ -65,6 +65,25 @@ constexpr Range domain_of(UnaryFn fn) {
   }
 }
 
+// Below this size the result is the number itself, sign and all, to the last place: the functions that leave 0 with slope 1. For
+// the cosine it is 1. The formulas lose the sign of 0 on some instruction sets, or a digit. 0: they do not.
+constexpr double tiny_for(UnaryFn fn) {
+  switch (fn) {
+    case UnaryFn::sin:
+    case UnaryFn::cos:
+    case UnaryFn::tan:
+    case UnaryFn::arcsin:
+    case UnaryFn::arctan:
+    case UnaryFn::sinh:
+    case UnaryFn::tanh:
+    case UnaryFn::arcsinh:
+    case UnaryFn::arctanh: return 0x1p-27;
+    case UnaryFn::expm1:
+    case UnaryFn::log1p: return 0x1p-54;
+    default: return 0;
+  }
+}
+
 template <UnaryFn kFn>
 HWY_INLINE V formula(V x) {
   const D d;
@@ -107,6 +126,11 @@ HWY_INLINE V mapped(V x) {
   const auto none = hn::Or(hn::Lt(x, hn::Set(d, kDomain.low)), hn::Gt(x, hn::Set(d, kDomain.high)));
   V y = formula<kFn>(hn::IfThenElse(holds, x, hn::Set(d, kFn == UnaryFn::arccosh ? 1.5 : 0.5)));
   y = hn::IfThenElse(none, hn::NaN(d), y);
+  constexpr double kTiny = tiny_for(kFn);
+  if constexpr (kTiny > 0) {
+    const V at_zero = kFn == UnaryFn::cos ? hn::Set(d, 1.0) : x;
+    y = hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, kTiny)), at_zero, y);
+  }
   if (HWY_LIKELY(hn::AllTrue(d, hn::Or(holds, none)))) return y;
   HWY_ALIGN double from[hn::MaxLanes(D())], to[hn::MaxLanes(D())];
   hn::Store(x, d, from);
@@ -131,6 +155,11 @@ template <class T>
 HWY_INLINE void store(V v, T* p) {
   if constexpr (sizeof(T) == 8) {
     hn::StoreU(v, D(), p);
+  } else if constexpr (HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128) {
+    // Without vectors, Highway makes the largest float of infinities.
+    HWY_ALIGN double each[hn::MaxLanes(D())];
+    hn::Store(v, D(), each);
+    for (std::size_t i = 0; i < hn::Lanes(D()); ++i) p[i] = static_cast<float>(each[i]);
   } else {
     hn::StoreU(hn::DemoteTo(DF(), v), DF(), p);
   }

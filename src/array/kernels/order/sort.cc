@@ -29,6 +29,19 @@ bool complex_before(std::complex<T> a, std::complex<T> b) {
   return b.imag() != b.imag() ? a.imag() == a.imag() : a.imag() < b.imag();
 }
 
+// By key alone. A partition does not settle the order of its elements: of values and of places it is the same only because the
+// same comparisons lead to it. Gradients go by the places.
+struct KeyBefore {
+  template <class K>
+  bool operator()(K a, K b) const {
+    return a < b;
+  }
+  template <class K>
+  bool operator()(const Placed<K>& a, const Placed<K>& b) const {
+    return a.key < b.key;
+  }
+};
+
 // lane(first element, what = keys or pairs) for each lane; `split` says whether it may use all threads itself.
 template <class F>
 void for_lanes(const Extents& e, F&& lane) {
@@ -135,14 +148,14 @@ void partition_typed(const T* x, T* y, const Extents& e, std::int64_t kth, std::
   for_lanes(e, [&](std::int64_t at, std::int64_t lane, bool) {
     const std::int64_t to = lane / e.inner * (last - first) * e.inner + lane % e.inner;
     if constexpr (is_complex_v<T>) {
-      T* items = scratch_of<T>(e.count);
-      for (std::int64_t i = 0; i < e.count; ++i) items[i] = x[at + i * e.inner];
-      std::nth_element(items, items + kth, items + e.count, complex_before<typename T::value_type>);
-      for (std::int64_t i = first; i < last; ++i) y[to + (i - first) * e.inner] = items[i];
+      std::uint32_t* places = scratch_of<std::uint32_t>(e.count);
+      complex_indices(x + at, e, places);
+      for (std::int64_t i = first; i < last; ++i) y[to + (i - first) * e.inner] = x[at + places[i] * e.inner];
+      static_cast<void>(kth);
     } else {
       SortKey<T>* keys = scratch_of<SortKey<T>>(e.count);
       load_keys(x + at, e.inner, keys, e.count);
-      std::nth_element(keys, keys + kth, keys + e.count);
+      std::nth_element(keys, keys + kth, keys + e.count, KeyBefore());
       for (std::int64_t i = first; i < last; ++i) y[to + (i - first) * e.inner] = of_sort_key<T>(keys[i]);
     }
   });
@@ -160,8 +173,7 @@ void argpartition_typed(const T* x, std::uint32_t* y, const Extents& e, std::int
       using Pair = Placed<SortKey<T>>;
       Pair* pairs = scratch_of<Pair>(e.count);
       load_pairs(x + at, e.inner, pairs, e.count);
-      std::nth_element(pairs, pairs + kth, pairs + e.count,
-                       [](const Pair& a, const Pair& b) { return a.key != b.key ? a.key < b.key : a.place < b.place; });
+      std::nth_element(pairs, pairs + kth, pairs + e.count, KeyBefore());
       for (std::int64_t i = 0; i < e.count; ++i) y[at + i * e.inner] = pairs[i].place;
     }
   });

@@ -1,6 +1,9 @@
 #include "array/kernels/parts/gather.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
+#include <type_traits>
 
 #include "array/kernels/parts/update.h"
 #include "array/kernels/stated.h"
@@ -89,6 +92,68 @@ void run_gather(ops::OpContext& c) {
   });
 }
 
+// How much of each run of elements a thread takes at least, of so many runs.
+std::int64_t scatter_grain(std::int64_t runs) {
+  return std::max<std::int64_t>(64, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, runs));
+}
+
+// Updates that change what is there, of 16-bit floats: a place that many of them go to is rounded once, at the end.
+bool accumulates(Update mode, Dtype dtype) {
+  return (mode == Update::add || mode == Update::multiply) && (dtype == Dtype::float16 || dtype == Dtype::bfloat16);
+}
+
+// fn(T tag, function of two floats) for such an update.
+template <class F>
+void with_accumulation(Update mode, Dtype dtype, F&& fn) {
+  const auto with_type = [&](auto tag) {
+    if (mode == Update::add) return fn(tag, [](float a, float b) { return a + b; });
+    return fn(tag, [](float a, float b) { return a * b; });
+  };
+  return dtype == Dtype::float16 ? with_type(std::type_identity<Float16>()) : with_type(std::type_identity<BFloat16>());
+}
+
+// Numbers in runs that go to one place, each run in its own order: run(first, last) for parts of `order`.
+template <class Place, class Run>
+void each_place(std::vector<std::int64_t>& order, Place&& place, Run&& run) {
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return place(a) < place(b); });
+  for (auto first = order.begin(); first != order.end();) {
+    const auto last = std::find_if(first, order.end(), [&](std::int64_t n) { return place(n) != place(*first); });
+    run(std::span<const std::int64_t>(first, last));
+    first = last;
+  }
+}
+
+// Adds or multiplies blocks into `to`.
+void scatter_halves(const Blocks& b, Update mode, const Tensor& updates, Tensor& out) {
+  const auto blocks = static_cast<std::int64_t>(b.offsets.size()), rows = static_cast<std::int64_t>(b.rows.size());
+  Ints order(b.offsets.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::vector<std::span<const std::int64_t>> places;
+  each_place(
+      order, [&](std::int64_t n) { return b.offsets[static_cast<std::size_t>(n)]; },
+      [&](std::span<const std::int64_t> same) { places.push_back(same); });
+  with_accumulation(mode, out.dtype(), [&](auto tag, auto update) {
+    using T = typename decltype(tag)::type;
+    const auto* from = static_cast<const T*>(updates.data());
+    auto* to = static_cast<T*>(out.mutable_data());
+    const auto part = [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> wide(static_cast<std::size_t>(end - begin));
+      for (const std::span<const std::int64_t> same : places) {
+        for (std::int64_t r = 0; r < rows; ++r) {
+          T* at = to + b.offsets[static_cast<std::size_t>(same[0])] + b.rows[static_cast<std::size_t>(r)];
+          for (std::int64_t i = begin; i < end; ++i) wide[static_cast<std::size_t>(i - begin)] = static_cast<float>(at[i]);
+          for (const std::int64_t n : same) {
+            const T* value = from + n * b.size() + r * b.run + begin;
+            for (float& w : wide) w = update(w, static_cast<float>(*value++));
+          }
+          for (std::int64_t i = begin; i < end; ++i) at[i] = T(wide[static_cast<std::size_t>(i - begin)]);
+        }
+      }
+    };
+    parallel_for(b.run, scatter_grain(blocks * rows), part);
+  });
+}
+
 // Where blocks are long, threads take parts of all of them; else one thread takes all: two may hit the same place.
 void run_scatter(ops::OpContext& c) {
   Tensor& out = stated_output(c);
@@ -97,6 +162,7 @@ void run_scatter(ops::OpContext& c) {
   const Blocks b = blocks_of(c, out.shape(), 2);
   if (updates.size() == 0) return;
   const auto mode = static_cast<Update>(c.attrs().get_int("mode"));
+  if (accumulates(mode, out.dtype()) && b.offsets.size() > 1) return scatter_halves(b, mode, updates, out);
   with_update(mode, out.dtype(), "scatter", [&](auto tag, auto update) {
     using T = typename decltype(tag)::type;
     const auto* from = static_cast<const T*>(updates.data());
@@ -110,37 +176,72 @@ void run_scatter(ops::OpContext& c) {
         }
       }
     };
-    const auto all = static_cast<std::int64_t>(b.offsets.size() * b.rows.size());
-    parallel_for(b.run, std::max<std::int64_t>(64, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, all)), part);
+    parallel_for(b.run, scatter_grain(static_cast<std::int64_t>(b.offsets.size() * b.rows.size())), part);
   });
 }
 
-// Each line along the axis is changed by one thread alone.
+// Lines along an axis, each changed by one thread alone. slabs(fn): fn(which of the outer ones).
+struct Lines {
+  std::int64_t outer = 1, picks = 0, extent = 0, inner = 1;
+
+  template <class F>
+  void slabs(F&& fn) const {
+    const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, picks * inner));
+    parallel_for(outer, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t o = begin; o < end; ++o) fn(o);
+    });
+  }
+  // Line i of a slab: fn(its first position, its first element).
+  template <class F>
+  void each(F&& fn) const {
+    slabs([&](std::int64_t o) {
+      for (std::int64_t i = 0; i < inner; ++i) fn(o * picks * inner + i, o * extent * inner + i);
+    });
+  }
+  std::int64_t inside(std::int64_t place) const { return place < 0 ? place + extent : place; }
+};
+
+void scatter_axis_halves(const Lines& lines, Update mode, const std::int64_t* at, const Tensor& updates, Tensor& out) {
+  with_accumulation(mode, out.dtype(), [&](auto tag, auto update) {
+    using T = typename decltype(tag)::type;
+    const auto* from = static_cast<const T*>(updates.data());
+    auto* to = static_cast<T*>(out.mutable_data());
+    lines.each([&](std::int64_t value, std::int64_t element) {
+      const auto place = [&](std::int64_t p) { return lines.inside(at[value + p * lines.inner]); };
+      Ints order(static_cast<std::size_t>(lines.picks));
+      std::iota(order.begin(), order.end(), std::int64_t{0});
+      each_place(order, place, [&](std::span<const std::int64_t> same) {
+        T& there = to[element + place(same[0]) * lines.inner];
+        auto wide = static_cast<float>(there);
+        for (const std::int64_t p : same) wide = update(wide, static_cast<float>(from[value + p * lines.inner]));
+        there = T(wide);
+      });
+    });
+  });
+}
+
 void run_scatter_axis(ops::OpContext& c) {
   Tensor& out = stated_output(c);
   start_from_input(c, out);
   const Tensor &updates = c.input(1), &positions = c.input(2);
   if (updates.size() == 0) return;
   const auto axis = static_cast<std::size_t>(c.attrs().get_int("axis"));
-  const std::int64_t extent = out.dim(axis), picks = positions.dim(axis);
-  const std::int64_t inner = ops::product(out.shape(), axis + 1, out.rank());
-  const std::int64_t outer = ops::product(out.shape(), 0, axis);
+  const Lines lines{ops::product(out.shape(), 0, axis), positions.dim(axis), out.dim(axis),
+                    ops::product(out.shape(), axis + 1, out.rank())};
   const auto* at = static_cast<const std::int64_t*>(positions.data());
-  for (std::int64_t i = 0; i < positions.size(); ++i) checked(c, at[i], extent, 1);
+  for (std::int64_t i = 0; i < positions.size(); ++i) checked(c, at[i], lines.extent, 1);
   const auto mode = static_cast<Update>(c.attrs().get_int("mode"));
+  if (accumulates(mode, out.dtype()) && lines.picks > 1) return scatter_axis_halves(lines, mode, at, updates, out);
   with_update(mode, out.dtype(), "put_along_axis", [&](auto tag, auto update) {
     using T = typename decltype(tag)::type;
     const auto* from = static_cast<const T*>(updates.data());
     auto* to = static_cast<T*>(out.mutable_data());
-    const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, picks * inner));
-    parallel_for(outer, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t o = begin; o < end; ++o) {
-        for (std::int64_t p = 0; p < picks; ++p) {
-          for (std::int64_t i = 0; i < inner; ++i) {
-            const std::int64_t n = (o * picks + p) * inner + i;
-            T& element = to[(o * extent + (at[n] < 0 ? at[n] + extent : at[n])) * inner + i];
-            element = update(element, from[n]);
-          }
+    lines.slabs([&](std::int64_t o) {
+      for (std::int64_t p = 0; p < lines.picks; ++p) {
+        for (std::int64_t i = 0; i < lines.inner; ++i) {
+          const std::int64_t n = (o * lines.picks + p) * lines.inner + i;
+          T& element = to[(o * lines.extent + lines.inside(at[n])) * lines.inner + i];
+          element = update(element, from[n]);
         }
       }
     });

@@ -104,12 +104,30 @@ void emit_scatter(Emitter& e) {
                        {{"mode", ints[0]}, {"ints", Ints(ints.begin() + 1, ints.end())}}));
 }
 
+// Whether each element of the updates is the one that stays. Every element is numbered, and the numbers are stored: what is read
+// back is the last one. Axes that all blocks take whole need one number.
+std::optional<array> stored_updates(const Shape& whole, const std::vector<array>& positions, const Layout& l) {
+  if (positions.empty() || positions[0].size() < 2) return std::nullopt;
+  Shape place = whole, block = l.block;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const bool positioned = std::find(l.axes.begin(), l.axes.end(), static_cast<int>(i)) != l.axes.end();
+    if (!positioned && block[i] == whole[i]) place[i] = block[i] = 1;
+  }
+  Shape shape = positions[0].shape();
+  shape.insert(shape.end(), block.begin(), block.end());
+  const array numbers = reshape(iota(element_count(shape)), shape);
+  const array last = scatter(zeros_of(place, Dtype::int64), positions, numbers, l.axes, Update::set);
+  return equal(gather(last, positions, l.axes, block), numbers);
+}
+
 std::vector<array> scatter_vjp(const VjpCall& c) {
   const Layout l = layout_of(c.params.ints, 1, c.params.ints.size(), c.inputs[0].shape().size());
   const std::vector<array> positions = from(c.inputs, 2);
+  const Shape whole = c.inputs[0].shape();
   return chosen(c, update_gradients(
                        mode_of(c.params), c, [=](const array& a) { return gather(a, positions, l.axes, l.block); },
-                       [=](const array& a, const array& v, Update mode) { return scatter(a, positions, v, l.axes, mode); }));
+                       [=](const array& a, const array& v, Update mode) { return scatter(a, positions, v, l.axes, mode); },
+                       [=] { return stored_updates(whole, positions, l); }));
 }
 
 VmapResult scatter_vmap(const VmapCall& c) {
@@ -188,6 +206,11 @@ Positions settle(const char* operation, std::size_t rank, const std::vector<arra
   return p;
 }
 
+// Whether blocks of this extent have room on an axis; where there are no positions nothing needs room.
+bool has_room(const Positions& p, std::int64_t block, std::int64_t whole) {
+  return block <= whole || std::find(p.shape.begin(), p.shape.end(), 0) != p.shape.end();
+}
+
 // The block that updates of this shape consist of. Throws where they do not fit.
 Shape block_of(const char* operation, const Shape& whole, const Positions& p, const Shape& updates) {
   const bool fits =
@@ -198,7 +221,8 @@ Shape block_of(const char* operation, const Shape& whole, const Positions& p, co
   }
   Shape block(updates.begin() + static_cast<std::ptrdiff_t>(p.shape.size()), updates.end());
   for (std::size_t i = 0; i < block.size(); ++i) {
-    if (block[i] > whole[i]) refuse(operation, "blocks of shape {} in an array of shape {}", to_string(block), to_string(whole));
+    if (!has_room(p, block[i], whole[i]))
+      refuse(operation, "blocks of shape {} in an array of shape {}", to_string(block), to_string(whole));
   }
   return block;
 }
@@ -235,7 +259,7 @@ array gather(const array& a, const std::vector<array>& indices, const std::vecto
   }
   Shape shape = p.shape;
   for (std::size_t i = 0; i < slice_sizes.size(); ++i) {
-    if (slice_sizes[i] < 0 || slice_sizes[i] > a.shape()[i]) {
+    if (slice_sizes[i] < 0 || !detail::has_room(p, slice_sizes[i], a.shape()[i])) {
       detail::refuse("gather", "slice sizes {} of an array of shape {}", to_string(slice_sizes), to_string(a.shape()));
     }
     shape.push_back(slice_sizes[i]);

@@ -1,3 +1,5 @@
+#include <functional>
+
 #include <gtest/gtest.h>
 
 #include <sdx/array.hpp>
@@ -82,4 +84,69 @@ TEST(ArrayIndex, AlongAnAxis) {
   EXPECT_EQ(values(mx::put_along_axis(a, i, mx::array(9.0F), 1)), (Floats{0, 1, 9, 9, 4, 5}));
   EXPECT_EQ(values(mx::slice(a, positions({1}, {1}), {1}, {2, 2})), (Floats{1, 2, 4, 5}));
   EXPECT_EQ(values(mx::slice_update(a, mx::array({8.0F, 9.0F}, {2, 1}), positions({1}, {2}), {1})), (Floats{0, 1, 8, 3, 4, 9}));
+}
+
+namespace {
+
+// The gradient of the values that `write` puts into `a`, whose elements count 1, 10, 100, ... in the result.
+Floats gradient_of_values(const std::function<mx::array(const mx::array&)>& write, const mx::array& v) {
+  const auto loss = [&](const mx::array& x) {
+    const mx::array out = write(x);
+    const mx::array powers =
+        mx::power(mx::array(10.0F), mx::astype(mx::arange(static_cast<double>(out.size())), mx::Dtype::float32));
+    return mx::sum(mx::multiply(mx::reshape(out, {-1}), powers));
+  };
+  return values(mx::grad(mx::ArrayFunction(loss))(v));
+}
+
+}  // namespace
+
+// The last of several values for one place is the one that stays: the others have no influence.
+TEST(ArrayIndex, GradientsOfValuesForOnePlace) {
+  const mx::array a = numbers({3}), three({1.0F, 2.0F, 3.0F});
+  const auto same = positions({3}, {1, -2, 1});
+  const auto set = [&](const mx::array& v) { return mx::index_update(a, {same}, v); };
+  EXPECT_EQ(values(set(three)), (Floats{0, 3, 2}));
+  EXPECT_EQ(gradient_of_values(set, three), (Floats{0, 0, 10}));
+  EXPECT_EQ(gradient_of_values([&](const mx::array& v) { return mx::index_update(a, {same}, v); }, mx::array(2.0F)),
+            (Floats{10}));
+  EXPECT_EQ(gradient_of_values([&](const mx::array& v) { return mx::put_along_axis(a, same, v, 0); }, three), (Floats{0, 0, 10}));
+  const auto some = positions({3}, {2, 0, 2});
+  EXPECT_EQ(gradient_of_values([&](const mx::array& v) { return mx::index_update(a, {some}, v); }, three), (Floats{0, 1, 100}));
+  // Rows, and pairs of positions.
+  const mx::array rows = numbers({2, 2}), six = numbers({3, 2});
+  const auto first = positions({3}, {0, 1, 0}), second = positions({3}, {1, 0, 1});
+  EXPECT_EQ(gradient_of_values([&](const mx::array& v) { return mx::index_update(rows, {first}, v); }, six),
+            (Floats{0, 0, 100, 1000, 1, 10}));
+  EXPECT_EQ(gradient_of_values(
+                [&](const mx::array& v) {
+                  return mx::index_update(rows, {mx::Slice{}, first}, v);
+                },
+                numbers({2, 3})),
+            (Floats{0, 10, 1, 0, 1000, 100}));
+  EXPECT_EQ(gradient_of_values(
+                [&](const mx::array& v) {
+                  return mx::index_update(rows, {first, second}, v);
+                },
+                three),
+            (Floats{0, 100, 10}));
+  // Blocks that overlap in part.
+  EXPECT_EQ(gradient_of_values(
+                [&](const mx::array& v) {
+                  return mx::scatter(a, {positions({2}, {0, 1})}, v, {0});
+                },
+                numbers({2, 2})),
+            (Floats{1, 0, 10, 100}));
+}
+
+// Each value's factor is the product of all others in its place, one of which may be 0.
+TEST(ArrayIndex, GradientsOfFactorsForOnePlace) {
+  const mx::array a({1.0F, 2.0F, 3.0F});
+  const auto at = [&](std::initializer_list<std::int64_t> places, const mx::array& v) {
+    const auto i = positions({static_cast<std::int64_t>(places.size())}, places);
+    return gradient_of_values([&](const mx::array& x) { return mx::index_update(a, {i}, x, mx::Update::multiply); }, v);
+  };
+  EXPECT_EQ(at({0, 1, 1}, mx::array({5.0F, 3.0F, 4.0F})), (Floats{1, 80, 60}));
+  EXPECT_EQ(at({0, 1, 1}, mx::array({0.0F, 0.0F, 4.0F})), (Floats{1, 80, 0}));
+  EXPECT_EQ(at({1, 1, 1}, mx::array({0.0F, 0.0F, 4.0F})), (Floats{0, 0, 0}));
 }

@@ -33,7 +33,8 @@ std::vector<array> update_vjp(const VjpCall& c) {
   const Shape& part = c.inputs[1].shape();
   const UpdateGradients g = update_gradients(
       mode_of(c.params), c, [&](const array& a) { return strided_slice(a, steps, part); },
-      [&](const array& a, const array& values, Update mode) { return strided_update(a, values, steps, mode); });
+      [&](const array& a, const array& values, Update mode) { return strided_update(a, values, steps, mode); },
+      [] { return std::optional<array>(); });
   return chosen(c, g);
 }
 

@@ -92,13 +92,23 @@ void emit_put(Emitter& e) {
 
 array put(const array& a, const array& values, const array& positions, int axis, Update mode, const StreamOrDevice& s = {});
 
+// Whether each value is the one that stays in its place: the last. Read back are the numbers of the values.
+std::optional<array> stored_values(const Shape& whole, const array& positions, int axis) {
+  if (positions.shape(axis) < 2) return std::nullopt;
+  const array numbers = reshape(iota(positions.size()), positions.shape());
+  const array last = put(zeros_of(whole, Dtype::int64), numbers, positions, axis, Update::set);
+  return equal(take_along_axis(last, positions, axis), numbers);
+}
+
 std::vector<array> put_vjp(const VjpCall& c) {
   const auto axis = static_cast<int>(c.params.ints[0]);
   const array positions = c.inputs[2];
+  const Shape whole = c.inputs[0].shape();
   return chosen(c,
                 update_gradients(
                     static_cast<Update>(c.params.ints[1]), c, [=](const array& a) { return take_along_axis(a, positions, axis); },
-                    [=](const array& a, const array& v, Update mode) { return put(a, v, positions, axis, mode); }));
+                    [=](const array& a, const array& v, Update mode) { return put(a, v, positions, axis, mode); },
+                    [=] { return stored_values(whole, positions, axis); }));
 }
 
 VmapResult put_vmap(const VmapCall& c) {

@@ -11,17 +11,31 @@ namespace {
 // `g` where two arrays are equal, else 0.
 array where_equal(const array& a, const array& b, const array& g) { return where(equal(a, b), g, array(0, g.dtype())); }
 
+// The product of all others that meet where each value goes: what is there, divided by the value. Of a value of 0 it is what
+// would be there without it, if it is the only one of its place.
+array others(const array& a, const array& values, const array& out, const ReadPart& read, const WritePart& write) {
+  const array none = equal(values, array(0, values.dtype()));
+  const array divisors = where(none, array(1, values.dtype()), values);
+  const array zeros = read(write(zeros_of(a.shape(), Dtype::int32), as_type(none, Dtype::int32), Update::add));
+  const array without = where(equal(zeros, array(1)), read(write(a, divisors, Update::multiply)), array(0, a.dtype()));
+  return where(none, without, divide(read(out), divisors));
+}
+
 }  // namespace
 
-UpdateGradients update_gradients(Update mode, const VjpCall& c, const std::function<array(const array&)>& read,
-                                 const std::function<array(const array&, const array&, Update)>& write) {
+UpdateGradients update_gradients(Update mode, const VjpCall& c, const ReadPart& read, const WritePart& write,
+                                 const std::function<std::optional<array>()>& stored) {
   const array g = c.of_outputs[0], a = c.inputs[0], values = c.inputs[1], out = c.outputs[0];
   switch (mode) {
     case Update::set:
-      return {[=] { return write(g, zeros_of(values.shape(), g.dtype()), Update::set); }, [=] { return read(g); }};
+      return {[=] { return write(g, zeros_of(values.shape(), g.dtype()), Update::set); },
+              [=] {
+                const std::optional<array> last = stored();
+                return last ? where(*last, read(g), array(0, g.dtype())) : read(g);
+              }};
     case Update::multiply:
-      // The factor of each value is the product of all others that meet there.
-      return {[=] { return write(g, values, Update::multiply); }, [=] { return divide(read(multiply(g, out)), values); }};
+      return {[=] { return write(g, values, Update::multiply); },
+              [=] { return multiply(read(g), others(a, values, out, read, write)); }};
     case Update::maximum:
     case Update::minimum:
       return {[=] { return where_equal(a, out, g); }, [=] { return where_equal(values, read(out), read(g)); }};

@@ -2,6 +2,7 @@
 // What updates of parts have in common: their derivatives.
 
 #include <functional>
+#include <optional>
 
 #include <sdx/array/index.hpp>
 
@@ -14,9 +15,13 @@ struct UpdateGradients {
   std::function<array()> of_array, of_values;
 };
 
-// `read` takes the part of an array, `write` changes it. Inputs 0 and 1 are the array and the values.
-UpdateGradients update_gradients(Update mode, const VjpCall& c, const std::function<array(const array&)>& read,
-                                 const std::function<array(const array&, const array&, Update)>& write);
+using ReadPart = std::function<array(const array&)>;
+using WritePart = std::function<array(const array&, const array&, Update)>;
+
+// `read` takes the part of an array, `write` changes it. Inputs 0 and 1 are the array and the values. `stored` says which values
+// are still there where `set` has put several into one place; nothing where no two can meet.
+UpdateGradients update_gradients(Update mode, const VjpCall& c, const ReadPart& read, const WritePart& write,
+                                 const std::function<std::optional<array>()>& stored);
 // The wanted ones of inputs 0 and 1; zeros for others, which are positions.
 std::vector<array> chosen(const VjpCall& c, const UpdateGradients& g);
 

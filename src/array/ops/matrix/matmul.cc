@@ -129,16 +129,19 @@ array matmul(const array& a, const array& b, StreamOrDevice s) {
   return a.ndim() == 1 ? squeeze(out, b.ndim() == 1 ? -1 : -2, s) : out;
 }
 
+// A factor of 0 leaves its part out, as BLAS has it: NaN and infinities there do not count.
 array addmm(const array& c, const array& a, const array& b, float alpha, float beta, StreamOrDevice s) {
   array out = matmul(a, b, s);
   const Dtype type = detail::promote(out.dtype(), c.dtype());
   out = detail::as_type(out, type, s);
   array offset = detail::as_type(c, type, s);
-  if (alpha != 1.0F) out = multiply(out, array(alpha, type), s);
-  if (beta != 1.0F) offset = multiply(offset, array(beta, type), s);
   if (detail::broadcast("addmm", out.shape(), offset.shape()) != out.shape()) {
     detail::refuse("addmm", "c of shape {} does not broadcast to the product's {}", to_string(c.shape()), to_string(out.shape()));
   }
+  if (alpha == 0.0F) out = zeros_like(out, {}, s);
+  if (alpha != 0.0F && alpha != 1.0F) out = multiply(out, array(alpha, type), s);
+  if (beta == 0.0F) return out;
+  if (beta != 1.0F) offset = multiply(offset, array(beta, type), s);
   return add(out, offset, s);
 }
 

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "array/ops/checked_test.h"
 
 using namespace sdx::array;
@@ -82,4 +84,18 @@ TEST(ArrayMatrix, HadamardMatrices) {
   }
   EXPECT_EQ(values(hadamard_transform(array({1.0F, 2.0F, 3.0F, 4.0F}), 1.0F)), (std::vector<double>{10, -2, -4, 0}));
   EXPECT_THROW(hadamard_transform(numbers({6})), sdx::Error);
+}
+
+// A factor of 0 leaves its part out, whatever is in it.
+TEST(ArrayMatrix, FactorsOfZero) {
+  const array nan = full({2, 2}, array(std::numeric_limits<float>::quiet_NaN())), ones = sdx::array::ones({2, 2});
+  EXPECT_TRUE(all(equal(addmm(nan, ones, ones, 1.0F, 0.0F), array(2.0F))).item<bool>());
+  EXPECT_TRUE(all(equal(addmm(ones, nan, ones, 0.0F, 3.0F), array(3.0F))).item<bool>());
+  EXPECT_TRUE(all(equal(addmm(nan, nan, ones, 0.0F, 0.0F), array(0.0F))).item<bool>());
+  EXPECT_EQ(addmm(ones, ones, ones, 0.0F, 0.0F).shape(), (sdx::Shape{2, 2}));
+  EXPECT_THROW(addmm(sdx::array::ones({3}), ones, ones, 1.0F, 0.0F), sdx::Error);
+  const auto loss = [&](const Arrays& a) { return Arrays{sum(addmm(a[0], a[1], ones, 1.0F, 0.0F))}; };
+  const Arrays g = grad(loss, {0, 1})({nan, ones});
+  EXPECT_TRUE(all(equal(g[0], array(0.0F))).item<bool>());
+  EXPECT_TRUE(all(equal(g[1], array(2.0F))).item<bool>());
 }

@@ -7,6 +7,7 @@
 #include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
+#include "array/ops/reductions.h"
 
 namespace sdx::array {
 namespace detail {
@@ -70,7 +71,9 @@ array strided(const array& flat, const Shape& shape, const std::vector<std::int6
   return make(kStrided, flat.dtype(), shape, {flat}, params_of(shape, place), s);
 }
 
+// One place may be summed any number of times: halves are rounded once, at the end.
 array strided_sum(const array& part, std::int64_t length, const std::vector<std::int64_t>& place) {
+  if (is_half(part.dtype())) return astype(strided_sum(astype(part, Dtype::float32), length, place), part.dtype());
   return make(kStridedSum, part.dtype(), {length}, {part}, params_of({length}, place));
 }
 

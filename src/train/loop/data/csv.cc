@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/text_file.h"
 
 namespace sdx::train::loop {
 namespace {
@@ -25,7 +26,10 @@ char separator_of(std::string_view text) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& where) : text_(text), where_(where), separator_(separator_of(text)) {}
+  Parser(std::string_view text, const std::string& where)
+      : where_(where), separator_(take_separator_line(text).value_or('\0')), text_(text) {
+    if (separator_ == '\0') separator_ = separator_of(text);
+  }
 
   // False at the end. Empty lines are no records.
   bool record(std::vector<std::string>& fields, std::size_t& line) {
@@ -72,9 +76,9 @@ class Parser {
     fail(ErrorCode::invalid_argument, "{}, line {}: a quote is opened and not closed", where_, line);
   }
 
-  std::string_view text_;
   const std::string& where_;
   char separator_;
+  std::string_view text_;
   std::size_t at_ = 0, line_ = 1;
 };
 
@@ -86,6 +90,7 @@ CsvTable parse_csv(std::string_view text, const std::string& where) {
   CsvTable table;
   std::size_t line = 0;
   if (!parser.record(table.names, line)) fail(ErrorCode::invalid_argument, "{} is empty", where);
+  for (std::string& name : table.names) name = std::string(trimmed_text(name));
   std::set<std::string> unique;
   for (const std::string& name : table.names) {
     if (!unique.insert(name).second) fail(ErrorCode::invalid_argument, "{}: two columns are called '{}'", where, name);
@@ -103,6 +108,6 @@ CsvTable parse_csv(std::string_view text, const std::string& where) {
   return table;
 }
 
-CsvTable read_csv(const std::filesystem::path& path) { return parse_csv(read_file(path), "'" + path.string() + "'"); }
+CsvTable read_csv(const std::filesystem::path& path) { return parse_csv(to_utf8(read_file(path)), "'" + path.string() + "'"); }
 
 }  // namespace sdx::train::loop

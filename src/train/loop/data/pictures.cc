@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "media/image.h"
 #include "media/preprocess.h"
 #include "train/loop/data/labels.h"
 #include "train/loop/data/open.h"
@@ -236,15 +237,6 @@ std::vector<Tensor> PictureData::batch(std::span<const std::int64_t> samples, st
   return out;
 }
 
-bool is_picture(const fs::path& file) {
-  constexpr std::array<std::string_view, 17> endings{".jpg", ".jpeg", ".png",  ".webp", ".bmp",  ".ppm",  ".pgm",  ".pbm", ".pnm",
-                                                     ".pam", ".tif",  ".tiff", ".jp2",  ".heic", ".heif", ".avif", ".dng"};
-  std::string ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::find(endings.begin(), endings.end(), ending) != endings.end();
-}
-
 std::vector<std::string> folders_in(const fs::path& path) {
   std::vector<std::string> names;
   for (const fs::directory_entry& e : fs::directory_iterator(path)) {
@@ -257,7 +249,7 @@ std::vector<std::string> folders_in(const fs::path& path) {
 std::vector<fs::path> pictures_in(const fs::path& path) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& e : fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied)) {
-    if (e.is_regular_file() && is_picture(e.path())) files.push_back(e.path());
+    if (e.is_regular_file() && media::has_picture_ending(e.path())) files.push_back(e.path());
     if (files.size() > kMostPictures)
       fail(ErrorCode::invalid_argument, "'{}' has more than {} pictures", path.string(), kMostPictures);
   }

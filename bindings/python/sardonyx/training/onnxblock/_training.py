@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Union
 
 from ... import _sardonyx
-from . import blocks
 from ._base import base, current, empty_base, libraries
+from .blocks import Block, exists
 
 _training = _sardonyx.training()
 Parameters = tuple[list[Any], list[Any]]
@@ -27,7 +27,7 @@ def _set_outputs(model: Any, names: Sequence[str]) -> None:
     known = {info.name: info for info in [*model.graph.value_info, *model.graph.output]}
     made = []
     for name in names:
-        if not blocks.exists(model, name):
+        if not exists(model, name):
             raise LookupError(f"The provided name {name} is not a graph value info or a graph output.")
         made.append(known.get(name) or onnx.ValueInfoProto(name=name))
     made = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in made]
@@ -35,7 +35,7 @@ def _set_outputs(model: Any, names: Sequence[str]) -> None:
     model.graph.output.extend(made)
 
 
-class ForwardBlock(blocks.Block):
+class ForwardBlock(Block):
     """Its build() returns the names of the model's outputs."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class ForwardBlock(blocks.Block):
         return self._model
 
 
-class TrainingBlock(blocks.Block):
+class TrainingBlock(Block):
     """Its build() returns the name of the loss, and those of further outputs."""
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ def _serialised(model: Any, folder: str) -> Union[str, bytes]:
     return path
 
 
-def with_loss(model: Any, loss: blocks.Block, inputs: Sequence[str], additional: Sequence[str]) -> tuple[bytes, list[str]]:
+def with_loss(model: Any, loss: Block, inputs: Sequence[str], additional: Sequence[str]) -> tuple[bytes, list[str]]:
     """The model with the block's loss as its first output, serialised, and the names of its other outputs."""
     import onnx
 
@@ -147,7 +147,7 @@ def with_loss(model: Any, loss: blocks.Block, inputs: Sequence[str], additional:
         return held.model.SerializeToString(), names[1:]
 
 
-def built_optimizer(block: blocks.Block, training_model: str, checkpoint: str) -> bytes:
+def built_optimizer(block: Block, training_model: str, checkpoint: str) -> bytes:
     """The model that an optimizer's block builds for the parameters of a checkpoint, serialised."""
     import onnx
 

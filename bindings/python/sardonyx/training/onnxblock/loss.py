@@ -6,13 +6,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import blocks
 from ._base import new_name
+from .blocks import Block, InputLike, exists, value_info
 
 __all__ = ["BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss"]
 
 
-class _Loss(blocks.Block):
+class _Loss(Block):
     def __init__(self, reduction: str) -> None:
         super().__init__()
         if reduction not in ("mean", "sum", "none"):
@@ -20,7 +20,7 @@ class _Loss(blocks.Block):
         self._reduction = reduction
 
     def _target(self, like: str, name: str) -> str:
-        return name if blocks.exists(self.base, name) else blocks.InputLike(like)(name)
+        return name if exists(self.base, name) else InputLike(like)(name)
 
     def _reduce(self, value: str) -> str:
         if self._reduction == "none":
@@ -56,9 +56,9 @@ class CrossEntropyLoss(_Loss):
     def build(self, scores_input_name: str, labels_name: str = "labels") -> str:
         import onnx
 
-        if not blocks.exists(self.base, labels_name):
+        if not exists(self.base, labels_name):
             labels = self.base.graph.input.add()
-            labels.CopyFrom(blocks.value_info(self.base, scores_input_name))
+            labels.CopyFrom(value_info(self.base, scores_input_name))
             labels.name = labels_name
             labels.type.tensor_type.elem_type = onnx.TensorProto.INT64
             del labels.type.tensor_type.shape.dim[1]  # the classes'

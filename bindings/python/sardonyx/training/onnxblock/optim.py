@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from . import blocks
 from ._base import new_name
 from ._training import ForwardBlock
+from .blocks import Block
 
 __all__ = ["SGD", "AdamW", "AdamWOptimizer", "ClipGradNorm", "SGDOptimizer"]
 
 
-class ClipGradNorm(blocks.Block):
+class ClipGradNorm(Block):
     """Scales gradients so that the norm of all of them together is at most `max_norm`."""
 
     def __init__(self, max_norm: float) -> None:
@@ -24,13 +24,13 @@ class ClipGradNorm(blocks.Block):
         return self._node("InplaceClipGradNorm", [gradients_name], out, "com.microsoft", max_norm=float(self._max_norm))
 
 
-class SGDOptimizer(blocks.Block):
+class SGDOptimizer(Block):
     def build(self, learning_rate_name: str, params_name: str, gradients_name: str) -> str:
         out = new_name("update_completed")
         return self._node("SGDOptimizerV2", [learning_rate_name, params_name, gradients_name], out, "com.microsoft")
 
 
-class AdamWOptimizer(blocks.Block):
+class AdamWOptimizer(Block):
     def __init__(
         self,
         bias_correction: Optional[bool] = True,
@@ -111,7 +111,7 @@ class SGD(_Optimizer):
         return found
 
 
-def settings(block: blocks.Block) -> Optional[dict[str, Any]]:
+def settings(block: Block) -> Optional[dict[str, Any]]:
     """What the block says, for one of those above as it is; None: it has to be built."""
     clip = getattr(block, "_clip_grad", None)
     if type(block) not in (AdamW, SGD) or (clip is not None and type(clip) is not ClipGradNorm):

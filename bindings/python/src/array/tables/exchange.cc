@@ -96,7 +96,11 @@ Object graph(const std::vector<mx::array>& arrays) {
   return tuple(steps, list_of(arrays, named));
 }
 
-void print_as(Any module) { set_prefix(module.object); }
+// As mlx.core: names of types are printed so, and integers that a type does not hold wrap around.
+void act_as(Any module) {
+  set_prefix(module.object);
+  set_wrapping(true);
+}
 
 }  // namespace
 
@@ -109,7 +113,7 @@ std::vector<Definition> exchange_functions() {
       def<&is_same>("_is_same(a, b)"),
       def<&is_evaluated>("_is_evaluated(a)"),
       def<&graph>("_graph(arrays)"),
-      def<&print_as>("_print_as(module)"),
+      def<&act_as>("_act_as(module)"),
       def<&from_bytes>("_from_bytes(data, dtype, shape)"),
       def<&assign>("_assign(a, b)"),
   };
