@@ -8,10 +8,10 @@ BUILD := build/$(PRESET)
 #   child can wait forever.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeep.Children*
 
-.PHONY: help setup python-env runtimes clients browser bare-root build wheel dropin-wheel dropin-clients test test-poisoned \
-  demo demo-chat install docs guides format format-check tidy check-includes check-sizes asan asan-all slow-under-sanitizers neon \
+.PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel dropin-wheel dropin-clients test test-poisoned \
+  demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers neon \
   bench bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
-  bench-arrays bench-outside bench-quantize bench-training clean
+  bench-arrays bench-outside bench-quantize bench-training torch-layers imports clean
 
 help:
 	@echo "make demo    install missing packages, build, detect a face in a photograph"
@@ -22,11 +22,14 @@ help:
 	@echo "make wheel   build/wheel/*.whl: the Python package for Python 3.9 and newer"
 	@echo "make dropin-wheel  build/dropin-wheel/*.whl: a package onnxruntime that computes with the wheel above"
 	@echo "make dropin-clients  compare published packages on ONNX Runtime and on Sardonyx: results, start, time, memory; DROPIN=\"--rounds 1 magika\" runs a part"
+	@echo "make clients-large  install the published packages that need much beside themselves (chromadb, mlx-lm, optimum), for ctest -L clients"
 	@echo "make docs    regenerate docs/operators.md, docs/options.md and other files from tables in the code"
 	@echo "make guides  follow docs/add-*.md in a clone: an operator, a pass, a kernel, a provider, a subcommand"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-operators: single operators; bench-kernels: single kernels"
 	@echo "make bench-keep  keep the current program; make bench-check: show what has become more than 3 % slower since"
-	@echo "make format | format-check | tidy | check-includes | check-sizes | asan | asan-all | neon | clean"
+	@echo "make torch-layers  compare all layers and losses of torch.nn with PyTorch; LAYERS=Embedding runs a part"
+	@echo "make imports       import all pairs of the package's modules, and groups of them in threads at once"
+	@echo "make format | format-check | tidy | check-includes | check-sizes | growth | asan | asan-all | neon | clean"
 
 setup:
 	@tools/setup.sh
@@ -42,6 +45,10 @@ runtimes: | setup
 # Published programs that call ONNX Runtime, for tests/clients; also skipped without a connection.
 clients: | setup
 	@tools/clients_env.sh
+
+# Those that need much beside themselves: 500 MB, and with PyTorch for GPUs 4 GB more. Not part of `make test`, which skips their tests.
+clients-large: | setup
+	@tools/clients_large_env.sh
 
 # A browser for tests/faces/page_test.py, 100 MB: not part of `make test`, which skips that test without one.
 browser: | setup
@@ -114,6 +121,11 @@ docs: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET) --target sdx_operators_doc sdx_options_doc
 	$(BUILD)/bin/sdx_operators_doc >docs/operators.md.new && mv docs/operators.md.new docs/operators.md
 	$(BUILD)/bin/sdx_options_doc .
+
+# Whether passes take time in proportion to the graph: a few minutes, on a machine with little else to do.
+growth: $(BUILD)/build.ninja
+	cmake --build --preset $(PRESET) --target sdx_pass_growth
+	ctest --test-dir $(BUILD) --output-on-failure -C Long -R '^passes\.growth$$'
 
 asan:
 	$(MAKE) PRESET=asan test
@@ -213,6 +225,17 @@ TRAINING ?=
 bench-training: python-env build
 	@tools/venv.sh build/bench-training-venv bench/training/requirements.txt
 	PYTHONPATH=$(BUILD)/python /usr/bin/python3 -B bench/training/run.py --sdx $(BUILD)/bin/sdx --peer-python build/bench-training-venv/bin/python --folder $(BUILD)/bench-training $(TRAINING)
+
+# All layers and losses of torch.nn through sardonyx.torch, compared with PyTorch; LAYERS="Embedding" runs a part, TORCH_PYTHON is an
+# interpreter that has PyTorch.
+LAYERS ?=
+TORCH_PYTHON ?= /usr/bin/python3
+torch-layers: python-env build
+	PYTHONPATH=$(BUILD)/python $(TORCH_PYTHON) -B tests/python/torch_layers.py --all $(LAYERS)
+
+# All pairs of the package's modules in both orders, and 500 groups of them in threads at once; the tests take a share.
+imports: python-env build
+	PYTHONPATH=$(BUILD)/python build/python-venv/bin/python -B tests/python/test_imports.py
 
 # `sdx serve`, compared with MLServer, Ray Serve and BentoML; SERVE="--models tiny --rounds 1" runs a part.
 SERVE ?=

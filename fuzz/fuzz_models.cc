@@ -2,7 +2,10 @@
 // but a crash, a hang, an exception that is no sdx::Error, and an error of the kind `internal`. With sanitizers it finds what it
 // is for.
 //
-//   fuzz_models [--first N] [--count N] [--seconds S] [--timeout S] [--save FOLDER] [--show] FOLDER...
+//   fuzz_models [--first N] [--count N] [--seconds S] [--timeout S] [--save FOLDER] [--show] [--compare] FOLDER...
+//
+// --compare: runs every model with passes and without, and reports other shapes, types and values, and runs that only one of them
+// refuses. Some of these are no faults: passes drop what nobody reads, also what would fail.
 //
 // Each number gives the same model on every machine that has the same folders. FOLDER holds cases in ONNX's layout.
 
@@ -12,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -28,6 +32,7 @@
 #include "conformance/suite.h"
 #include "mutate.h"
 #include "onnx/writer.h"
+#include "session/agreement.h"
 
 // What one model may take; a report ends the process.
 extern "C" const char* __asan_default_options() {
@@ -52,7 +57,7 @@ struct Options {
   std::uint64_t first = 1, count = 1000;
   unsigned seconds = 0, timeout = 30;  // 0: no limit
   fs::path save = "found";
-  bool show = false;
+  bool show = false, compare = false;
 };
 
 // What a child tells its parent, also when it ends by a signal.
@@ -61,8 +66,9 @@ struct Shared {
 };
 
 [[noreturn]] void usage() {
-  fmt::print(stderr,
-             "usage: fuzz_models [--first N] [--count N] [--seconds S] [--timeout S] [--save FOLDER] [--show] FOLDER...\n");
+  fmt::print(
+      stderr,
+      "usage: fuzz_models [--first N] [--count N] [--seconds S] [--timeout S] [--save FOLDER] [--show] [--compare] FOLDER...\n");
   std::exit(2);
 }
 
@@ -86,6 +92,8 @@ Options parse(int argc, char** argv) {
       value();  // as tests/conformance/run_data.py says it
     } else if (word == "--show") {
       o.show = true;
+    } else if (word == "--compare") {
+      o.compare = true;
     } else if (word.starts_with("--")) {
       usage();
     } else {
@@ -126,7 +134,17 @@ class Examples {
 struct Attempt {
   std::string bytes, changes;
   NamedValues inputs;
+  bool random = false;  // some operator draws numbers
 };
+
+bool draws_numbers(const Graph& g) {
+  return std::any_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) {
+    const bool draws = n.op_type.starts_with("Random") || n.op_type == "Multinomial" || n.op_type == "Bernoulli" ||
+                       n.op_type.find("Dropout") != std::string::npos;
+    return draws ||
+           std::any_of(n.subgraphs.begin(), n.subgraphs.end(), [](const Subgraph& s) { return draws_numbers(*s.graph); });
+  });
+}
 
 // Empty bytes: a model that the format cannot say.
 Attempt make(std::uint64_t number, Examples& examples) {
@@ -142,6 +160,15 @@ Attempt make(std::uint64_t number, Examples& examples) {
   for (ValueId v = 0; v < g.values().size(); ++v) {
     if (!g.value(v).is_input) g.value(v).declared = g.value(v).type = random.chance(70) ? Type{} : g.value(v).type;
   }
+  if (random.chance(50)) {
+    mutator.lie(e);
+    a.changes += ", lies";
+    a.inputs = {};
+    for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+      if (!e.inputs[i].empty()) a.inputs.add(g.value(g.inputs().at(i)).name, e.inputs[i]);
+    }
+  }
+  a.random = draws_numbers(g);
   try {
     a.bytes = write_model(e.model);
   } catch (const Error& error) {
@@ -167,6 +194,44 @@ void run(std::uint64_t number, const Attempt& a, Shared& shared) {
   ++shared.ran;
 }
 
+// The results, or why there are none.
+struct Answer {
+  NamedValues values;
+  std::string refusal;
+};
+
+Answer answer_of(const Attempt& a, bool optimize) {
+  SessionOptions options;
+  options.optimize = optimize;
+  options.threads = 1;
+  options.memory_limit = kMemory;
+  options.providers = {"cpu"};
+  options.cache = false;
+  Answer answer;
+  try {
+    RunOptions limits;
+    limits.timeout = std::chrono::milliseconds(5000);
+    const Session session = Session::from_bytes(std::as_bytes(std::span<const char>(a.bytes.data(), a.bytes.size())), options);
+    answer.values = session.run(a.inputs, limits);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::internal) throw;
+    answer.refusal = e.what();
+  }
+  return answer;
+}
+
+// What passes change; empty: nothing.
+std::string change_by_passes(const Attempt& a) {
+  const Answer plain = answer_of(a, false), fast = answer_of(a, true);
+  if (plain.refusal.empty() && !fast.refusal.empty()) return "refused only with passes: " + fast.refusal;
+  if (!plain.refusal.empty() && fast.refusal.empty()) return "refused only without passes: " + plain.refusal;
+  for (std::size_t i = 0; i < plain.values.size() && i < fast.values.size(); ++i) {
+    const std::string difference = session::disagreement(plain.values[i].value, fast.values[i].value, !a.random);
+    if (!difference.empty()) return fmt::format("with passes '{}' {}", plain.values[i].name, difference);
+  }
+  return "";
+}
+
 void complain(const Options& o, std::uint64_t number, const Attempt& a, const std::string& what) {
   fs::create_directories(o.save);
   const fs::path file = o.save / fmt::format("{}.onnx", number);
@@ -184,6 +249,12 @@ void attempt(const Options& o, std::uint64_t number, Examples& examples, Shared&
       return;
     }
     if (o.show) complain(o, number, a, "about to run");
+    if (o.compare) {
+      const std::string change = change_by_passes(a);
+      if (change.empty()) return;
+      ++shared.complaints;
+      return complain(o, number, a, change);
+    }
     run(number, a, shared);
   } catch (const Error& e) {
     if (o.show) fmt::print("  {}\n", e.what());

@@ -56,6 +56,9 @@ class Mutator {
   // Returns the names of the changes.
   std::string mutate(Example& example, int changes);
 
+  // lies.cc: makes declarations false, as the last change: inference would correct most of them.
+  void lie(Example& example);
+
  private:
   bool step(Example& e, std::string& what);
   // The main graph, or now and then one inside it.

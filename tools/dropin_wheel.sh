@@ -65,6 +65,6 @@ echo sardonyx-onnxruntime >"$stands_for/INSTALLER"
 echo onnxruntime >"$stands_for/top_level.txt"
 "$python" -m wheel pack --dest-dir "$stage" "$stage/wheel" >/dev/null
 rm -f "$into"/*.whl
-"$python" -m auditwheel repair --exclude 'libtiff.so.*' --exclude 'libheif.so.*' --exclude 'libraw.so.*' --exclude 'liblcms2.so.*' \
+"$python" -m auditwheel repair --exclude 'libtiff.so.*' --exclude 'libheif.so.*' --exclude 'libjxl.so.*' --exclude 'libraw.so.*' --exclude 'liblcms2.so.*' \
   --wheel-dir "$into" "$stage"/*.whl >"$stage/repair.log" 2>&1 || { cat "$stage/repair.log" >&2; exit 1; }
 ls "$into"/*.whl

@@ -13,7 +13,7 @@ packages="
   ccache git pkg-config
   clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev llvm-16
   libcli11-dev libyaml-cpp-dev libcpp-httplib-dev libssl-dev
-  libeigen3-dev liblcms2-dev libtiff-dev libheif-dev libraw-dev libboost-dev libsqlite3-dev
+  libeigen3-dev liblcms2-dev libtiff-dev libheif-dev libjxl-dev libraw-dev libboost-dev libsqlite3-dev
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc wrk
   golang-go cargo rustc
   libgtest-dev libgmock-dev libbenchmark-dev

@@ -75,6 +75,17 @@ class Checker:
                 return f"output {name}: {text}"
         return ""
 
+    def check_specials(self, model, feeds, seed):
+        """What passes must not change. ONNX Runtime's kernels and the definitions differ in what becomes of NaN."""
+        data = model.SerializeToString()
+        ours, plain = self.ours.run(data, feeds, optimize=True, threads=2), self.ours.run(data, feeds, optimize=False)
+        kind, text = self.with_and_without(model, ours, plain)
+        outcome = "compared" if ours[0] == plain[0] == "ok" else "not run"
+        if not kind:
+            return Finding(outcome, seed)
+        self.save(f"specials_{seed}", model, feeds)
+        return Finding(outcome, seed, f"graph of {', '.join(n.op_type for n in model.graph.node)}: {text}"[:1200], "specials: " + kind)
+
     def check(self, model, feeds, seed):
         answers = self.answers(model, feeds)
         kind, text = self.difference(model, answers)

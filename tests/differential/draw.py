@@ -34,7 +34,7 @@ class Value:
 
 
 class Draw:
-    def __init__(self, seed, opset=None):
+    def __init__(self, seed, opset=None, few_symbols=False):
         self.rng = np.random.default_rng(seed)
         self.opset = opset or int(self.rng.choice([7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, NEWEST]))
         self.ml = int(self.rng.integers(1, 6))
@@ -43,6 +43,9 @@ class Draw:
         self.count = 0
         self.results = []  # outputs of nodes, in order: names
         self.dims = self.rng.choice(["static", "symbolic", "rank", "unknown"], p=[0.55, 0.27, 0.13, 0.05])
+        # Of its own, so that the graph stays the same whatever is declared of it.
+        self.sizes_rng = np.random.default_rng([seed, 1])
+        self.few_symbols = few_symbols or (self.dims == "symbolic" and self.sizes_rng.random() < 0.5)
 
     # Choices.
 
@@ -271,7 +274,23 @@ class Draw:
             made.append(helper.make_opsetid(domain, self.ml if domain == "ai.onnx.ml" else 1))
         return made
 
+    def declared_by_few_symbols(self, shape):
+        """Names that stand for several sizes, as exporters and people write them for every extent that they leave open."""
+        rng = self.sizes_rng
+        names = ["N", "N", "batch", "?"]
+        return [d if rng.random() < 0.2 else names[int(rng.integers(len(names)))] for d in shape]
+
+    def shorten_leading_axes(self):
+        """Some inputs get leading axes of extent 1, which broadcast or no longer fit."""
+        for i, (name, dtype, shape) in enumerate(self.inputs):
+            if not shape or shape[0] < 2 or self.sizes_rng.random() > 0.3:
+                continue
+            self.feeds[name] = self.feeds[name][:1]
+            self.inputs[i] = (name, dtype, (1, *shape[1:]))
+
     def declared_shape(self, shape):
+        if self.few_symbols:
+            return self.declared_by_few_symbols(shape)
         if self.dims == "static":
             return shape
         if self.dims == "symbolic":
@@ -279,6 +298,8 @@ class Draw:
         return [None] * len(shape) if self.dims == "rank" else None
 
     def model(self):
+        if self.few_symbols:
+            self.shorten_leading_axes()
         used = {n for node in self.nodes for n in all_inputs(node)}
         outputs = [n for n in self.results if n not in used or self.chance(0.15)]
         inputs = [helper.make_tensor_value_info(n, t, self.declared_shape(s)) for n, t, s in self.inputs]

@@ -25,9 +25,9 @@ def recipe_weights(only=None):
     return names, weights / weights.sum()
 
 
-def draw_model(seed, names, weights, nodes):
-    """The Draw of a seed, with its model; names and weights: of the recipes."""
-    d = Draw(seed)
+def draw_model(seed, names, weights, nodes, few_symbols=False):
+    """The Draw of a seed, with its model; names and weights: of the recipes; few_symbols: declares few names for many sizes."""
+    d = Draw(seed, few_symbols=few_symbols)
     wanted = 1 if d.chance(0.45) else d.int(2, nodes)
     steps = failures = 0
     while steps < wanted and failures < 200:

@@ -72,9 +72,8 @@ def product_of_no_terms(node, inputs, text, opsets):
 
 @rule("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
 def reduction_of_nothing(node, inputs, text, opsets):
-    """ONNX's reference gives what this engine gives: the neutral element, and NaN for a mean."""
-    if inputs[0] is not None and inputs[0].size == 0:
-        return "Reduce*: ONNX Runtime gives the wrong shape, or 0 as a mean, for a tensor without elements"
+    if inputs[0] is not None and inputs[0].size == 0 and "shape" in text:
+        return "Reduce*: ONNX Runtime gives the wrong shape for a tensor without elements"
 
 
 @rule("NonZero")
@@ -193,3 +192,47 @@ def overflow_of_integers(node, inputs, text, opsets):
         limits = np.iinfo(inputs[0].dtype)
         if got and got[1] in (float(limits.min), float(limits.max)):
             return "Reduce*: where integers overflow, ONNX Runtime stops at the largest; here they wrap around"
+
+
+@rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
+def skip_of_another_batch(node, inputs, text, opsets):
+    """Its definition lets skip have the input's shape, or a batch of 1 or none; of any other batch ONNX Runtime takes what comes first."""
+    if inputs[0] is not None and inputs[1] is not None and inputs[1].ndim == 3 and inputs[1].shape[0] not in (1, inputs[0].shape[0]):
+        return "SkipLayerNormalization: ONNX Runtime does not compare the batch of skip with the input's"
+
+
+@rule("PRelu")
+def slope_larger_than_x(node, inputs, text, opsets):
+    """The slope is "unidirectionally broadcastable" to X; ONNX Runtime broadcasts X to the slope as well."""
+    if inputs[0] is not None and inputs[1] is not None and np.broadcast_shapes(inputs[0].shape, inputs[1].shape) != inputs[0].shape:
+        return "PRelu: ONNX Runtime broadcasts X to the slope"
+
+
+@rule("GroupNormalization")
+def one_scale_for_all_channels(node, inputs, text, opsets):
+    """Scale and bias have an element for each channel or group; ONNX Runtime broadcasts any shape that its function's body takes."""
+    if any(x is not None and x.size == 1 for x in inputs[1:3]):
+        return "GroupNormalization: ONNX Runtime broadcasts a single scale or bias"
+
+
+@rule("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
+def labels_of_another_shape(node, inputs, text, opsets):
+    """Labels have the scores' shape without the classes, and each class a weight; ONNX Runtime compares neither, and broadcasts."""
+    if inputs[0] is None or inputs[1] is None:
+        return None
+    scores, labels, weight = inputs[0].shape, inputs[1].shape, inputs[2] if len(inputs) > 2 else None
+    if labels != (scores[0], *scores[2:]) or (weight is not None and weight.shape != (scores[1],)):
+        return "Losses: ONNX Runtime does not compare the shapes of labels and weights with that of the scores"
+
+
+@rule("Inverse")
+def inverse_of_no_square(node, inputs, text, opsets):
+    if inputs[0] is not None and inputs[0].shape[-1] != inputs[0].shape[-2]:
+        return "Inverse: ONNX Runtime takes matrices that are not square"
+
+
+@rule("GatherND")
+def batches_of_two_sizes(node, inputs, text, opsets):
+    batch = attribute(node, "batch_dims", 0)
+    if inputs[0] is not None and inputs[1] is not None and inputs[0].shape[:batch] != inputs[1].shape[:batch]:
+        return "GatherND: ONNX Runtime takes data and indices of two batches"

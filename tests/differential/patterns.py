@@ -100,17 +100,25 @@ def attention_written_out(d):
     batch, heads, length, width = d.int(1, 2), d.int(1, 4), d.int(1, 9), d.choice([2, 4, 8])
     whole = heads * width
     x = d.pick(T.FLOAT, shape=(batch, length, whole), tame=True)
+    one = d.new(T.FLOAT, (1, length, whole), constant=d.chance(0.5))  # queries for all samples
+    of_one = d.chance(0.3)
     parts = []
     for i in range(3):
-        p = d.node("MatMul", [x, d.new(T.FLOAT, (whole, whole), "unit", True)], exact=False)
+        p = d.node("MatMul", [one if i == 0 and of_one else x, d.new(T.FLOAT, (whole, whole), "unit", True)], exact=False)
         if d.chance(0.7):
             p = d.node("Add", [p, d.new(T.FLOAT, (whole,), constant=True)], exact=False)
-        p = d.node("Reshape", [p, d.ints([0, 0, heads, width] if d.chance(0.5) else [batch, -1, heads, width], True)], exact=False)
+        rows = 1 if i == 0 and of_one else batch
+        p = d.node("Reshape", [p, d.ints([0, 0, heads, width] if d.chance(0.5) else [rows, -1, heads, width], True)], exact=False)
         parts.append(d.node("Transpose", [p], perm=[0, 2, 3, 1] if i == 1 else [0, 2, 1, 3], exact=False))
     scores = d.node("MatMul", [parts[0], parts[1]], exact=False)
     scores = d.node(d.choice(["Mul", "Div"]), [scores, number(d, width**0.5)], exact=False)
-    if d.chance(0.5):
-        scores = d.node("Add", [scores, d.given(np.where(d.rng.random((batch, 1, 1, length)) < 0.3, -10000, 0).astype(np.float32))], exact=False)
+    lowest = d.choice([np.finfo(np.float32).min, -np.inf])
+    for _ in range(d.choice([0, 1, 1, 2])):
+        hidden = d.rng.random(d.choice([(batch, 1, 1, length), (1, 1, length, length), (length,)])) < 0.3
+        if d.opset >= 9 and d.chance(0.5):
+            scores = d.node("Where", [d.given(hidden), number(d, lowest), scores] if d.chance(0.5) else [d.given(~hidden), scores, number(d, lowest)], exact=False)
+        else:
+            scores = d.node("Add", [scores, d.given(np.where(hidden, d.choice([lowest, -10000]), 0).astype(np.float32))], exact=False)
     p = d.node("Softmax", [scores], axis=-1 if d.opset >= 11 else 3, exact=False)
     y = d.node("MatMul", [p, parts[2]], exact=False)
     y = d.node("Transpose", [y], perm=[0, 2, 1, 3], exact=False)

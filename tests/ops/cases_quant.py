@@ -125,7 +125,7 @@ def lstm(r):
     for d, direction in ((1, "forward"), (2, "bidirectional")):
         r.case("DynamicQuantizeLSTM", [r.normal(4, 2, 3), q(r, i8, d, 3, 16), q(r, i8, d, 4, 16), r.normal(d, 32), None, None, None, None,
                                        scale([0.01] * d), np.zeros(d, i8), scale([0.02] * d), np.zeros(d, i8)], outputs=3, name=direction,
-               direction=direction, hidden_size=4, constants=(1, 2, 8, 9, 10, 11), tolerance=(2e-2, 5e-3))
+               direction=direction, hidden_size=4, constants=(1, 2, 8, 9, 10, 11), tolerance=(1e-5, 1e-5))
 
 
 def layers(r):

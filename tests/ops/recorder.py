@@ -186,9 +186,10 @@ class Recorder:
         self.text.append("")
 
     def case(self, op, inputs, outputs=1, domain="com.microsoft", opset=None, name="", expect=None, tolerance=None,
-             constants=(), types=None, out_types=None, shared=None, **attributes):
+             constants=(), types=None, out_types=None, shared=None, declared=None, **attributes):
         """One node. `inputs`: arrays, None for one that is left out; `constants`: positions of those that are weights;
-        `types`: TensorProto types where NumPy's are not enough; `outputs`: how many, or a list of 0 and 1; `shared`: names of outputs that must be the buffers of inputs."""
+        `types`: TensorProto types where NumPy's are not enough; `outputs`: how many, or a list of 0 and 1; `shared`: names of outputs that must be the buffers of inputs;
+        `declared`: shapes that the model given to ONNX Runtime declares, by position, None for any, where its checks of declared shapes are stricter than its kernels."""
         wanted = [1] * outputs if isinstance(outputs, int) else outputs
         ins, feeds, weights, names = [], {}, [], []
         for i, x in enumerate(inputs):
@@ -201,7 +202,7 @@ class Recorder:
             if i in constants:
                 weights.append(helper.make_tensor(n, t, x.shape, x.tobytes(), raw=True))
             else:
-                ins.append(helper.make_tensor_value_info(n, t, x.shape))
+                ins.append(helper.make_tensor_value_info(n, t, (declared or {}).get(i, x.shape)))
                 feeds[n] = x
         outs = [f"y{i}" if w else "" for i, w in enumerate(wanted)]
         node = helper.make_node(op, names, outs, domain=domain, **{k: v for k, v in attributes.items() if v is not None})

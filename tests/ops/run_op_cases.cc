@@ -18,7 +18,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
 #include <sdx/session.hpp>
 #include <string>
 #include <vector>
@@ -30,6 +29,7 @@
 #include "onnx/writer.h"
 #include "ops/infer.h"
 #include "support/graph_text.h"
+#include "support/text_cases.h"
 
 namespace {
 
@@ -44,29 +44,23 @@ struct Case {
   sdx::testing::Tolerance tolerance;
 };
 
-std::vector<Case> read_cases(const std::string& file) {
-  std::ifstream in(file);
-  if (!in) sdx::fail(sdx::ErrorCode::io, "cannot read '{}'", file);
-  std::vector<Case> cases;
-  bool after = false;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("== ")) {
-      cases.push_back({});
-      cases.back().name = line.substr(3);
-      after = false;
-    } else if (cases.empty()) {
-      continue;  // what the file is about
-    } else if (line == "--") {
-      after = true;
-    } else if (after && line.starts_with("within ")) {
-      if (std::sscanf(line.c_str(), "within %lf %lf", &cases.back().tolerance.rtol, &cases.back().tolerance.atol) != 2) {
-        sdx::fail(sdx::ErrorCode::invalid_argument, "not understood: {}", line);
-      }
-    } else if (after && line.starts_with("fails ")) {
-      cases.back().error = line.substr(6);
-    } else if (!line.empty()) {
-      (after ? cases.back().expected : cases.back().model) += line + "\n";
+sdx::testing::Tolerance tolerance_of(const std::vector<std::string>& lines) {
+  sdx::testing::Tolerance out;
+  for (const std::string& line : lines) {
+    if (std::sscanf(line.c_str(), "%lf %lf", &out.rtol, &out.atol) != 2) {
+      sdx::fail(sdx::ErrorCode::invalid_argument, "not understood: within {}", line);
     }
+  }
+  return out;
+}
+
+std::vector<Case> read_cases(const std::string& file) {
+  std::vector<Case> cases;
+  for (sdx::testing::TextCase& c : sdx::testing::read_text_cases(file)) {
+    const auto tolerance = tolerance_of(sdx::testing::take_lines(c.expected, "within "));
+    const std::vector<std::string> errors = sdx::testing::take_lines(c.expected, "fails ");
+    cases.push_back({c.name, sdx::testing::text_of(c.given), sdx::testing::text_of(c.expected),
+                     errors.empty() ? "" : errors.back(), tolerance});
   }
   return cases;
 }
@@ -158,7 +152,7 @@ std::string run_case(const Case& c) try {
   return fmt::format("  {}\n", e.what());
 }
 
-int run_file(const std::string& file) {
+int run_file(const std::string& file, bool /*flag*/) {
   int failures = 0;
   const std::vector<Case> cases = read_cases(file);
   for (const Case& c : cases) {
@@ -173,13 +167,4 @@ int run_file(const std::string& file) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    int failures = 0;
-    for (int i = 1; i < argc; ++i) failures += run_file(argv[i]);
-    return failures == 0 ? 0 : 1;
-  } catch (const std::exception& e) {
-    fmt::print("error: {}\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return sdx::testing::run_files(argc, argv, "", run_file); }

@@ -1,3 +1,4 @@
+#include <sdx/mapped_files.h>
 #include <sdx/sdx.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,6 +109,8 @@ int main(void) {
   sdx_tensor_free(y);
   sdx_cancel_now(cancel);
   CHECK(sdx_session_run(session, &input, inputs, 1, NULL, 1, &y, 0, cancel) == SDX_CANCELLED && y == NULL);
+  sdx_survive_mapped_faults();
+  CHECK(sdx_check_mapped_files() == SDX_OK);
   const char* words[] = {"a", "b"};
   sdx_tensor* strings = NULL;
   CHECK(sdx_tensor_create_strings(words, shape, 1, &strings) == SDX_OK);

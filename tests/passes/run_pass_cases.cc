@@ -15,15 +15,14 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "base/error.h"
 #include "ops/infer.h"
 #include "passes/pass.h"
-#include "providers/cpu/cpu_provider.h"
+#include "support/all_passes.h"
 #include "support/graph_text.h"
+#include "support/text_cases.h"
 
 namespace {
 
@@ -32,35 +31,13 @@ struct Case {
 };
 
 std::vector<Case> read_cases(const std::string& file) {
-  std::ifstream in(file);
-  if (!in) sdx::fail(sdx::ErrorCode::io, "cannot read '{}'", file);
   std::vector<Case> cases;
-  bool after = false;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("== ")) {
-      cases.push_back({line.substr(3), {}, {}, {}});
-      after = false;
-    } else if (cases.empty()) {
-      continue;  // what the file is about
-    } else if (line == "--") {
-      after = true;
-    } else if (line.starts_with("pass ") && !after) {
-      cases.back().passes = line.substr(5);
-    } else if (!line.empty()) {
-      (after ? cases.back().expected : cases.back().graph) += line + "\n";
-    }
+  for (sdx::testing::TextCase& c : sdx::testing::read_text_cases(file)) {
+    const std::vector<std::string> passes = sdx::testing::take_lines(c.given, "pass ");
+    cases.push_back(
+        {c.name, passes.empty() ? "" : passes.back(), sdx::testing::text_of(c.given), sdx::testing::text_of(c.expected)});
   }
   return cases;
-}
-
-const sdx::Pass& pass_of(const Case& c) {
-  static const std::vector<sdx::Pass> all = [] {
-    std::vector<sdx::Pass> list(sdx::passes().begin(), sdx::passes().end());
-    const auto own = sdx::cpu::provider().passes();
-    list.insert(list.end(), own.begin(), own.end());
-    return list;
-  }();
-  return sdx::find_pass(c.passes, all);
 }
 
 // What the case's pass makes of its graph; "unchanged\n" where it says that it changed nothing.
@@ -68,7 +45,7 @@ std::string result_of(const Case& c) {
   sdx::Graph graph = sdx::testing::parse_model(c.graph).graph;
   sdx::ops::infer_in_place(graph);
   const std::string before = graph.dump();
-  const sdx::Pass& pass = pass_of(c);
+  const sdx::Pass& pass = sdx::find_pass(c.passes, sdx::testing::all_passes());
   const bool changed = sdx::run_pass(graph, pass);
   graph.verify();
   if (!changed) return graph.dump() == before ? "unchanged\n" : "changed, which the pass denies:\n" + graph.dump();
@@ -100,21 +77,4 @@ int run_file(const std::string& file, bool show) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    int failures = 0;
-    bool show = false;
-    for (int i = 1; i < argc; ++i) {
-      const std::string argument = argv[i];
-      if (argument == "--show") {
-        show = true;
-      } else {
-        failures += run_file(argument, show);
-      }
-    }
-    return failures == 0 ? 0 : 1;
-  } catch (const std::exception& e) {
-    fmt::print("error: {}\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return sdx::testing::run_files(argc, argv, "--show", run_file); }
