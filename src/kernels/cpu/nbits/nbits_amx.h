@@ -3,7 +3,9 @@
 //
 // One instruction multiplies a part of 16 rows by 16 columns: with 32 activations each, 8,192 products in 16 cycles. The sums
 // bound the speed: they leave the tiles through memory and are scaled in 24 cycles. They are the same integers as those of
-// NBitsDigitKernels, scaled in the same order: results are identical bit for bit.
+// NBitsDigitKernels, and where blocks are of one part, results are identical bit for bit. Of blocks with several parts, these
+// kernels add the parts before the block's scale, which saves a third of the scaling; those for dot products scale each part,
+// which saves registers: results may differ in the last digit.
 
 #include <cstdint>
 

@@ -197,8 +197,8 @@ TEST(KernelsNBits, UnusualActivations) {
   });
 }
 
-// Tiles add the same integers and scale them in the same order as other instructions.
-TEST(KernelsNBits, TilesGiveTheSameBits) {
+// Tiles add the same integers as other instructions, and scale those of blocks with one part in the same order.
+TEST(KernelsNBits, TilesAgreeWithDotProducts) {
   if (!use_amx()) GTEST_SKIP() << "no AMX";
   for (const Case& c : {Case{16, 32, 32, 32}, Case{17, 40, 100, 16}, Case{33, 70, 130, 32}, Case{47, 50, 500, 128},
                         Case{128, 33, 256, 64}, Case{64, 96, 1024, 32}}) {
@@ -211,7 +211,8 @@ TEST(KernelsNBits, TilesGiveTheSameBits) {
       allow_amx(false);
       multiply(c, w, a.data(), nullptr, {Unary::relu}, NBitsAccuracy::int8, dots.data());
       allow_amx(true);
-      for (std::int64_t i = 0; i < c.m * c.n; ++i) ASSERT_EQ(tiles[i], dots[i]) << i;
+      const float most = c.block <= 32 ? 0.0F : 1e-5F;
+      for (std::int64_t i = 0; i < c.m * c.n; ++i) ASSERT_NEAR(tiles[i], dots[i], most * (1 + std::fabs(dots[i]))) << i;
     }
   }
 }
