@@ -163,8 +163,6 @@ def measure(path, engines, threads, rounds, seconds, limit, reference="onnxrunti
                 results[engine]["cpus_ms"].append(answer["cpu_ms"])
         for engine, worker in workers.items():
             result = results[engine]
-            if rounds == 0:
-                worker.ask("0 1")  # the second run may need more than the first
             result.update(worker.ask("memory"))
             worker.close()
             times = result.pop("times_ms")

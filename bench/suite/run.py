@@ -1,10 +1,11 @@
-"""Sardonyx beside its peers: `run.py [--models A,B] [--engines A,B] [--threads 1,2]`; one table, JSON, Markdown and a plot in --out."""
+"""Sardonyx beside its peers: `run.py [--models A,B] [--engines A,B] [--threads 1,2]`; one table, as Markdown and as CSV, in --out."""
 
 import argparse
 import compileall
+import csv
 import datetime
 import importlib.util
-import json
+import io
 import math
 import os
 import re
@@ -52,28 +53,35 @@ def without_places(error):
     return re.sub(r"(Exception from|Check '[^']*' failed at) \S+:\d+: ?", "", error)
 
 
+def begin(results, engine, how=""):
+    """Load and first run."""
+    result = results.get(engine, {})
+    return None if result.get(how + "load_ms") is None else result[how + "load_ms"] + result[how + "first_ms"]
+
+
 def markdown(report):
     key, shown = key_of(report), "cpu_ms" if report["by"] == "cpu" else "p50_ms"
     peers = [e for e in report["engines"] if e != "sdx"]
     versions = ", ".join(f"{e} {v}" for e, v in report["versions"].items())
-    lines = [f"# {report['created'][:10]}", "",
-             f"{processor.described(report['machine'])}; {versions}. {report['rounds']} rounds of "
-             f"{report['seconds']} s in which the engines take turns.{load_of(report)}", "",
-             ("ms: CPU time of a run, all threads together (the machine was busy)." if report["by"] == "cpu" else "ms: median time of a run.") + " ×: how many times faster sdx is (median over rounds). start: load + first run in ms" + starts_of(report) + "; cached: the same with a "
-             "stored compiled model. MB: growth of the process's peak memory caused by the engine. diff: largest difference from ONNX Runtime's "
-             "results, divided by their largest magnitude.", ""]
-    head = ["model", "T", "sdx ms"] + [c for p in peers for c in (f"{p} ms", "×")] + ["sdx start", "cached"] + [f"{p} start" for p in peers[:2]]
-    head += ["sdx MB"] + [f"{p} MB" for p in peers[:2]] + ["diff"]
+    runs = f"{report['rounds']} rounds of {report['seconds']} s in which the engines take turns." if report["rounds"] else "Only starts and memory."
+    ms = "CPU time of a run, all threads together (the machine was busy)" if report["by"] == "cpu" else "median time of a run"
+    lines = [f"# {report['created'][:10]}", "", f"{processor.described(report['machine'])}; {versions}. {runs}{load_of(report)}", "",
+             (f"ms: {ms}. ×: how many times faster sdx is (median over rounds). " if report["rounds"] else "private: MB that processes with the same model do not share. ")
+             + f"start: load + first run in ms{starts_of(report)}; cached: the same with a stored compiled model. MB: growth of the process's peak memory "
+             "caused by the engine. diff: largest difference from ONNX Runtime's results, divided by their largest magnitude.", ""]
+    timed = report["rounds"] > 0
+    head = ["model", "T"] + (["sdx ms"] + [c for p in peers for c in (f"{p} ms", "×")] if timed else [])
+    head += ["sdx start", "cached"] + [f"{p} start" for p in peers[:2]] + ["sdx MB"] + ([] if timed else ["private"]) + [f"{p} MB" for p in peers[:2]] + ["diff"]
     lines += ["| " + " | ".join(head) + " |", "|---" + "|--:" * (len(head) - 1) + "|"]
     for row in report["rows"]:
         results = row["results"]
         get = lambda engine, key: results.get(engine, {}).get(key)
-        begin = lambda engine, how="": None if get(engine, how + "load_ms") is None else get(engine, how + "load_ms") + get(engine, how + "first_ms")
-        cells = [row["model"], str(row["threads"]), number(get("sdx", shown))]
-        for peer in peers:
-            cells += [number(get(peer, shown)), number(ratio(results, "sdx", peer, key))]
-        cells += [number(begin("sdx"), 0), number(begin("sdx", "cached_"), 0)] + [number(begin(p), 0) for p in peers[:2]]
-        cells += [number(get("sdx", "memory_mb"), 0)] + [number(get(p, "memory_mb"), 0) for p in peers[:2]]
+        cells = [row["model"], str(row["threads"])]
+        if timed:
+            cells += [number(get("sdx", shown))] + [c for p in peers for c in (number(get(p, shown)), number(ratio(results, "sdx", p, key)))]
+        cells += [number(begin(results, "sdx"), 0), number(begin(results, "sdx", "cached_"), 0)] + [number(begin(results, p), 0) for p in peers[:2]]
+        cells += [number(get("sdx", "memory_mb"), 0)] + ([] if timed else [number(get("sdx", "cached_private_mb"), 0)])
+        cells += [number(get(p, "memory_mb"), 0) for p in peers[:2]]
         difference = get("sdx", "difference")
         cells.append("–" if difference is None else f"{difference:.0e}")
         lines.append("| " + " | ".join(cells) + " |")
@@ -89,37 +97,34 @@ def markdown(report):
     return "\n".join(lines) + "\n"
 
 
-def plot(report, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    peers, key = [e for e in report["engines"] if e != "sdx"], key_of(report)
-    figure, axes = plt.subplots(1, len(report["threads"]), figsize=(7 * len(report["threads"]), 0.42 * len({r['model'] for r in report['rows']}) + 1), squeeze=False)
-    for axis, threads in zip(axes[0], report["threads"]):
-        rows = [r for r in report["rows"] if r["threads"] == threads][::-1]
-        height = 0.8 / max(1, len(peers))
-        for i, peer in enumerate(peers):
-            values = [ratio(r["results"], "sdx", peer, key) or 0 for r in rows]
-            axis.barh([y + (len(peers) - 1 - i) * height for y in range(len(rows))], values, height, label=peer)
-        axis.axvline(1, color="black", linewidth=0.8)
-        axis.set_yticks([y + 0.4 for y in range(len(rows))], [r["model"] for r in rows], fontsize=8)
-        axis.set_xlabel("times faster than the peer")
-        axis.set_title(f"{threads} thread{'s' * (threads > 1)}")
-        axis.legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path)
+def table(report):
+    """What the documents' figures come from (bench/figures.py): a column with a peer's name has its ratio."""
+    key, shown = key_of(report), "cpu_ms" if report["by"] == "cpu" else "p50_ms"
+    peers = [e for e in report["engines"] if e != "sdx"]
+    short = lambda value, digits: "" if value is None else f"{value:.{digits}f}"
+    fields = ["model", "threads"] + [f"{e} {what}" for e in report["engines"] for what in ("ms", "start", "MB")] + peers + ["sdx cached", "sdx private MB"]
+    text = io.StringIO()
+    rows = csv.DictWriter(text, fields, lineterminator="\n")
+    rows.writeheader()
+    for row in report["rows"]:
+        results = row["results"]
+        cells = {"model": row["model"], "threads": row["threads"], "sdx cached": short(begin(results, "sdx", "cached_"), 1),
+                 "sdx private MB": short(results.get("sdx", {}).get("cached_private_mb"), 1)}
+        for engine in report["engines"]:
+            result = results.get(engine, {})
+            cells.update({f"{engine} ms": short(result.get(shown), 4), f"{engine} start": short(begin(results, engine), 1), f"{engine} MB": short(result.get("memory_mb"), 1)})
+        cells.update({peer: short(ratio(results, "sdx", peer, key), 4) for peer in peers})
+        rows.writerow(cells)
+    return text.getvalue()
 
 
 def save(report, folder):
     os.makedirs(folder, exist_ok=True)
     stem = os.path.join(folder, report["name"])
-    for ending, text in ((".json", json.dumps(report, indent=1) + "\n"), (".md", markdown(report))):
+    for ending, text in ((".csv", table(report)), (".md", markdown(report))):
         with open(stem + ending + ".new", "w") as file:
             file.write(text)
         os.replace(stem + ending + ".new", stem + ending)
-    return stem
 
 
 def compile_package():
@@ -141,7 +146,6 @@ def main():
     parser.add_argument("--folder", default="build/bench-models", help="where the models are made")
     parser.add_argument("--out", default=processor.folder(), help="default: bench/results/<processor>")
     parser.add_argument("--name", default="suite")
-    parser.add_argument("--no-plot", action="store_true")
     args = parser.parse_args()
     starts = max(1, args.starts)
     compile_package()
@@ -159,9 +163,7 @@ def main():
                     report["versions"][engine] = result.pop("version")
             line = [f"{e} {results[e]['p50_ms']:.2f} ms" if "p50_ms" in results[e] else f"{e} –" for e in report["engines"]]
             print(f"{name} {threads}T: " + ", ".join(line), file=sys.stderr, flush=True)
-            stem = save(report, args.out)
-    if not args.no_plot:
-        plot(report, stem + ".svg")
+            save(report, args.out)
     print(markdown(report))
 
 
