@@ -23,7 +23,7 @@ help:
 	@echo "make dropin-wheel  build/dropin-wheel/*.whl: a package onnxruntime that computes with the wheel above"
 	@echo "make dropin-clients  compare published packages on ONNX Runtime and on Sardonyx: results, start, time, memory; DROPIN=\"--rounds 1 magika\" runs a part"
 	@echo "make clients-large  install the published packages that need much beside themselves (chromadb, mlx-lm, optimum), for ctest -L clients"
-	@echo "make docs    regenerate docs/operators.md, docs/options.md and other files from tables in the code"
+	@echo "make docs    regenerate docs/operators.md, docs/options.md and other files from tables in the code, and figures from bench/results"
 	@echo "make guides  follow docs/add-*.md in a clone: an operator, a pass, a kernel, a provider, a subcommand"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-operators: single operators; bench-kernels: single kernels"
 	@echo "make bench-keep  keep the current program; make bench-check: show what has become more than 3 % slower since"
@@ -121,6 +121,7 @@ docs: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET) --target sdx_operators_doc sdx_options_doc
 	$(BUILD)/bin/sdx_operators_doc >docs/operators.md.new && mv docs/operators.md.new docs/operators.md
 	$(BUILD)/bin/sdx_options_doc .
+	python3 -B bench/figures.py --write
 
 # Whether passes take time in proportion to the graph: a few minutes, on a machine with little else to do.
 growth: $(BUILD)/build.ninja
@@ -207,7 +208,7 @@ bench-outside: build
 	@tools/bench_env.sh
 	@tools/venv.sh build/outside-venv bench/outside/requirements.txt
 	build/outside-venv/bin/python -B bench/outside/export.py build/outside-models $(OUTSIDE)
-	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/run.py --engines sdx,onnxruntime,openvino --starts 1 --no-plot \
+	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/run.py --engines sdx,onnxruntime,openvino --starts 1 \
 	  --out build/outside --models "$$(ls build/outside-models/*.onnx | paste -sd,)"
 
 # Arrays, compared with NumPy, MLX and JAX; ARRAYS="--case 'sum 1048576' --rounds 1" runs a part.

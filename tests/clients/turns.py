@@ -7,7 +7,7 @@ import run
 
 SECONDS = 600  # for one turn
 FIGURES = ("start_ms", "work_ms", "peak_mb")
-HEAD = """| client | same results | start, ms: ONNX Runtime | Sardonyx | ratio | work, ms: ONNX Runtime | Sardonyx | ratio | peak, MB: ONNX Runtime | Sardonyx | ratio |
+HEAD = """| client | same results | start, ms: ONNX Runtime | Sardonyx | start ratio | work, ms: ONNX Runtime | Sardonyx | work ratio | peak, MB: ONNX Runtime | Sardonyx | peak ratio |
 |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 """
 
