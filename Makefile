@@ -10,7 +10,7 @@ SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Rea
 
 .PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel dropin-wheel dropin-clients test test-poisoned \
   demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers neon \
-  bench bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
+  bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
   bench-arrays bench-outside bench-quantize bench-training torch-layers imports clean
 
 help:
@@ -151,16 +151,32 @@ neon:
 tidy: | setup
 	@python3 -B tools/tidy.py "$(SINCE)" "$(MINUTES)"
 
-# Compares Sardonyx with its peers, which come from the package index; BENCH="--models resnet50 --threads 1" runs a part.
+# Benchmarks (bench/README.md). BENCH goes to the script and chooses a part; `--help` of the script explains it.
 BENCH ?=
-bench: python-env build
-	@tools/bench_env.sh
-	cmake --preset $(PRESET)
-	cmake --build --preset $(PRESET)
-	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/run.py $(BENCH)
+BENCH_PYTHON = PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B
 
-# bench-keep keeps the current program, with which bench-check compares later ones. BASE=OTHER/bin/sdx names another program,
-# BENCH="--models resnet50" runs a part.
+# The Python package, also where the first configuration lacked its environment, and the peers of bench/suite.
+bench-package: python-env build
+	tools/venv.sh build/bench-venv bench/suite/requirements.txt
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET) --target sdx_python
+
+# Whole models beside their peers, BENCH="--models resnet50 --threads 1"; errors relative to float64; single operators.
+bench: SCRIPT = run
+bench-accuracy: SCRIPT = accuracy
+bench-operators: SCRIPT = operators
+bench bench-accuracy bench-operators: bench-package
+	$(BENCH_PYTHON) bench/suite/$(SCRIPT).py $(BENCH)
+
+# Networks that PyTorch exports, beside ONNX Runtime and OpenVINO; BENCH="--only timm,unet" chooses some.
+bench-outside: BENCH := $(or $(BENCH),--int8)
+bench-outside: bench-package
+	tools/venv.sh build/outside-venv bench/outside/requirements.txt
+	build/outside-venv/bin/python -B bench/outside/export.py build/outside-models $(BENCH)
+	$(BENCH_PYTHON) bench/suite/run.py --engines sdx,onnxruntime,openvino --starts 1 --out build/outside \
+	  --models "$$(ls build/outside-models/*.onnx | paste -sd,)"
+
+# bench-keep keeps the current program, with which bench-check compares later ones. BASE=OTHER/bin/sdx names another program.
 KEPT := build/bench-base
 BASE ?= $(KEPT)
 bench-keep: build
@@ -168,64 +184,35 @@ bench-keep: build
 	rm -rf $(KEPT) && mv $(KEPT).new $(KEPT)
 
 bench-check: build
-	@tools/bench_env.sh
+	tools/venv.sh build/bench-venv bench/suite/requirements.txt
 	build/bench-venv/bin/python -B bench/suite/check.py $(BASE) $(BUILD)/bin/sdx $(BENCH)
 
-# Errors relative to float64, compared with those of ONNX Runtime; how often the classes of integer models agree.
-bench-accuracy: python-env build
-	@tools/bench_env.sh
-	cmake --preset $(PRESET)
-	cmake --build --preset $(PRESET)
-	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/accuracy.py $(BENCH)
+# A folder of bench/ each, with the peers in an environment of its own.
+FOLDERS := bench-arrays bench-faces bench-quantize bench-text bench-training
+CHAT_MODEL := $(BUILD)/demo/SmolLM2-135M-Instruct.Q4_1.gguf
+$(CHAT_MODEL): | build
+	tools/demo_chat.sh $(BUILD)
 
-bench-operators: python-env build
-	@tools/bench_env.sh
-	cmake --preset $(PRESET)
-	cmake --build --preset $(PRESET)
-	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/operators.py $(BENCH)
+bench-text: | $(CHAT_MODEL)
+bench-faces bench-text bench-training: OWN = --sdx $(BUILD)/bin/sdx
+bench-training: OWN += --peer-python build/bench-training-venv/bin/python --folder $(BUILD)/bench-training
+$(FOLDERS): bench-%: python-env build
+	tools/venv.sh build/bench-$*-venv bench/$*/requirements.txt
+	PYTHONPATH=$(BUILD)/python $(or $(BENCH_INTERPRETER),build/bench-$*-venv/bin/python) -B bench/$*/run.py $(OWN) $(BENCH)
+# PyTorch is Debian's python3-torch.
+bench-training: BENCH_INTERPRETER = /usr/bin/python3
 
-bench-kernels: build
+# `sdx serve` beside MLServer, Ray Serve and BentoML; BENCH="--models tiny --rounds 1" runs a part.
+bench-serve: build | $(CHAT_MODEL)
+	for peer in mlserver ray bentoml; do tools/venv.sh build/bench-$$peer-venv bench/serve/peers/$$peer.txt || exit 1; done
+	python3 -B bench/serve/peers.py --sdx $(BUILD)/bin/sdx --gguf $(CHAT_MODEL) $(BENCH)
+
+# Programs of C++: single kernels, and the bridge to ONNX Runtime's library.
+bench-bridge: | runtimes
+bench-kernels bench-bridge: bench-%: build
 	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON
-	cmake --build --preset $(PRESET) --target sdx_bench_kernels
-	$(BUILD)/bin/sdx_bench_kernels
-
-# Faces, compared with OpenCV's pipeline; FACES="--only job" runs a part.
-FACES ?=
-bench-faces: python-env build
-	@tools/venv.sh build/bench-faces-venv bench/faces/requirements.txt
-	PYTHONPATH=$(BUILD)/python build/bench-faces-venv/bin/python -B bench/faces/run.py --sdx $(BUILD)/bin/sdx $(FACES)
-
-# Language models and sentence vectors, compared with onnxruntime-genai and onnxruntime; TEXT="--only embed --minilm FOLDER" runs a part.
-TEXT ?=
-bench-text: python-env build
-	@tools/venv.sh build/bench-text-venv bench/text/requirements.txt
-	@test -f $(BUILD)/demo/SmolLM2-135M-Instruct.Q4_1.gguf || tools/demo_chat.sh $(BUILD)
-	PYTHONPATH=$(BUILD)/python build/bench-text-venv/bin/python -B bench/text/run.py --sdx $(BUILD)/bin/sdx $(TEXT)
-
-# Networks that PyTorch exports, compared with ONNX Runtime and OpenVINO; OUTSIDE="--only timm,unet" chooses some.
-OUTSIDE ?= --int8
-bench-outside: build
-	@tools/bench_env.sh
-	@tools/venv.sh build/outside-venv bench/outside/requirements.txt
-	build/outside-venv/bin/python -B bench/outside/export.py build/outside-models $(OUTSIDE)
-	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/run.py --engines sdx,onnxruntime,openvino --starts 1 \
-	  --out build/outside --models "$$(ls build/outside-models/*.onnx | paste -sd,)"
-
-# Arrays, compared with NumPy, MLX and JAX; ARRAYS="--case 'sum 1048576' --rounds 1" runs a part.
-ARRAYS ?=
-bench-quantize: python-env build
-	@tools/venv.sh build/bench-quantize-venv bench/quantize/requirements.txt
-	PYTHONPATH=$(BUILD)/python build/bench-quantize-venv/bin/python -B bench/quantize/run.py $(QUANTIZE)
-
-bench-arrays: python-env build
-	@tools/venv.sh build/bench-arrays-venv bench/arrays/requirements.txt
-	PYTHONPATH=$(BUILD)/python build/bench-arrays-venv/bin/python -B bench/arrays/run.py $(ARRAYS)
-
-# Training steps, compared with onnxruntime-training and PyTorch (Debian's python3-torch); TRAINING="--case cnn --rounds 1" runs a part.
-TRAINING ?=
-bench-training: python-env build
-	@tools/venv.sh build/bench-training-venv bench/training/requirements.txt
-	PYTHONPATH=$(BUILD)/python /usr/bin/python3 -B bench/training/run.py --sdx $(BUILD)/bin/sdx --peer-python build/bench-training-venv/bin/python --folder $(BUILD)/bench-training $(TRAINING)
+	cmake --build --preset $(PRESET) --target sdx_bench_$*
+	SDX_ORT_LIB=$$(ls build/runtimes/ort-newest/onnxruntime/capi/libonnxruntime.so* 2>/dev/null) $(BUILD)/bin/sdx_bench_$* $(BENCH)
 
 # All layers and losses of torch.nn through sardonyx.torch, compared with PyTorch; LAYERS="Embedding" runs a part, TORCH_PYTHON is an
 # interpreter that has PyTorch.
@@ -237,18 +224,6 @@ torch-layers: python-env build
 # All pairs of the package's modules in both orders, and 500 groups of them in threads at once; the tests take a share.
 imports: python-env build
 	PYTHONPATH=$(BUILD)/python build/python-venv/bin/python -B tests/python/test_imports.py
-
-# `sdx serve`, compared with MLServer, Ray Serve and BentoML; SERVE="--models tiny --rounds 1" runs a part.
-SERVE ?=
-bench-serve: build
-	@for peer in mlserver ray bentoml; do tools/venv.sh build/bench-$$peer-venv bench/serve/peers/$$peer.txt || exit 1; done
-	@test -f $(BUILD)/demo/SmolLM2-135M-Instruct.Q4_1.gguf || tools/demo_chat.sh $(BUILD)
-	python3 -B bench/serve/peers.py --sdx $(BUILD)/bin/sdx --gguf $(BUILD)/demo/SmolLM2-135M-Instruct.Q4_1.gguf $(SERVE)
-
-bench-bridge: build runtimes
-	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON
-	cmake --build --preset $(PRESET) --target sdx_bench_bridge
-	SDX_ORT_LIB=$$(ls build/runtimes/ort-newest/onnxruntime/capi/libonnxruntime.so*) $(BUILD)/bin/sdx_bench_bridge
 
 format:
 	git ls-files '*.cc' '*.h' '*.hpp' | xargs clang-format-16 -i
