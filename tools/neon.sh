@@ -6,23 +6,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-missing=""
-for package in g++-12-aarch64-linux-gnu qemu-user cmake ninja-build ccache; do
-  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
-done
-root=""
-[ "$(id -u)" -eq 0 ] || root="sudo"
-if [ -n "$missing" ]; then
-  echo "neon: installing$missing" >&2
-  $root apt-get update -qq
-  # shellcheck disable=SC2086
-  DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing >/dev/null
-fi
+tools/install.sh neon g++-12-aarch64-linux-gnu qemu-user cmake ninja-build ccache
 
 # apt resolves their dependencies for an Arm machine without any packages, and only downloads them.
-libraries="libc6-dev libstdc++6 libhwy-dev libfmt-dev libgtest-dev libgmock-dev libprotozero-dev libcli11-dev nlohmann-json3-dev libjpeg-dev
-  libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev libxxhash-dev libyaml-cpp-dev libopenjp2-7-dev libcpp-httplib-dev libssl-dev
-  libflatbuffers-dev"
+libraries="libc6-dev libstdc++6 $(awk '!/^#/ && $2 ~ /arm/ { printf "%s ", $1 }' tools/packages.txt)"
 sysroot="build/neon-sysroot"
 if [ "$(cat "$sysroot/packages.txt" 2>/dev/null)" != "$libraries" ]; then
   echo "neon: unpacking libraries for Arm into $sysroot" >&2
