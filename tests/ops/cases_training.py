@@ -1,6 +1,6 @@
 """Operators of ONNX Runtime's training graphs, with the answers of onnxruntime-training 1.19.2, which records this file alone:
 
-    PYTHON tests/training/ort_training.py tests/ops/record.py training    with the Python that has the package
+    PYTHON tests/train/ort_training.py tests/ops/record.py training    with the Python that has the package
 """
 
 import numpy as np
