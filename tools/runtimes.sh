@@ -14,9 +14,7 @@ done < "$list"
 [ -z "$missing" ] && exit 0
 
 mkdir -p "$into"
-if [ ! -x "$into/venv/bin/python" ]; then
-  python3 -m venv "$into/venv" || { echo "runtimes: no virtual environment can be made; the tests of vendors' libraries are left out" >&2; exit 0; }
-fi
+tools/venv.sh "$into/venv" /dev/null || { echo "runtimes: no virtual environment can be made; the tests of vendors' libraries are left out" >&2; exit 0; }
 while read -r name python package <&3; do
   case " $missing " in *" $name "*) ;; *) continue ;; esac
   echo "runtimes: installing $package into $into/$name" >&2
