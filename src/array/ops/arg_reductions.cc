@@ -5,18 +5,21 @@
 #include <algorithm>
 #include <limits>
 
-#include "array/kernels/order/reduce.h"
 #include "array/ops/elements.h"
 #include "array/ops/own.h"
+#include "kernels/cpu/order/reduce.h"
 #include "kernels/cpu/rows/reduce.h"
 #include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
+
+using cpu::ReduceFn;
+using cpu::result_type_of;
 namespace {
 
-Extents around(const Shape& shape, std::size_t axis) {
-  Extents e;
+cpu::Lanes around(const Shape& shape, std::size_t axis) {
+  cpu::Lanes e;
   for (std::size_t i = 0; i < shape.size(); ++i) (i < axis ? e.outer : i == axis ? e.count : e.inner) *= shape[i];
   return e;
 }
@@ -24,7 +27,7 @@ Extents around(const Shape& shape, std::size_t axis) {
 void run_arg(ops::OpContext& c) {
   const Tensor& x = c.input(0);
   Tensor& y = c.output(0, DataType::uint32, c.attrs().get_ints("shape0"));
-  const Extents e = around(x.shape(), static_cast<std::size_t>(c.attrs().get_int("axis")));
+  const cpu::Lanes e = around(x.shape(), static_cast<std::size_t>(c.attrs().get_int("axis")));
   if (x.dtype() == DataType::float32 && e.count <= std::numeric_limits<std::int32_t>::max() && y.size() > 0) {
     const bool max = static_cast<ReduceFn>(c.attrs().get_int("function")) == ReduceFn::argmax;
     std::vector<std::int64_t> at(static_cast<std::size_t>(y.size()));

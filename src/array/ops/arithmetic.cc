@@ -2,9 +2,9 @@
 
 #include <sdx/array.hpp>
 
-#include "array/kernels/elements/elementwise.h"
 #include "array/ops/elements.h"
 #include "array/ops/own.h"
+#include "kernels/cpu/elements/elementwise.h"
 #include "ops/context.h"
 
 namespace sdx::array {

@@ -2,9 +2,9 @@
 
 #include <sdx/array.hpp>
 
-#include "array/kernels/elements/convert.h"
 #include "array/ops/elements.h"
 #include "array/ops/own.h"
+#include "kernels/cpu/elements/convert.h"
 #include "ops/context.h"
 
 namespace sdx::array {
@@ -13,7 +13,7 @@ namespace {
 
 void run_convert(ops::OpContext& c) {
   const Tensor& x = c.input(0);
-  convert(x, c.output(0, static_cast<DataType>(c.attrs().get_int("type0")), x.shape()));
+  cpu::convert(x, c.output(0, static_cast<DataType>(c.attrs().get_int("type0")), x.shape()));
 }
 
 // The engine casts between real types; to bool and to complex numbers, and from these, is ours.
@@ -46,7 +46,7 @@ const Kind kView{.name = "view", .emit = emit_view, .vjp = view_vjp};
 
 void run_to_fp8(ops::OpContext& c) {
   const Tensor& x = c.input(0);
-  to_float8(x, c.output(0, DataType::uint8, x.shape()));
+  cpu::to_float8(x, c.output(0, DataType::uint8, x.shape()));
 }
 
 void emit_to_fp8(Emitter& e) {
@@ -56,7 +56,7 @@ void emit_to_fp8(Emitter& e) {
 
 void run_from_fp8(ops::OpContext& c) {
   const Tensor& x = c.input(0);
-  from_float8(x, c.output(0, static_cast<DataType>(c.attrs().get_int("type0")), x.shape()));
+  cpu::from_float8(x, c.output(0, static_cast<DataType>(c.attrs().get_int("type0")), x.shape()));
 }
 
 void emit_from_fp8(Emitter& e) {

@@ -4,9 +4,9 @@
 
 #include <limits>
 
-#include "array/kernels/elements/elementwise.h"
 #include "array/ops/elements.h"
 #include "array/ops/own.h"
+#include "kernels/cpu/elements/elementwise.h"
 #include "ops/context.h"
 
 namespace sdx::array {
@@ -16,7 +16,7 @@ namespace {
 void run_select(ops::OpContext& c) {
   const Tensor &condition = c.input(0), &a = c.input(1), &b = c.input(2);
   const Shape shape = broadcast("where", condition.shape(), broadcast("where", a.shape(), b.shape()));
-  select(condition, a, b, c.output(0, a.dtype(), shape));
+  cpu::select(condition, a, b, c.output(0, a.dtype(), shape));
 }
 
 void emit_where(Emitter& e) {

@@ -4,8 +4,8 @@
 
 #include <complex>
 
-#include "array/kernels/elements/elementwise.h"
 #include "array/ops/elements.h"
+#include "kernels/cpu/elements/elementwise.h"
 
 namespace sdx::array {
 namespace detail {

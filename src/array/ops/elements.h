@@ -5,10 +5,14 @@
 #include <vector>
 
 #include "array/emitter.h"
-#include "array/kernels/elements/functions.h"
 #include "array/ops/common.h"
+#include "kernels/cpu/elements/functions.h"
 
 namespace sdx::array::detail {
+
+using cpu::BinaryFn;
+using cpu::result_type_of;
+using cpu::UnaryFn;
 
 // ONNX's operator where the engine's kernels for `type` are at least as good as our own, else null.
 const char* onnx_name(UnaryFn fn, Dtype type);

@@ -2,14 +2,16 @@
 
 #include <sdx/array.hpp>
 
-#include "array/kernels/order/reduce.h"
 #include "array/ops/elements.h"
 #include "array/ops/own.h"
 #include "array/ops/reductions.h"
+#include "kernels/cpu/order/reduce.h"
 #include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
+using cpu::ReduceFn;
+using cpu::result_type_of;
 
 Shape reduced_shape(const Shape& shape, const std::vector<std::int64_t>& over, bool keepdims) {
   Shape out;
@@ -37,7 +39,7 @@ void run_reduce(ops::OpContext& c) {
   for (std::size_t last = axes.size(); last > 0;) {
     std::size_t first = last - 1;
     while (first > 0 && axes[first - 1] + 1 == axes[first]) --first;
-    Extents e;
+    cpu::Lanes e;
     for (std::size_t i = 0; i < shape.size(); ++i) {
       const auto axis = static_cast<std::int64_t>(i);
       (axis < axes[first] ? e.outer : axis <= axes[last - 1] ? e.count : e.inner) *= shape[i];

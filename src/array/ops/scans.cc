@@ -2,21 +2,23 @@
 
 #include <sdx/array.hpp>
 
-#include "array/kernels/order/reduce.h"
 #include "array/ops/elements.h"
 #include "array/ops/own.h"
 #include "array/ops/reductions.h"
+#include "kernels/cpu/order/reduce.h"
 #include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
+
+using cpu::ScanFn;
 namespace {
 
 void run_scan(ops::OpContext& c) {
   const Tensor& x = c.input(0);
   Tensor& y = c.output(0, x.dtype(), x.shape());
   const auto axis = static_cast<std::size_t>(c.attrs().get_int("axis"));
-  Extents e;
+  cpu::Lanes e;
   for (std::size_t i = 0; i < x.shape().size(); ++i) (i < axis ? e.outer : i == axis ? e.count : e.inner) *= x.shape()[i];
   scan(static_cast<ScanFn>(c.attrs().get_int("function")), x.dtype(), x.data(), y.mutable_data(), e,
        c.attrs().get_int("reverse") != 0, c.attrs().get_int("inclusive") != 0);

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "array/kernels/order/sort.h"
 #include "array/ops/elements.h"
 #include "array/ops/own.h"
 #include "array/ops/reductions.h"
+#include "kernels/cpu/order/sort.h"
 #include "ops/context.h"
 
 namespace sdx::array {
@@ -23,17 +23,17 @@ void run_sorting(ops::OpContext& c) {
   Tensor& y = c.output(0, static_cast<DataType>(c.attrs().get_int("type0")), c.attrs().get_ints("shape0"));
   const auto axis = static_cast<std::size_t>(c.attrs().get_int("axis"));
   const std::int64_t number = c.attrs().get_int("number");
-  Extents e;
+  cpu::Lanes e;
   for (std::size_t i = 0; i < x.shape().size(); ++i) (i < axis ? e.outer : i == axis ? e.count : e.inner) *= x.shape()[i];
   if (y.size() == 0) return;
   auto* places = static_cast<std::uint32_t*>(y.mutable_data());
   switch (static_cast<Sorting>(c.attrs().get_int("function"))) {
-    case Sorting::sort: return sort_lanes(x.dtype(), x.data(), y.mutable_data(), e);
-    case Sorting::argsort: return argsort_lanes(x.dtype(), x.data(), places, e);
-    case Sorting::partition: return partition_lanes(x.dtype(), x.data(), y.mutable_data(), e, number, 0, e.count);
-    case Sorting::argpartition: return argpartition_lanes(x.dtype(), x.data(), places, e, number);
+    case Sorting::sort: return cpu::sort_lanes(x.dtype(), x.data(), y.mutable_data(), e);
+    case Sorting::argsort: return cpu::argsort_lanes(x.dtype(), x.data(), places, e);
+    case Sorting::partition: return cpu::partition_lanes(x.dtype(), x.data(), y.mutable_data(), e, number, 0, e.count);
+    case Sorting::argpartition: return cpu::argpartition_lanes(x.dtype(), x.data(), places, e, number);
     case Sorting::topk:
-      return partition_lanes(x.dtype(), x.data(), y.mutable_data(), e, e.count - number, e.count - number, e.count);
+      return cpu::partition_lanes(x.dtype(), x.data(), y.mutable_data(), e, e.count - number, e.count - number, e.count);
   }
 }
 
@@ -115,8 +115,8 @@ std::int64_t checked_kth(const char* operation, const array& x, std::size_t axis
 void run_search(ops::OpContext& c) {
   const Tensor &x = c.input(0), &values = c.input(1);
   Tensor& y = c.output(0, DataType::uint32, values.shape());
-  search_sorted(x.dtype(), x.data(), x.size(), values.data(), static_cast<std::uint32_t*>(y.mutable_data()), y.size(),
-                c.attrs().get_int("right") != 0);
+  cpu::search_sorted(x.dtype(), x.data(), x.size(), values.data(), static_cast<std::uint32_t*>(y.mutable_data()), y.size(),
+                     c.attrs().get_int("right") != 0);
 }
 
 // params.ints: whether right.

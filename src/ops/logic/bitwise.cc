@@ -4,17 +4,11 @@
 
 #include "ops/math/broadcast.h"
 #include "ops/math/elementwise.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
-
-struct BitShiftAttrs {
-  std::string_view direction;
-
-  void fields(auto& f) { f.required("direction", direction); }
-};
 
 void infer_bits(InferContext& c) { infer_broadcast(c, 0, 2, c.dtype(0) != DataType::undefined ? c.dtype(0) : c.dtype(1)); }
 

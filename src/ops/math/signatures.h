@@ -96,6 +96,12 @@ struct LegacyBroadcastAttrs {
 };
 
 // IsInf.
+struct BitShiftAttrs {
+  std::string_view direction;  // "LEFT" or "RIGHT"
+
+  void fields(auto& f) { f.required("direction", direction); }
+};
+
 struct IsInfAttrs {
   bool detect_negative = true, detect_positive = true;
 

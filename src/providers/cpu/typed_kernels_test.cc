@@ -47,6 +47,65 @@ TEST(TypedKernels, ComparisonsLogicAndIntegers) {
   for (const KernelCase& c : cases) compare(c);
 }
 
+// Every function of elements has a kernel for the types that the operator permits.
+TEST(TypedKernels, EveryFunctionForEveryType) {
+  const char* floats[] = {"float64", "float16", "bfloat16"};
+  const char* integers[] = {"int32", "int64", "uint8", "int16"};
+  const auto of_one = [](const char* kernel, const std::string& type, const std::string& call) {
+    compare({kernel, ("opset 24\ninput x: " + type + "[3,67]\ny = " + call + "\noutput y\n").c_str()});
+  };
+  const auto of_two = [](const char* kernel, const std::string& type, const std::string& call) {
+    const std::string text = "opset 24\ninput a: " + type + "[3,67]\ninput b: " + type + "[67]\ny = " + call + "\noutput y\n";
+    compare({kernel, text.c_str()});
+  };
+  for (const char* type : floats) {
+    for (const char* op : {"Neg",  "Abs",  "Sign", "Sqrt", "Reciprocal", "Floor", "Ceil",  "Round", "Sin",  "Cos",   "Tan",
+                           "Asin", "Acos", "Atan", "Sinh", "Cosh",       "Asinh", "Acosh", "Atanh", "Relu", "IsNaN", "IsInf"}) {
+      of_one("map-typed", type, std::string(op) + "(x)");
+    }
+    for (const char* op :
+         {"Sigmoid(x)", "Tanh(x)", "Softplus(x)", "Exp(x)", "Log(x)", "Erf(x)", "Softsign(x)", "Mish(x)", "HardSwish(x)",
+          "LeakyRelu(x) {alpha=0.25}", "HardSigmoid(x)", "Elu(x)", "Selu(x)", "Celu(x) {alpha=2.0}",
+          "ThresholdedRelu(x) {alpha=0.5}", "Swish(x)", "Gelu(x)", "Gelu(x) {approximate=\"tanh\"}"}) {
+      of_one("activation-typed", type, op);
+    }
+    for (const char* op : {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "Sum", "PRelu", "Equal", "Less", "LessOrEqual",
+                           "Greater", "GreaterOrEqual"}) {
+      of_two("pair-typed", type, std::string(op) + "(a, b)");
+    }
+    of_two("pair-typed", type, "Mod(a, b) {fmod=1}");
+    of_two("fold-typed", type, "Mean(a, b)");
+    of_two("fold-typed", type, "Sum(a, b, a)");
+    of_two("fold-typed", type, "Max(b, a, b)");
+  }
+  of_two("fold-typed", "float32", "Mean(a, b, b)");
+  for (const char* type : integers) {
+    for (const char* op : {"Abs", "Sign", "BitwiseNot"}) of_one("map-typed", type, std::string(op) + "(x)");
+    for (const char* op : {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "PRelu"})
+      of_two("pair-typed", type, std::string(op) + "(a, b)");
+    of_two("pair-typed", type, "BitShift(a, b) {direction=\"LEFT\"}");
+    of_two("pair-typed", type, "BitShift(a, b) {direction=\"RIGHT\"}");
+    of_two("fold-typed", type, "Min(a, b, a)");
+    for (const char* op : {"Div(a, b)", "Mod(a, b)", "Mod(a, b) {fmod=1}"}) {
+      const std::string text =
+          "input a: " + std::string(type) + "[3,67]\nconstant b: " + type + "[67] 7\ny = " + op + "\noutput y\n";
+      compare({"pair-typed", text.c_str()});
+    }
+  }
+  for (const char* type : {"int32", "int64"}) {
+    of_one("map-typed", type, "Relu(x)");
+    of_two("pair-typed", type, "Pow(a, b)");
+  }
+}
+
+TEST(TypedKernels, ClipTakesBoundsOfTheRun) {
+  for (const char* type : {"float64", "float16", "int32", "int64", "uint8", "float32"}) {
+    const std::string text = "input x: " + std::string(type) + "[5,67]\ninput low: " + type + "[]\ninput high: " + type + "[]\n";
+    compare({"clip-typed", (text + "y = Clip(x, low, high)\noutput y\n").c_str()});
+    compare({"clip-typed", (text + "y = Clip(x, _, high)\noutput y\n").c_str()});
+  }
+}
+
 TEST(TypedKernels, Casts) {
   const char* types[] = {"float32", "float64", "float16", "int32", "int64", "int8", "uint8", "bool"};
   const int numbers[] = {1, 11, 10, 6, 7, 3, 2, 9};

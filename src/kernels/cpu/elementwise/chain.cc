@@ -9,7 +9,6 @@
 #include "kernels/cpu/elementwise/convert_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/elementwise/math_simd.h"
-#include "kernels/cpu/elementwise/typed_simd.h"
 #include "kernels/cpu/rows/reduce_simd.h"
 #include "kernels/cpu/simd/scratch.h"
 
@@ -334,12 +333,11 @@ class ChainPlan::Worker {
         if (a.step == 0 && b.step != 0) return elementwise_.scalar_left(s.binary, *floats(a.data), floats(b.data), to, n);
         return elementwise_.binary(s.binary, floats(dense(s, 0, n)), floats(dense(s, 1, n)), to, n);
       case Kind::remainder: return math_.remainder(s.remainder, floats(a.data), a.step, floats(b.data), b.step, to, n);
-      case Kind::pair: return typed_.pair(s.pair, s.elem)(a.data, a.step, b.data, b.step, y, n);
-      case Kind::map: return typed_.map(s.map, s.elem)(dense(s, 0, n), y, n);
+      case Kind::pair: return plain_binary_row(s.pair, s.elem)(a.data, a.step, b.data, b.step, y, n);
+      case Kind::map: return plain_unary_row(s.map, s.elem)(dense(s, 0, n), y, n);
       case Kind::select: {
         const Operand& z = operands_[s.operand[2]];
-        return typed_.select(s.bytes)(reinterpret_cast<const std::uint8_t*>(a.data), a.step, b.data, b.step, z.data, z.step, y,
-                                      n);
+        return select_row(s.bytes)(reinterpret_cast<const std::uint8_t*>(a.data), a.step, b.data, b.step, z.data, z.step, y, n);
       }
       case Kind::cast: return cast(s, dense(s, 0, n), y, n);
     }
@@ -364,7 +362,6 @@ class ChainPlan::Worker {
   Operand operands_[Chain::kMostInputs + Chain::kMostSteps];
   const ElementwiseKernels& elementwise_ = elementwise_kernels();
   const MathKernels& math_ = math_kernels();
-  const TypedKernels& typed_ = typed_kernels();
   const ConvertKernels& convert_ = convert_kernels();
   const ReduceKernels& reduce_ = reduce_kernels();
 };

@@ -8,9 +8,9 @@
 #include <sdx/dtype.hpp>
 #include <sdx/tensor.hpp>
 
+#include "kernels/cpu/elements/functions.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/elementwise/math.h"
-#include "kernels/cpu/elementwise/typed.h"
 #include "kernels/cpu/rows/reduce.h"
 
 namespace sdx::cpu {
@@ -22,9 +22,9 @@ struct ChainStep {
   Math math = Math::exp;
   Binary binary = Binary::add;
   Remainder remainder = Remainder::fmod;
-  Pair pair = Pair::add;
-  Map map = Map::negate;
-  Elem elem = Elem::f32;                      // of pair and map
+  BinaryFn pair = BinaryFn::add;
+  UnaryFn map = UnaryFn::negative;
+  DataType elem = DataType::float32;          // of pair and map, which are plain functions
   DataType from = DataType::undefined, to{};  // of cast
   int operands = 1;
   std::int32_t operand[3] = {0, 0, 0};

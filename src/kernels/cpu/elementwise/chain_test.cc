@@ -48,8 +48,8 @@ void compare(const Shape& shape, const Shape& b_shape) {
   chain.input_bytes = {4, 4, 4};
   ChainStep less;
   less.kind = Kind::pair;
-  less.pair = Pair::less;
-  less.elem = Elem::f32;
+  less.pair = BinaryFn::less;
+  less.elem = DataType::float32;
   less.operands = 2;
   less.operand[1] = 2;
   less.bytes = 1;
@@ -174,8 +174,8 @@ TEST(Chain, CastsAndIntegers) {
   chain.input_bytes = {8};
   ChainStep square;
   square.kind = Kind::pair;
-  square.pair = Pair::mul;
-  square.elem = Elem::i64;
+  square.pair = BinaryFn::multiply;
+  square.elem = DataType::int64;
   square.operands = 2;
   square.bytes = 8;
   ChainStep cast;

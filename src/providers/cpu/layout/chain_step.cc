@@ -33,25 +33,25 @@ constexpr std::array<Named<Binary>, 8> kBinary = {{{"Add", Binary::add},
                                                    {"ReluGrad", Binary::relu_grad}}};
 constexpr std::array<Named<Math>, 5> kMath = {
     {{"Sin", Math::sin}, {"Cos", Math::cos}, {"Atan", Math::atan}, {"Asin", Math::asin}, {"Acos", Math::acos}}};
-constexpr std::array<Named<Pair>, 14> kPair = {{{"Equal", Pair::equal},
-                                                {"Less", Pair::less},
-                                                {"LessOrEqual", Pair::less_equal},
-                                                {"Greater", Pair::less},
-                                                {"GreaterOrEqual", Pair::less_equal},
-                                                {"And", Pair::all},
-                                                {"Or", Pair::any},
-                                                {"Xor", Pair::either},
-                                                {"Add", Pair::add},
-                                                {"Sub", Pair::sub},
-                                                {"Mul", Pair::mul},
-                                                {"Min", Pair::min},
-                                                {"Max", Pair::max},
-                                                {"Div", Pair::div}}};
-constexpr std::array<Named<Map>, 5> kMap = {{{"Sqrt", Map::square_root},
-                                             {"Not", Map::logical_not},
-                                             {"IsNaN", Map::is_nan},
-                                             {"Neg", Map::negate},
-                                             {"Abs", Map::absolute}}};
+constexpr std::array<Named<BinaryFn>, 14> kPair = {{{"Equal", BinaryFn::equal},
+                                                    {"Less", BinaryFn::less},
+                                                    {"LessOrEqual", BinaryFn::less_equal},
+                                                    {"Greater", BinaryFn::less},
+                                                    {"GreaterOrEqual", BinaryFn::less_equal},
+                                                    {"And", BinaryFn::bitwise_and},
+                                                    {"Or", BinaryFn::bitwise_or},
+                                                    {"Xor", BinaryFn::bitwise_xor},
+                                                    {"Add", BinaryFn::add},
+                                                    {"Sub", BinaryFn::subtract},
+                                                    {"Mul", BinaryFn::multiply},
+                                                    {"Min", BinaryFn::minimum},
+                                                    {"Max", BinaryFn::maximum},
+                                                    {"Div", BinaryFn::divide}}};
+constexpr std::array<Named<UnaryFn>, 5> kMap = {{{"Sqrt", UnaryFn::sqrt},
+                                                 {"Not", UnaryFn::logical_not},
+                                                 {"IsNaN", UnaryFn::isnan},
+                                                 {"Neg", UnaryFn::negative},
+                                                 {"Abs", UnaryFn::abs}}};
 
 constexpr std::array<Named<Reduce>, 6> kReduce = {{{"ReduceSum", Reduce::sum},
                                                    {"ReduceMean", Reduce::mean},
@@ -102,11 +102,10 @@ std::optional<ChainStep> one_operand(const LowerContext& c) {
     }
   }
   const auto map = named(kMap, op);
-  const auto elem = elem_of(from);
-  if (!map || !elem || map_row(*map, *elem) == nullptr) return std::nullopt;
+  if (!map || plain_unary_row(*map, from) == nullptr) return std::nullopt;
   s.kind = Kind::map;
   s.map = *map;
-  s.elem = *elem;
+  s.elem = from;
   return s;
 }
 
@@ -132,11 +131,10 @@ std::optional<ChainStep> two_operands(const LowerContext& c) {
     }
   }
   const auto pair = named(kPair, op);
-  const auto elem = elem_of(type);
-  if (!pair || !elem || pair_row(*pair, *elem) == nullptr) return std::nullopt;
+  if (!pair || plain_binary_row(*pair, type) == nullptr) return std::nullopt;
   s.kind = Kind::pair;
   s.pair = *pair;
-  s.elem = *elem;
+  s.elem = type;
   if (op == "Greater" || op == "GreaterOrEqual") std::swap(s.operand[0], s.operand[1]);
   return s;
 }

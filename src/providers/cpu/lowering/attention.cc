@@ -11,7 +11,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/attention/attention_panels.h"
 #include "kernels/cpu/attention/attention_steps.h"
-#include "kernels/cpu/elementwise/typed_simd.h"
+#include "kernels/cpu/elements/functions.h"
 #include "ops/attention/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/attention_cache.h"
@@ -242,7 +242,7 @@ class AttentionKernel : public Kernel {
   // What `from` holds where `see` holds, else -inf. Steps are 0 or 1.
   static void keep_seen(const bool* see, std::int64_t see_step, const float* from, std::int64_t step, float* to, std::int64_t n) {
     constexpr float kNever = -std::numeric_limits<float>::infinity();
-    typed_kernels().select(sizeof(float))(reinterpret_cast<const std::uint8_t*>(see), see_step, from, step, &kNever, 0, to, n);
+    select_row(sizeof(float))(reinterpret_cast<const std::uint8_t*>(see), see_step, from, step, &kNever, 0, to, n);
   }
 
   // Booleans as 0 and -inf; keys beyond the mask's end, and those that `see` hides, are -inf.

@@ -1,0 +1,29 @@
+#pragma once
+// Reductions of the middle extent of [outer, count, inner], and running ones along it; all types that arrays have.
+
+#include <cstdint>
+
+#include <sdx/dtype.hpp>
+
+namespace sdx::cpu {
+
+enum class ReduceFn : std::uint8_t { sum, prod, max, min, all, any, mean, argmax, argmin };
+enum class ScanFn : std::uint8_t { sum, prod, max, min, logaddexp };
+
+struct Lanes {
+  std::int64_t outer = 1, count = 1, inner = 1;
+};
+
+// The type of the results. Sums and products of integers: 32 bits, or 64 where the elements have 64; of booleans: int32. argmax
+// and argmin: uint32. all and any take and give booleans; mean takes inexact numbers.
+DataType result_type_of(ReduceFn fn, DataType type);
+
+// y[outer, inner] of result_type_of(). Halves are summed in float32. NaN is larger than any number and smaller than any. Split
+// over current_pool(). Throws Error(not_implemented) where the type has no such reduction. count >= 1 for max, min, argmax and
+// argmin.
+void reduce(ReduceFn fn, DataType type, const void* x, void* y, const Lanes& extents);
+
+// y[outer, count, inner] of x's type: y[i] combines x[0 … i], or x[i …] where `reverse`; without x[i] itself unless `inclusive`.
+void scan(ScanFn fn, DataType type, const void* x, void* y, const Lanes& extents, bool reverse, bool inclusive);
+
+}  // namespace sdx::cpu
