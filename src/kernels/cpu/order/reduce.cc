@@ -25,7 +25,8 @@ struct AccumulatorOf<bool> {
   using type = std::int32_t;
 };
 template <class T>
-requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) struct AccumulatorOf<T> {
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+struct AccumulatorOf<T> {
   using type = std::conditional_t<sizeof(T) == 8, T, std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>>;
 };
 template <class T>
