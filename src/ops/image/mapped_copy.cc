@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "ops/image/row_source.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
@@ -146,53 +147,6 @@ void copy_row(const T* __restrict in, T* __restrict out, const RowPlan& plan, st
   for (const Run& r : plan.singles) out[r.at] = in[r.source];
 }
 
-// Where an output row comes from: an offset, or -1 for a row that is filled. Rows in order, without a division for each.
-class RowSource {
- public:
-  RowSource(const std::vector<OuterAxis>& axes, const Ints& strides, std::int64_t row)
-      : axes_(axes), strides_(strides), at_(axes.size()) {
-    for (std::size_t d = axes.size(); d-- > 0;) {
-      at_[d] = row % axes[d].extent;
-      row /= axes[d].extent;
-    }
-    settle();
-  }
-  std::int64_t offset() const { return offset_; }
-  void next() {
-    if (axes_.empty()) return;
-    const std::size_t last = axes_.size() - 1;
-    if (++at_[last] < axes_[last].extent) return settle_last();
-    at_[last] = 0;
-    for (std::size_t d = last; d-- > 0;) {
-      if (++at_[d] < axes_[d].extent) break;
-      at_[d] = 0;
-    }
-    settle();
-  }
-
- private:
-  void settle() {
-    before_ = 0;
-    for (std::size_t d = 0; d + 1 < axes_.size() && before_ >= 0; ++d) {
-      const std::int64_t s = axes_[d].source(at_[d]);
-      before_ = s < 0 ? -1 : before_ + s * strides_[d];
-    }
-    settle_last();
-  }
-  void settle_last() {
-    if (axes_.empty()) return;
-    const std::size_t last = axes_.size() - 1;
-    const std::int64_t s = before_ < 0 ? -1 : axes_[last].source(at_[last]);
-    offset_ = s < 0 ? -1 : before_ + s * strides_[last];
-  }
-
-  const std::vector<OuterAxis>& axes_;
-  const Ints& strides_;
-  Ints at_;
-  std::int64_t before_ = 0;  // offset of all axes but the last
-  std::int64_t offset_ = 0;
-};
-
 // What one run of copy_mapped() moves: rows of `extent` positions, each `unit` elements.
 template <class T>
 struct Job {
@@ -209,7 +163,8 @@ struct Job {
 template <class T>
 void copy_rows(const Job<T>& job, const RowPlan& plan, std::int64_t first, std::int64_t begin, std::int64_t end) {
   const std::int64_t row = job.extent * job.unit, count = plan.extent * job.unit;
-  RowSource source(job.outer, job.strides, begin);
+  const auto source_of = [](const OuterAxis& axis, std::int64_t i) { return axis.source(i); };
+  RowSource source(std::span<const OuterAxis>(job.outer), job.strides, source_of, begin);
   std::int64_t previous = -2;  // offset of the row before, or that of none
   for (std::int64_t r = begin; r < end; ++r, source.next()) {
     T* const to = job.out + r * row + first * job.unit;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "ops/image/row_source.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
@@ -141,63 +142,18 @@ void copy_part(const Job<T>& job, const T* in, T* out, std::int64_t begin, std::
   }
 }
 
-// Where the rows come from, in order.
-template <class T>
-class RowSource {
- public:
-  RowSource(const Job<T>& job, std::int64_t row) : job_(job), at_(job.axes.size() - 1) {
-    for (std::size_t d = at_.size(); d-- > 0;) {
-      at_[d] = row % job.axes[d].extent;
-      row /= job.axes[d].extent;
-    }
-    settle();
-  }
-  const T* source() const { return source_; }
-  void next() {
-    if (at_.empty()) return;
-    const std::size_t last = at_.size() - 1;
-    const PaddedAxis& a = job_.axes[last];
-    const std::int64_t i = ++at_[last] - a.before;
-    if (i > 0 && i < a.inside) {  // one further than the row before
-      if (source_ != nullptr) source_ += job_.strides[last];
-      return;
-    }
-    for (std::size_t d = last; at_[d] == job_.axes[d].extent;) {
-      at_[d] = 0;
-      if (d == 0) break;
-      ++at_[--d];
-    }
-    settle();
-  }
-
- private:
-  void settle() {
-    source_ = job_.in;
-    for (std::size_t d = 0; d < at_.size(); ++d) {
-      const std::int64_t s = stretch_at(job_.axes[d], job_.padding, at_[d]).source;
-      if (s < 0) {
-        source_ = nullptr;
-        return;
-      }
-      source_ += s * job_.strides[d];
-    }
-  }
-
-  const Job<T>& job_;
-  Ints at_;
-  const T* source_ = nullptr;
-};
-
 // Positions, of all rows one after the other, are what threads share: there may be one long row.
 template <class T>
 void copy_rows(const Job<T>& job, std::int64_t rows) {
   const std::int64_t extent = job.row().extent;
   const std::int64_t grain = grain_for(job.unit * static_cast<std::int64_t>(sizeof(T)));
   parallel_for(rows * extent, grain, [&](std::int64_t begin, std::int64_t end) {
-    RowSource<T> source(job, begin / extent);
+    const auto source_of = [&](const PaddedAxis& a, std::int64_t at) { return stretch_at(a, job.padding, at).source; };
+    RowSource source(std::span(job.axes).first(job.axes.size() - 1), job.strides, source_of, begin / extent);
     for (std::int64_t i = begin, first = begin % extent; i < end; first = 0, source.next()) {
       const std::int64_t count = std::min(extent - first, end - i);
-      copy_part(job, source.source(), job.out + (i - first) * job.unit, first, first + count);
+      const T* in = source.offset() < 0 ? nullptr : job.in + source.offset();
+      copy_part(job, in, job.out + (i - first) * job.unit, first, first + count);
       i += count;
     }
   });
