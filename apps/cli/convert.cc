@@ -13,13 +13,13 @@
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
-#include "cli/text/text_tools.h"
 #include "cli/values/inputs.h"
 #include "cli/values/outputs.h"
 #include "compare/values.h"
 #include "inputs/input_plan.h"
 #include "onnx/external_names.h"
 #include "session/additions.h"
+#include "text/tools.h"
 
 namespace sdx::cli {
 namespace {
@@ -165,7 +165,7 @@ int ConvertCommand::run_language_model() const {
   std::error_code none;
   if (std::filesystem::equivalent(model, output, none))
     throw UsageError("-o: the output folder must differ from the model's folder");
-  const LanguageConversion done = text_tools().convert(model, output, {dtype, 0, dry_run});
+  const LanguageConversion done = load_module<text::Tools>().convert(model, output, {dtype, 0, dry_run});
   if (!done.without_tokenizer.empty())
     note(fmt::format("note: no tokenizer {} written: ", dry_run ? "would be" : "was") + done.without_tokenizer);
   if (json) {

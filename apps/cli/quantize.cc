@@ -9,9 +9,9 @@
 #include "base/system/new_file.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/quantize_tools.h"
 #include "cli/resolve.h"
 #include "cli/values/media_input.h"
+#include "quantize/tools.h"
 
 namespace sdx::cli {
 namespace {
@@ -98,7 +98,7 @@ void QuantizeCommand::fill(QuantOptions& o) const {
   o.nodes_to_exclude = exclude;
   o.per_channel = !per_tensor;
   o.reduce_range = reduce_range;
-  o.weight_type = quantize_tools().type(weight_type);
+  o.weight_type = load_module<quantize::Tools>().type(weight_type);
   o.preprocess = !no_preprocess;
   o.max_loss = max_loss;
   o.measure_accuracy = accuracy;
@@ -117,7 +117,7 @@ CalibrationFiles QuantizeCommand::files() const {
 }
 
 QuantReport QuantizeCommand::run_static(const std::filesystem::path& file, CalibrationDataReader& reader) const {
-  const quantize::Tools& tools = quantize_tools();
+  const quantize::Tools& tools = load_module<quantize::Tools>();
   StaticQuantOptions o;
   fill(o);
   o.activation_type = tools.type(activation_type);
@@ -133,7 +133,7 @@ QuantReport QuantizeCommand::run_static(const std::filesystem::path& file, Calib
 }
 
 QuantReport QuantizeCommand::run_weight_only(const std::filesystem::path& file, CalibrationDataReader* reader) const {
-  const quantize::Tools& tools = quantize_tools();
+  const quantize::Tools& tools = load_module<quantize::Tools>();
   WeightOnlyOptions o;
   o.method = tools.weight_method(method);
   if (format == "qdq") o.form = WeightForm::qdq;
@@ -161,7 +161,7 @@ QuantReport QuantizeCommand::run_half(const std::filesystem::path& file, Calibra
   o.measure_accuracy = accuracy;
   o.dry_run = dry_run;
   o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
-  return quantize_tools().half(file, output, o, reader);
+  return load_module<quantize::Tools>().half(file, output, o, reader);
 }
 
 QuantReport QuantizeCommand::quantized(const std::filesystem::path& file, CalibrationDataReader* reader) const {
@@ -170,7 +170,7 @@ QuantReport QuantizeCommand::quantized(const std::filesystem::path& file, Calibr
   if (mode != "dynamic") return run_half(file, reader);
   DynamicQuantOptions o;
   fill(o);
-  return quantize_tools().dynamic(file, output, o, reader);
+  return load_module<quantize::Tools>().dynamic(file, output, o, reader);
 }
 
 int QuantizeCommand::run() const {
@@ -178,7 +178,7 @@ int QuantizeCommand::run() const {
   const CalibrationFiles settings = files();
   if (dry_run && !report.empty()) NewFile::check(report);
   const std::filesystem::path file = project::resolve(model).source;
-  const quantize::Tools& tools = quantize_tools();
+  const quantize::Tools& tools = load_module<quantize::Tools>();
   const std::unique_ptr<CalibrationDataReader> reader = data.empty() ? nullptr : tools.open_data(file, data, settings);
   const QuantReport done = quantized(file, reader.get());
   for (const std::string& w : done.warnings) note("warning: " + w);

@@ -1,7 +1,5 @@
 // sdx serve
 
-#include <dlfcn.h>
-
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -10,7 +8,6 @@
 #include <optional>
 #include <string_view>
 
-#include "base/system/own_library.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/session_flags.h"
@@ -70,23 +67,6 @@ class Signals {
   std::array<struct sigaction, 3> before_{};
 };
 
-void* module_of(void* handle) {
-  const auto function = reinterpret_cast<SdxServeModuleFunction>(::dlsym(handle, "sdx_serve_module"));
-  const serve::ServeModule* module = function == nullptr ? nullptr : function();
-  const bool same =
-      module != nullptr && module->version == serve::kModuleVersion && module->product == std::string_view(SDX_VERSION);
-  return same ? const_cast<serve::ServeModule*>(module) : nullptr;
-}
-
-const serve::ServeModule& load_module() {
-  const OwnLibrary library{"libsdx_serve.so",
-                           "SDX_SERVE_LIB",
-                           "sdx serve",
-                           {program_folder()},
-                           {SDX_LIB_FROM_BIN "/sardonyx", "../lib/sardonyx", "sardonyx", "."}};
-  return *static_cast<const serve::ServeModule*>(load_own_library(library, module_of));
-}
-
 // "chat=model.gguf", "model.onnx", or a name of the registry. A path that contains '=' is taken whole where it exists.
 std::pair<std::string, std::string> model_of(const std::string& text) {
   std::error_code ignored;
@@ -110,7 +90,7 @@ int ServeCommand::run() {
   for (const std::string& text : models) request.models.push_back(model_of(text));
   request.grpc_port = no_grpc ? -2 : grpc_port;
   request.page = !no_page;
-  const serve::ServeModule& module = load_module();
+  const serve::ServeModule& module = load_module<serve::ServeModule>();
   const Signals signals;
   serve::ServeHost host;
   host.stop = [] { return stopped != 0; };

@@ -5,9 +5,9 @@
 
 #include <cstddef>
 
-namespace sdx::hub {
+#include "base/module/module.h"
 
-inline constexpr int kModuleVersion = 1;
+namespace sdx::hub {
 
 struct ModuleHeader {
   const char* name;
@@ -39,7 +39,9 @@ struct ModuleRequest {
 };
 
 struct Module {
-  int version;
+  static constexpr ModuleName kModule{"sardonyx/libsdx_hub.so", "sdx_hub_module", "SDX_HUB_LIB", "downloading"};
+
+  ModuleHead head;
   // `error` receives a description of everything but ok and stopped.
   Outcome (*get)(const ModuleRequest* request, char* error, std::size_t error_size);
   // "sha256" or "sha1"; null when there is no such thing.
@@ -50,8 +52,3 @@ struct Module {
 };
 
 }  // namespace sdx::hub
-
-extern "C" {
-// The only symbol of the library.
-using SdxHubModuleFunction = const sdx::hub::Module* (*)();
-}

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sdx::media {
+#include "base/module/module.h"
 
-inline constexpr int kPictureModuleVersion = 2;
+namespace sdx::media {
 
 enum class Outcome : int {
   ok,
@@ -74,7 +74,7 @@ struct ModuleWrite {
 };
 
 struct PictureModule {
-  int version;
+  ModuleHead head;
   Outcome (*read)(const ModuleRead* request, const ModuleSink* sink, ModuleText error);
   Outcome (*write)(const ModuleWrite* request, ModuleText error);  // null: this format is not written
 };
@@ -92,7 +92,7 @@ struct ModuleTransform {
 };
 
 struct ColorModule {
-  int version;
+  ModuleHead head;
   // unsupported: the profile is for other colours.
   Outcome (*to_srgb)(const ModuleTransform* request, ModuleText error);
 };

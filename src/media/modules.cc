@@ -1,72 +1,26 @@
 #include "media/modules.h"
 
-#include <dlfcn.h>
-
 #include <exception>
 #include <utility>
 
 #include "base/error.h"
-#include "base/system/own_library.h"
 #include "media/metadata/exif.h"
 
 namespace sdx::media {
 namespace {
 
-struct Library {
-  const char *file, *variable, *entry, *purpose, *package;
-};
-constexpr Library kTiff{"libsdx_tiff.so", "SDX_TIFF_LIB", "sdx_tiff_module", "a TIFF picture", "libtiff6"};
-constexpr Library kHeif{"libsdx_heif.so", "SDX_HEIF_LIB", "sdx_heif_module", "a HEIC or AVIF picture", "libheif1"};
-constexpr Library kJxl{"libsdx_jxl.so", "SDX_JXL_LIB", "sdx_jxl_module", "a JPEG XL picture", "libjxl0.7"};
-constexpr Library kRaw{"libsdx_raw.so", "SDX_RAW_LIB", "sdx_raw_module", "a camera's raw file", "libraw20"};
-constexpr Library kColor{"libsdx_color.so", "SDX_COLOR_LIB", "sdx_color_module", "a colour profile", "liblcms2-2"};
+constexpr ModuleName kTiff{"sardonyx/libsdx_tiff.so", "sdx_tiff_module", "SDX_TIFF_LIB", "a TIFF picture", "libtiff6"};
+constexpr ModuleName kHeif{"sardonyx/libsdx_heif.so", "sdx_heif_module", "SDX_HEIF_LIB", "a HEIC or AVIF picture", "libheif1"};
+constexpr ModuleName kJxl{"sardonyx/libsdx_jxl.so", "sdx_jxl_module", "SDX_JXL_LIB", "a JPEG XL picture", "libjxl0.7"};
+constexpr ModuleName kRaw{"sardonyx/libsdx_raw.so", "sdx_raw_module", "SDX_RAW_LIB", "a camera's raw file", "libraw20"};
+constexpr ModuleName kColor{"sardonyx/libsdx_color.so", "sdx_color_module", "SDX_COLOR_LIB", "a colour profile", "liblcms2-2"};
 
-template <const Library& kLibrary, class Module>
-void* accept(void* handle) {
-  auto* const entry = reinterpret_cast<const Module* (*)()>(::dlsym(handle, kLibrary.entry));
-  const Module* module = entry == nullptr ? nullptr : entry();
-  return module == nullptr || module->version != kPictureModuleVersion ? nullptr : const_cast<Module*>(module);
-}
-
-// Beside the binary that contains this code: the layout of a build, an installation and the Python package.
-template <const Library& kLibrary, class Module>
-const Module& load() {
-  const OwnLibrary library{kLibrary.file,
-                           kLibrary.variable,
-                           kLibrary.purpose,
-                           {folder_of(reinterpret_cast<const void*>(&decode_tiff)), program_folder()},
-                           {"sardonyx", "../lib/sardonyx", SDX_MEDIA_FROM_BIN, "."}};
-  try {
-    return *static_cast<const Module*>(load_own_library(library, &accept<kLibrary, Module>));
-  } catch (const Error& e) {
-    fail(ErrorCode::io, "{} (Debian's package {} provides what it needs)", e.message(), kLibrary.package);
-  }
-}
-
-template <const Library& kLibrary, class Module = PictureModule>
-const Module& module_of() {
-  static const Module& loaded = load<kLibrary, Module>();
-  return loaded;
-}
-
-// What a module hands over. Its C frames are between, so exceptions wait here.
-struct Received {
+// What a module hands over.
+struct Received : CallbackError {
   const Request* request = nullptr;
   Stored stored;
   ModuleFacts facts{};
   std::string jpeg;
-  std::exception_ptr thrown;
-
-  template <class F>
-  bool guarded(F&& f) {
-    try {
-      f();
-      return true;
-    } catch (...) {
-      thrown = std::current_exception();
-      return false;
-    }
-  }
 };
 
 bool on_facts(void* context, const ModuleFacts* facts) {
@@ -107,7 +61,7 @@ void read(const PictureModule& module, const char* format, const ModuleRead& req
   char message[256] = "";
   const ModuleSink sink{&received, on_facts, on_block, on_pixels};
   const Outcome outcome = module.read(&request, &sink, {message, sizeof message});
-  if (received.thrown) std::rethrow_exception(received.thrown);
+  received.rethrow();
   if (outcome != Outcome::ok) failed(outcome, format, message, true);
 }
 
@@ -175,7 +129,7 @@ void write(const PictureModule& module, const char* format, const ModuleWrite& r
 }  // namespace
 
 Stored decode_tiff(std::span<const std::byte> bytes, const Request& request) {
-  Received r = decode(module_of<kTiff>(), "TIFF", bytes, request);
+  Received r = decode(load_module<PictureModule, kTiff>(), "TIFF", bytes, request);
   if (request.metadata) {
     r.stored.metadata.exif = exif_of_tiff({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
@@ -183,15 +137,15 @@ Stored decode_tiff(std::span<const std::byte> bytes, const Request& request) {
 }
 
 Stored decode_heif(std::span<const std::byte> bytes, const Request& request) {
-  return decode(module_of<kHeif>(), "HEIC or AVIF", bytes, request).stored;
+  return decode(load_module<PictureModule, kHeif>(), "HEIC or AVIF", bytes, request).stored;
 }
 
 Stored decode_jxl(std::span<const std::byte> bytes, const Request& request) {
-  return decode(module_of<kJxl>(), "JPEG XL", bytes, request).stored;
+  return decode(load_module<PictureModule, kJxl>(), "JPEG XL", bytes, request).stored;
 }
 
 Stored decode_raw(std::span<const std::byte> bytes, const Request& request) {
-  Received r = decode(module_of<kRaw>(), "raw", bytes, request);
+  Received r = decode(load_module<PictureModule, kRaw>(), "raw", bytes, request);
   if (r.jpeg.empty()) return std::move(r.stored);
   Request inner = request;
   inner.region.reset();  // of another size; cut afterwards
@@ -203,10 +157,12 @@ Stored decode_raw(std::span<const std::byte> bytes, const Request& request) {
   return preview;
 }
 
-ImageInfo probe_tiff(std::span<const std::byte> bytes) { return probe(module_of<kTiff>(), "TIFF", bytes); }
-ImageInfo probe_heif(std::span<const std::byte> bytes) { return probe(module_of<kHeif>(), "HEIC or AVIF", bytes); }
-ImageInfo probe_jxl(std::span<const std::byte> bytes) { return probe(module_of<kJxl>(), "JPEG XL", bytes); }
-ImageInfo probe_raw(std::span<const std::byte> bytes) { return probe(module_of<kRaw>(), "raw", bytes); }
+ImageInfo probe_tiff(std::span<const std::byte> bytes) { return probe(load_module<PictureModule, kTiff>(), "TIFF", bytes); }
+ImageInfo probe_heif(std::span<const std::byte> bytes) {
+  return probe(load_module<PictureModule, kHeif>(), "HEIC or AVIF", bytes);
+}
+ImageInfo probe_jxl(std::span<const std::byte> bytes) { return probe(load_module<PictureModule, kJxl>(), "JPEG XL", bytes); }
+ImageInfo probe_raw(std::span<const std::byte> bytes) { return probe(load_module<PictureModule, kRaw>(), "raw", bytes); }
 
 std::string write_tiff(const Image& image, const Writing& writing) {
   // Where EXIF begins and what it is called in a TIFF's own main directory: description, maker, model, software, date, artist,
@@ -231,21 +187,21 @@ std::string write_tiff(const Image& image, const Writing& writing) {
   request.tags = tags.data();
   request.texts = pointers.data();
   request.tag_count = tags.size();
-  write(module_of<kTiff>(), "TIFF", request);
+  write(load_module<PictureModule, kTiff>(), "TIFF", request);
   append_exif(out, exif);
   return out;
 }
 
 std::string write_avif(const Image& image, const Writing& writing) {
   std::string out;
-  write(module_of<kHeif>(), "AVIF", request_for(image, writing, out));
+  write(load_module<PictureModule, kHeif>(), "AVIF", request_for(image, writing, out));
   return out;
 }
 
 bool apply_profile(Stored& picture, std::string& why) {
   Image& image = picture.image;
   const std::string& icc = picture.metadata.icc;
-  const ColorModule& module = module_of<kColor, ColorModule>();
+  const ColorModule& module = load_module<ColorModule, kColor>();
   const auto run = [&](Colors colors) {
     char message[256] = "";
     const int channels = colors == Colors::inks ? 3 : image.channels;

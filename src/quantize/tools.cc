@@ -11,9 +11,7 @@ QuantReport weight_only(const std::filesystem::path& model, const std::filesyste
 }
 
 constexpr Tools kTools{
-    .version = kToolsVersion,
-    .release = SDX_VERSION,
-    .options_bytes = kOptionsBytes,
+    .head = module_head<Tools>(SDX_VERSION),
     .dynamic = quantize_dynamic,
     .calibrated = quantize_static,
     .weight_only = weight_only,
@@ -30,4 +28,4 @@ constexpr Tools kTools{
 }  // namespace
 }  // namespace sdx::quantize
 
-extern "C" SDX_API const sdx::quantize::Tools* sdx_quantize_tools() { return &sdx::quantize::kTools; }
+extern "C" SDX_API const sdx::ModuleHead* sdx_quantize_tools() { return &sdx::quantize::kTools.head; }

@@ -4,17 +4,16 @@
 
 #include <sdx/quantize_weights.hpp>
 
+#include "base/module/module.h"
+
 namespace sdx::quantize {
 
-inline constexpr int kToolsVersion = 4;
-
-inline constexpr std::size_t kOptionsBytes =
-    sizeof(StaticQuantOptions) + sizeof(WeightOnlyOptions) + sizeof(HalfOptions) + sizeof(QuantReport);
-
 struct Tools {
-  int version;                // kToolsVersion
-  const char* release;        // SDX_VERSION
-  std::size_t options_bytes;  // kOptionsBytes: what another build would pass another way
+  static constexpr ModuleName kModule{"libsdx_quantize.so.0", "sdx_quantize_tools", "SDX_QUANTIZE_LIB", "sdx quantize"};
+  static constexpr std::size_t kTypesBytes =
+      sizeof(StaticQuantOptions) + sizeof(WeightOnlyOptions) + sizeof(HalfOptions) + sizeof(QuantReport);
+
+  ModuleHead head;
 
   decltype(&quantize_dynamic) dynamic;
   decltype(&quantize_static) calibrated;
@@ -31,8 +30,3 @@ struct Tools {
 };
 
 }  // namespace sdx::quantize
-
-extern "C" {
-// The symbol sdx_quantize_tools.
-using SdxQuantizeToolsFunction = const sdx::quantize::Tools* (*)();
-}

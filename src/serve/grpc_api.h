@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/module/module.h"
+
 namespace sdx::serve {
 
 struct InferRequest;
 struct InferResult;
-
-inline constexpr int kGrpcModuleVersion = 2;
 
 // An answer that is an error; HTTP's statuses stand for gRPC's.
 struct GrpcError {
@@ -106,8 +106,10 @@ class GrpcServer {
 };
 
 struct GrpcModule {
-  int version;
-  const char* product;  // SDX_VERSION of the build
+  static constexpr ModuleName kModule{"sardonyx/libsdx_serve_grpc.so", "sdx_serve_grpc_module", "SDX_SERVE_GRPC_LIB",
+                                      "gRPC and config.pbtxt"};
+
+  ModuleHead head;
   // Listens when it returns. Throws Error(io) where the address cannot be had.
   std::unique_ptr<GrpcServer> (*serve)(const GrpcOptions& options, GrpcHost host);
   // config.pbtxt as JSON with the same names. Fields that are not known here are added to `ignored`, as messages. Throws
@@ -116,8 +118,3 @@ struct GrpcModule {
 };
 
 }  // namespace sdx::serve
-
-extern "C" {
-// The library's only C symbol: sdx_serve_grpc_module.
-using SdxServeGrpcModuleFunction = const sdx::serve::GrpcModule* (*)();
-}

@@ -11,9 +11,9 @@
 
 #include <sdx/session.hpp>
 
-namespace sdx::serve {
+#include "base/module/module.h"
 
-inline constexpr int kModuleVersion = 1;
+namespace sdx::serve {
 
 // The flags of `sdx serve`; what is not given is 0, "" or nothing and taken from the project file's `serving:`, else from the
 // defaults.
@@ -45,15 +45,11 @@ struct ServeHost {
 };
 
 struct ServeModule {
-  int version;
-  const char* product;  // SDX_VERSION of the build
+  static constexpr ModuleName kModule{"sardonyx/libsdx_serve.so", "sdx_serve_module", "SDX_SERVE_LIB", "sdx serve"};
+
+  ModuleHead head;
   // Serves until it is stopped, then ends requests under way (30 s at most). Throws sdx::Error.
   void (*serve)(const ServeRequest& request, const ServeHost& host);
 };
 
 }  // namespace sdx::serve
-
-extern "C" {
-// The library's only C symbol: sdx_serve_module.
-using SdxServeModuleFunction = const sdx::serve::ServeModule* (*)();
-}

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/tools_api.h"
+#include "base/module/module.h"
 #include "session/custom_ops.h"
 
 namespace sdx::session {
@@ -14,9 +14,12 @@ namespace sdx::session {
 // Calls the library's RegisterCustomOps. `shown` names it in messages; the operators keep it loaded. Throws Error.
 using ReadOrtOperators = CustomOps (*)(const std::shared_ptr<void>& library, const std::string& shown);
 
-// What libonnxruntime.so.1 exports as sdx_ort_operators.
+// ONNX Runtime's own library has the same file name and lacks the symbol.
 struct OrtOperatorsModule {
-  const char* version;  // SDX_VERSION: C++ types cross this border
+  static constexpr ModuleName kModule{"sardonyx/libonnxruntime.so.1", "sdx_ort_operators_module", "SDX_DROPIN_LIB",
+                                      "a library of operators made for ONNX Runtime"};
+
+  ModuleHead head;
   ReadOrtOperators read;
 };
 

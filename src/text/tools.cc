@@ -83,10 +83,10 @@ std::vector<float> rerank(const RerankRequest& request) {
   return Reranker::load(request.model, request.options).logits(request.query, request.documents);
 }
 
-constexpr Tools kTools = {kToolsVersion, SDX_VERSION, &tokenize, &convert_language_model, &open,
-                          &render,       &embed,      &rerank,   &Reranker::score_of};
+constexpr Tools kTools = {
+    module_head<Tools>(SDX_VERSION), &tokenize, &convert_language_model, &open, &render, &embed, &rerank, &Reranker::score_of};
 
 }  // namespace
 }  // namespace sdx::text
 
-extern "C" SDX_API const sdx::text::Tools* sdx_text_tools() { return &sdx::text::kTools; }
+extern "C" SDX_API const sdx::ModuleHead* sdx_text_tools() { return &sdx::text::kTools.head; }

@@ -1,6 +1,6 @@
 #pragma once
 // What libsdx_text.so offers the command `sdx`, which loads it when a command of the product is called: a table of functions in
-// C++ types, because both are of one build. Whoever adds a function adds it at the end and raises the version.
+// C++ types, because both are of one build.
 
 #include <filesystem>
 #include <memory>
@@ -13,9 +13,9 @@
 #include <sdx/text.hpp>
 #include <sdx/tokenizer.hpp>
 
-namespace sdx::text {
+#include "base/module/module.h"
 
-inline constexpr int kToolsVersion = 7;
+namespace sdx::text {
 
 struct TokenizeRequest {
   std::filesystem::path model;
@@ -74,8 +74,9 @@ struct RerankRequest {
 };
 
 struct Tools {
-  int version;
-  const char* product;  // SDX_VERSION of the build
+  static constexpr ModuleName kModule{"libsdx_text.so.0", "sdx_text_tools", "SDX_TEXT_LIB", "this command"};
+
+  ModuleHead head;
   // Functions throw sdx::Error.
   TokenizeResult (*tokenize)(const TokenizeRequest& request);
   LanguageConversion (*convert)(const std::filesystem::path& model, const std::filesystem::path& folder,
@@ -89,8 +90,3 @@ struct Tools {
 };
 
 }  // namespace sdx::text
-
-extern "C" {
-// The library's only C symbol.
-using SdxTextToolsFunction = const sdx::text::Tools* (*)();
-}

@@ -14,10 +14,10 @@ ArtifactFiles artifacts(const std::filesystem::path& model, const std::filesyste
   return generate_artifacts(model, directory, options);
 }
 
-constexpr Tools kTools = {kToolsVersion, SDX_VERSION, &load,      &save,       &difference,
-                          &sum,          &average,    &artifacts, &loss_named, &optimizer_named};
+constexpr Tools kTools = {
+    module_head<Tools>(SDX_VERSION), &load, &save, &difference, &sum, &average, &artifacts, &loss_named, &optimizer_named};
 
 }  // namespace
 }  // namespace sdx::train
 
-extern "C" SDX_API const sdx::train::Tools* sdx_train_tools() { return &sdx::train::kTools; }
+extern "C" SDX_API const sdx::ModuleHead* sdx_train_tools() { return &sdx::train::kTools.head; }

@@ -6,13 +6,14 @@
 #include <sdx/train/checkpoint.hpp>
 #include <span>
 
+#include "base/module/module.h"
+
 namespace sdx::train {
 
-inline constexpr int kToolsVersion = 2;
-
 struct Tools {
-  int version;
-  const char* product;  // SDX_VERSION of the build
+  static constexpr ModuleName kModule{"libsdx_train.so.0", "sdx_train_tools", "SDX_TRAIN_LIB", "this command"};
+
+  ModuleHead head;
   // Functions throw sdx::Error. They are those of sdx/train/checkpoint.hpp and artifacts.hpp.
   CheckpointState (*load)(const std::filesystem::path& path);
   void (*save)(const CheckpointState& state, const std::filesystem::path& path, bool include_optimizer_state);
@@ -26,8 +27,3 @@ struct Tools {
 };
 
 }  // namespace sdx::train
-
-extern "C" {
-// The library's only C symbol.
-using SdxTrainToolsFunction = const sdx::train::Tools* (*)();
-}

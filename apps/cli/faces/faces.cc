@@ -8,8 +8,8 @@
 #include "cli/commands.h"
 #include "cli/faces/faces.h"
 #include "cli/faces/flags.h"
-#include "cli/faces/vision_tools.h"
 #include "cli/resolve.h"
+#include "vision/batch/tools.h"
 
 namespace sdx::cli {
 namespace {
@@ -77,15 +77,15 @@ vision::Console console() {
 void FacesCommand::fill() { find_model(session, request); }
 
 int FacesCommand::run() {
-  check_request(vision_tools().check, request);
+  check_request(load_module<vision::Tools>().check, request);
   fill();
-  return vision_tools().run(request, console());
+  return load_module<vision::Tools>().run(request, console());
 }
 
 int FacesCommand::bench() {
-  check_request(vision_tools().check_bench, request);
+  check_request(load_module<vision::Tools>().check_bench, request);
   fill();
-  return vision_tools().bench(request, console());
+  return load_module<vision::Tools>().bench(request, console());
 }
 
 // Returns the subcommand and what it will be asked.
@@ -127,7 +127,7 @@ void check_request(void (*with)(const Request&), const Request& request) {
 void find_model(SessionFlags& session, Request& request) {
   static_cast<void>(session.options());  // says what is wrong with them, whether or not there is a model
   if (session.model.empty()) {
-    session.model = vision_tools().find_detector().string();
+    session.model = load_module<vision::Tools>().find_detector().string();
     note("note: the detector is " + session.model);
   }
   const project::ResolvedModel model = resolve(session);

@@ -1,16 +1,13 @@
 // sdx faces page
 
-#include <dlfcn.h>
-
 #include <array>
 #include <csignal>
 #include <memory>
 #include <sdx/error.hpp>
 
-#include "base/system/own_library.h"
 #include "cli/faces/faces.h"
 #include "cli/faces/flags.h"
-#include "cli/faces/vision_tools.h"
+#include "vision/batch/tools.h"
 #include "vision/page/module_api.h"
 
 namespace sdx::cli {
@@ -53,29 +50,12 @@ class Signals {
   std::array<struct sigaction, 2> before_{};
 };
 
-void* module_of(void* handle) {
-  const auto function = reinterpret_cast<SdxFacesPageModuleFunction>(::dlsym(handle, "sdx_faces_page_module"));
-  const Module* module = function == nullptr ? nullptr : function();
-  const bool same = module != nullptr && module->version == faces::page::kModuleVersion &&
-                    module->request_bytes == sizeof(vision::Request) && module->release == std::string_view(SDX_VERSION);
-  return same ? const_cast<Module*>(module) : nullptr;
-}
-
-const Module& load_module() {
-  const OwnLibrary library{"libsdx_faces_page.so",
-                           "SDX_FACES_PAGE_LIB",
-                           "sdx faces page",
-                           {program_folder()},
-                           {SDX_LIB_FROM_BIN "/sardonyx", "../lib/sardonyx", "sardonyx", "."}};
-  return *static_cast<const Module*>(load_own_library(library, module_of));
-}
-
 int serve(PageCommand& c) {
   vision::Request detect = c.request;
   detect.paths = {"picture"};
-  check_request(vision_tools().check, detect);
+  check_request(load_module<vision::Tools>().check, detect);
   find_model(c.session, c.request);
-  const Module& module = load_module();
+  const Module& module = load_module<Module>();
   const Signals signals;
   ModuleOptions options;
   options.request = &c.request;

@@ -101,7 +101,7 @@ std::string ChatCommand::prompt() const {
   input.messages = dump(messages);
   input.tools = tools;
   input.add_generation_prompt = true;
-  return text_tools().render(flags.model, input);
+  return load_module<text::Tools>().render(flags.model, input);
 }
 
 void ChatCommand::answer() {

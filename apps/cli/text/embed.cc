@@ -13,9 +13,9 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/text/generation_flags.h"
-#include "cli/text/text_tools.h"
 #include "cli/values/outputs.h"
 #include "tensor/json.h"
+#include "text/tools.h"
 
 namespace sdx::cli {
 namespace {
@@ -86,7 +86,7 @@ int EmbedCommand::run() {
   if (!pooling.empty()) request.options.pooling = {pooling};
   if (no_normalize) request.options.normalize = false;
   request.texts = read_texts(input);
-  const Tensor vectors = text_tools().embed(request);
+  const Tensor vectors = load_module<text::Tools>().embed(request);
   if (npy) {
     NamedValues values;
     values.add("embeddings", vectors);
@@ -117,7 +117,7 @@ int RerankCommand::run() {
   request.model = model;
   request.options.session.threads = threads;
   request.documents = read_texts(input);
-  const text::Tools& tools = text_tools();
+  const text::Tools& tools = load_module<text::Tools>();
   const std::vector<float> logits = tools.rerank(request);
   std::vector<std::size_t> order(logits.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -84,7 +84,7 @@ std::unique_ptr<text::OpenModel> GenerationFlags::open() const {
     if (name(type) == cache_type) options.cache_type = type;
   }
   options.loras = read_loras(loras);
-  return text_tools().open(model, options);
+  return load_module<text::Tools>().open(model, options);
 }
 
 std::vector<std::pair<TokenId, float>> GenerationFlags::biases() const {
@@ -115,7 +115,7 @@ void GenerationFlags::set_search(GenerationSettings& s) const {
   if (draft.empty()) return;
   LanguageModelOptions options;
   options.session.threads = threads;
-  s.draft = text_tools().open(draft, options)->model();
+  s.draft = load_module<text::Tools>().open(draft, options)->model();
 }
 
 GenerationSettings GenerationFlags::settings(const text::OpenModel& opened) const {

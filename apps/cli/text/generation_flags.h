@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/arguments.h"
-#include "cli/text/text_tools.h"
+#include "text/tools.h"
 
 namespace sdx::cli {
 

@@ -34,7 +34,7 @@ int PerplexityCommand::run() {
   LanguageModelOptions options;
   options.session.threads = threads;
   options.loras = read_loras(loras);
-  const std::unique_ptr<text::OpenModel> opened = text_tools().open(model, options);
+  const std::unique_ptr<text::OpenModel> opened = load_module<text::Tools>().open(model, options);
   Perplexity p;
   {
     Progress progress("tokens");

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "cli/text/text_tools.h"
 #include "cli/values/outputs.h"
+#include "text/tools.h"
 
 namespace sdx::cli {
 namespace {
@@ -82,7 +82,7 @@ int TokenizeCommand::run() const {
   } else {
     request.text = text == "-" ? read_standard_input() : text;
   }
-  const text::TokenizeResult result = text_tools().tokenize(request);
+  const text::TokenizeResult result = load_module<text::Tools>().tokenize(request);
   if (decodes) {
     print_exact(json ? fmt::format("{{\"text\":{}}}\n", json_text(result.text)) : result.text + "\n");
   } else {

@@ -16,8 +16,8 @@
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "cli/train/train_tools.h"
 #include "cli/values/outputs.h"
+#include "train/tools.h"
 
 namespace sdx::cli {
 namespace {
@@ -95,7 +95,7 @@ void ArtifactsCommand::read_optimizer(const std::string& text) {
     return;
   }
   train::OptimizerOptions& o = *options.optimizer;
-  o.kind = train_tools().optimizer_named(name);
+  o.kind = load_module<train::Tools>().optimizer_named(name);
   if (comma == std::string::npos) return;
   const std::map<std::string, float*> floats{{"beta1", &o.beta1},       {"beta2", &o.beta2},
                                              {"epsilon", &o.epsilon},   {"weight_decay", &o.weight_decay},
@@ -161,8 +161,8 @@ std::string are(std::int64_t n, std::string_view what) { return counted(n, what)
 
 int ArtifactsCommand::run() {
   options.train_batch_norm = !fixed_statistics;
-  options.loss = train_tools().loss_named(loss);
-  const ArtifactFiles files = train_tools().generate_artifacts(model, output, options);
+  options.loss = load_module<train::Tools>().loss_named(loss);
+  const ArtifactFiles files = load_module<train::Tools>().generate_artifacts(model, output, options);
   if (json) {
     print(report_json(files));
     return kOk;

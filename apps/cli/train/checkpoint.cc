@@ -13,11 +13,11 @@
 #include "base/text_table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/train/train_tools.h"
 #include "cli/values/outputs.h"
 #include "tensor/element.h"
 #include "tensor/npz.h"
 #include "tensor/safetensors.h"
+#include "train/tools.h"
 
 namespace sdx::cli {
 namespace {
@@ -163,15 +163,15 @@ std::string state_text(const CheckpointState& s) {
 }
 
 int CheckpointCommand::show() const {
-  const CheckpointState s = train_tools().load(base);
+  const CheckpointState s = load_module<train::Tools>().load(base);
   print(json ? state_json(s) : state_text(s));
   return kOk;
 }
 
 int CheckpointCommand::diff() const {
   if (!(atol >= 0)) throw UsageError("--atol must be a number that is not negative");
-  const CheckpointState before = train_tools().load(base), after = train_tools().load(other);
-  const CheckpointState delta = train_tools().difference(after, before);
+  const CheckpointState before = load_module<train::Tools>().load(base), after = load_module<train::Tools>().load(other);
+  const CheckpointState delta = load_module<train::Tools>().difference(after, before);
   std::vector<std::vector<std::string>> rows{{"parameter", "type", "norm", "relative", "largest"}};
   std::string list;
   int different = 0;
@@ -188,7 +188,7 @@ int CheckpointCommand::diff() const {
     list += fmt::format("{}{{\"name\":{},\"norm\":{},\"relative\":{},\"largest\":{}}}", list.empty() ? "" : ",",
                         json_text(p.name), json_number(size.norm), json_number(relative), json_number(size.largest));
   }
-  if (!output.empty()) train_tools().save(delta, output, false);
+  if (!output.empty()) load_module<train::Tools>().save(delta, output, false);
   print(json ? fmt::format("{{\"different\":{},\"parameters\":[{}]}}\n", different, list)
              : fmt::format("{}{} of {} parameters differ\n", text_table(rows), different, rows.size() - 1));
   return different == 0 || !output.empty() ? kOk : kFailed;
@@ -202,13 +202,14 @@ int CheckpointCommand::would_write(std::string_view what) const {
 
 int CheckpointCommand::write(const CheckpointState& made) const {
   if (dry_run) return would_write(counted(static_cast<std::int64_t>(made.parameters.size()), "parameter"));
-  train_tools().save(made, output, !made.optimizers.empty());
+  load_module<train::Tools>().save(made, output, !made.optimizers.empty());
   return kOk;
 }
 
 int CheckpointCommand::apply() const {
   if (!std::isfinite(factor)) throw UsageError("--factor must be a finite number");
-  return write(train_tools().sum(train_tools().load(base), train_tools().load(other), factor));
+  return write(
+      load_module<train::Tools>().sum(load_module<train::Tools>().load(base), load_module<train::Tools>().load(other), factor));
 }
 
 int CheckpointCommand::average() const {
@@ -225,8 +226,8 @@ int CheckpointCommand::average() const {
     throw UsageError(fmt::format("--weights has {} numbers for {} checkpoints", numbers.size(), files.size()));
   }
   std::vector<CheckpointState> states;
-  for (const std::string& file : files) states.push_back(train_tools().load(file));
-  return write(train_tools().average(states, numbers));
+  for (const std::string& file : files) states.push_back(load_module<train::Tools>().load(file));
+  return write(load_module<train::Tools>().average(states, numbers));
 }
 
 int CheckpointCommand::export_values() const {
@@ -234,7 +235,7 @@ int CheckpointCommand::export_values() const {
   if (!npz && !output.ends_with(".safetensors")) {
     throw UsageError(fmt::format("-o {}: expected a name that ends in .npz or .safetensors", output));
   }
-  const CheckpointState s = train_tools().load(base);
+  const CheckpointState s = load_module<train::Tools>().load(base);
   if (s.nominal) fail(ErrorCode::invalid_argument, "'{}' is a nominal checkpoint, which contains no values", base);
   NamedTensors tensors;
   for (const Parameter& p : s.parameters) tensors.emplace_back(p.name, p.value);

@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "cli/train/loop_tools.h"
+#include "train/loop/tools.h"
 
 namespace sdx::cli {
 namespace {
@@ -50,7 +50,7 @@ int TrainCommand::run() {
   request.labels = labels;
   request.project = project;
   request.tokenizer = tokenizer;
-  const train::loop::Tools& tools = train_loop_tools();
+  const train::loop::Tools& tools = load_module<train::loop::Tools>();
   try {
     tools.check(request);
   } catch (const Error& e) {

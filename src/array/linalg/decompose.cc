@@ -2,8 +2,6 @@
 
 #include "array/linalg/decompose.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -15,7 +13,6 @@
 #include "array/ops/common.h"
 #include "array/transforms/tape.h"
 #include "base/parallel.h"
-#include "base/system/own_library.h"
 #include "ops/tensor/movement.h"
 #include "tensor/element.h"
 
@@ -23,24 +20,6 @@ namespace sdx::array::detail {
 namespace {
 
 constexpr int kDecompositions = static_cast<int>(Decomposition::svdvals) + 1;
-
-void* accept(void* handle) {
-  auto* const entry = reinterpret_cast<const LinalgModule* (*)()>(::dlsym(handle, "sdx_linalg_module"));
-  const LinalgModule* module = entry == nullptr ? nullptr : entry();
-  return module == nullptr || module->version != kLinalgModuleVersion ? nullptr : const_cast<LinalgModule*>(module);
-}
-
-// Beside whoever contains this code, as a build, an installation and the Python package lay things out.
-const LinalgModule& linalg_module() {
-  static const LinalgModule& loaded =
-      *static_cast<const LinalgModule*>(load_own_library({"libsdx_linalg.so",
-                                                          "SDX_LINALG_LIB",
-                                                          "linear algebra",
-                                                          {folder_of(reinterpret_cast<const void*>(&name_of)), program_folder()},
-                                                          {"sardonyx", "../lib/sardonyx", "."}},
-                                                         &accept));
-  return loaded;
-}
 
 LinalgScalar scalar_of(Dtype dtype) {
   if (dtype == Dtype::float64) return LinalgScalar::f64;
@@ -96,7 +75,7 @@ void run_decomposition(ops::OpContext& c) {
     for (std::size_t i = 0; i < c.num_outputs(); ++i) fill_factor(stated_output(c, i));
     return;
   }
-  const LinalgModule& module = linalg_module();
+  const LinalgModule& module = load_module<LinalgModule>();
   std::atomic<LinalgOutcome> outcome{LinalgOutcome::ok};
   const std::int64_t grain = 1 + 30'000 / (1 + all.m * all.n * std::min(all.m, all.n));
   in_parallel(batch, grain, [&](std::int64_t first, std::int64_t last) {

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sdx::array::detail {
+#include "base/module/module.h"
 
-inline constexpr int kLinalgModuleVersion = 1;
+namespace sdx::array::detail {
 
 enum class Decomposition : std::int32_t {
   cholesky,          // a[n,n], of which the lower half is read: lower triangle
@@ -39,7 +39,9 @@ struct LinalgRequest {
 };
 
 struct LinalgModule {
-  int version;
+  static constexpr ModuleName kModule{"sardonyx/libsdx_linalg.so", "sdx_linalg_module", "SDX_LINALG_LIB", "linear algebra"};
+
+  ModuleHead head;
   LinalgOutcome (*run)(const LinalgRequest*);
 };
 

@@ -353,10 +353,25 @@ std::shared_ptr<const DynamicLibrary> DynamicLibrary::open(const fs::path& libra
   return opened;
 }
 
+std::shared_ptr<const DynamicLibrary> DynamicLibrary::open_for_good(const fs::path& library, std::string& why) {
+  std::shared_ptr<DynamicLibrary> opened(new DynamicLibrary);
+  opened->path_ = library;
+  opened->handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (opened->handle_ != nullptr) return opened;
+  const char* words = ::dlerror();
+  why = words != nullptr ? words : "no reason given";
+  return nullptr;
+}
+
 DynamicLibrary::~DynamicLibrary() {
   if (handle_ != nullptr) ::dlclose(handle_);
 }
 
 void* DynamicLibrary::symbol(const char* name) const noexcept { return ::dlsym(handle_, name); }
+
+void* DynamicLibrary::need(const char* name) const {
+  if (void* const found = symbol(name)) return found;
+  fail(ErrorCode::io, "'{}' has no {}: another version of the library is needed", path_.string(), name);
+}
 
 }  // namespace sdx

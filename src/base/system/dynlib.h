@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/system/elf.h"
+#include "base/tools_api.h"
 
 namespace sdx {
 
@@ -56,21 +57,30 @@ struct VersionedName {
 VersionedName split_soname(std::string_view soname);
 
 // A library held open. Thread-safe.
-class DynamicLibrary {
+class SDX_TOOLS_API DynamicLibrary {
  public:
   // Throws Error(provider_unavailable) with explain_library's findings, or with the loader's own words where those find nothing.
   // `global`: its symbols are offered to libraries loaded later (RTLD_GLOBAL).
   static std::shared_ptr<const DynamicLibrary> open(const std::filesystem::path& library, bool global = false);
+  // Without a look into the file, for libraries of this installation and of the system. Null where the loader refuses it; `why`
+  // is what it says. The library stays loaded for as long as the process: its code may register itself somewhere.
+  static std::shared_ptr<const DynamicLibrary> open_for_good(const std::filesystem::path& library, std::string& why);
   ~DynamicLibrary();
   DynamicLibrary(const DynamicLibrary&) = delete;
   DynamicLibrary& operator=(const DynamicLibrary&) = delete;
 
   // Null when it has no such symbol.
   void* symbol(const char* name) const noexcept;
+  // The same as a function or an object of the type. Throws Error(io) when it has no such symbol.
+  template <class F>
+  void find(const char* name, F& to) const {
+    to = reinterpret_cast<F>(need(name));
+  }
   const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
   DynamicLibrary() = default;
+  void* need(const char* name) const;
   void* handle_ = nullptr;
   std::filesystem::path path_;
 };

@@ -194,9 +194,9 @@ std::size_t digest_finish(void* digest, unsigned char* out) {
   return size;
 }
 
-const Module kModule{kModuleVersion, &get, &digest_new, &digest_update, &digest_finish};
+const Module kModule{module_head<Module>(SDX_VERSION), &get, &digest_new, &digest_update, &digest_finish};
 
 }  // namespace
 }  // namespace sdx::hub
 
-extern "C" __attribute__((visibility("default"))) const sdx::hub::Module* sdx_hub_module() { return &sdx::hub::kModule; }
+extern "C" __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_hub_module() { return &sdx::hub::kModule.head; }

@@ -66,11 +66,9 @@ Outcome to_srgb(const ModuleTransform* request, ModuleText error) {
   return guarded(error, [&] { return convert(*request, error); });
 }
 
-const ColorModule kModule{kPictureModuleVersion, &to_srgb};
+const ColorModule kModule{module_head<ColorModule>(SDX_VERSION), &to_srgb};
 
 }  // namespace
 }  // namespace sdx::media
 
-extern "C" __attribute__((visibility("default"))) const sdx::media::ColorModule* sdx_color_module() {
-  return &sdx::media::kModule;
-}
+extern "C" __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_color_module() { return &sdx::media::kModule.head; }

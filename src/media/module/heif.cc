@@ -187,11 +187,9 @@ Outcome write(const ModuleWrite* w, ModuleText error) {
   });
 }
 
-const PictureModule kModule{kPictureModuleVersion, &read, &write};
+const PictureModule kModule{module_head<PictureModule>(SDX_VERSION), &read, &write};
 
 }  // namespace
 }  // namespace sdx::media
 
-extern "C" __attribute__((visibility("default"))) const sdx::media::PictureModule* sdx_heif_module() {
-  return &sdx::media::kModule;
-}
+extern "C" __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_heif_module() { return &sdx::media::kModule.head; }

@@ -205,11 +205,9 @@ Outcome read(const ModuleRead* request, const ModuleSink* sink, ModuleText error
   return guarded(error, [&] { return Reading(*request, *sink, error).run(); });
 }
 
-const PictureModule kModule{kPictureModuleVersion, &read, nullptr};
+const PictureModule kModule{module_head<PictureModule>(SDX_VERSION), &read, nullptr};
 
 }  // namespace
 }  // namespace sdx::media
 
-extern "C" __attribute__((visibility("default"))) const sdx::media::PictureModule* sdx_jxl_module() {
-  return &sdx::media::kModule;
-}
+extern "C" __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_jxl_module() { return &sdx::media::kModule.head; }

@@ -80,11 +80,9 @@ Outcome read(const ModuleRead* request, const ModuleSink* sink, ModuleText error
   });
 }
 
-const PictureModule kModule{kPictureModuleVersion, &read, nullptr};
+const PictureModule kModule{module_head<PictureModule>(SDX_VERSION), &read, nullptr};
 
 }  // namespace
 }  // namespace sdx::media
 
-extern "C" __attribute__((visibility("default"))) const sdx::media::PictureModule* sdx_raw_module() {
-  return &sdx::media::kModule;
-}
+extern "C" __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_raw_module() { return &sdx::media::kModule.head; }

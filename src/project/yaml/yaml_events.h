@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "base/module/module.h"
+
 namespace sdx {
 
 enum class YamlEventKind : int { document_start, null, alias, scalar, list_start, list_end, map_start, map_end };
@@ -31,10 +33,16 @@ struct YamlEventRequest {
 
 enum class YamlOutcome : int { ok = 0, syntax = 1, stopped = 2 };
 
+struct YamlModule {
+  static constexpr ModuleName kModule{"sardonyx/libsdx_yaml.so", "sdx_yaml_module", "SDX_YAML_LIB", "reading YAML files"};
+
+  ModuleHead head;
+  YamlOutcome (*events)(YamlEventRequest* request);
+};
+
 }  // namespace sdx
 
 extern "C" {
-// The only symbol of libsdx_yaml.so; the same function in programs that link yaml-cpp.
-__attribute__((visibility("default"))) int sdx_yaml_events_1(sdx::YamlEventRequest* request);
-using SdxYamlEventsFunction = int (*)(sdx::YamlEventRequest* request);
+// Of libsdx_yaml.so, and of programs that link yaml-cpp.
+__attribute__((visibility("default"))) const sdx::ModuleHead* sdx_yaml_module();
 }

@@ -4,17 +4,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <map>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
-#include "project/yaml/yaml_loader.h"
+#include "project/yaml/yaml_events.h"
 #include "project/yaml/yaml_node.h"
 #include "tensor/utf8.h"
 
+extern "C" {
+// Null where nothing that was linked defines it.
+__attribute__((weak)) const sdx::ModuleHead* sdx_yaml_module();
+}
+
 namespace sdx {
 namespace {
+
+const YamlModule& yaml_module() {
+  if (sdx_yaml_module != nullptr) return reinterpret_cast<const YamlModule&>(*sdx_yaml_module());
+  return load_module<YamlModule>();
+}
 
 struct Place {
   int line = 1, column = 1;
@@ -201,20 +210,14 @@ class TreeBuilder {
 };
 
 // What the C callback sees.
-struct Context {
+struct Context : CallbackError {
+  explicit Context(TreeBuilder& b) : builder(b) {}
   TreeBuilder& builder;
-  std::exception_ptr thrown;
 };
 
 bool on_event(void* raw, const YamlEvent* event) {
   auto& context = *static_cast<Context*>(raw);
-  try {
-    context.builder.take(*event);
-    return true;
-  } catch (...) {
-    context.thrown = std::current_exception();
-    return false;
-  }
+  return context.guarded([&] { context.builder.take(*event); });
 }
 
 // yaml-cpp takes byte 4 for the end of the file, guesses UTF-16 from zero bytes and lets bad UTF-8 pass.
@@ -262,10 +265,10 @@ YamlDocument YamlDocument::parse(std::string_view text, std::string name, const 
   YamlDocument document;
   document.name_ = std::make_unique<std::string>(std::move(name));
   TreeBuilder builder(*document.name_, limits);
-  Context context{builder, nullptr};
+  Context context(builder);
   YamlEventRequest request{text.data(), text.size(), &context, &on_event, 1, 1, {}};
-  const auto outcome = static_cast<YamlOutcome>(yaml_events_function()(&request));
-  if (context.thrown) std::rethrow_exception(context.thrown);
+  const YamlOutcome outcome = yaml_module().events(&request);
+  context.rethrow();
   if (outcome != YamlOutcome::ok) {
     if (const int line = tab_line(text, request.line); line > 0) {
       sdx::fail(ErrorCode::invalid_argument, "{}:{}:1: indented with a tab; use spaces", *document.name_, line);

@@ -1,10 +1,10 @@
 #include "providers/vendor/search.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+
+#include "base/system/code_folder.h"
 
 namespace sdx {
 namespace {
@@ -41,10 +41,8 @@ void add_distinct(const fs::path& file, std::vector<fs::path>& out) {
 }
 
 std::vector<fs::path> program_folders() {
-  Dl_info self{};
-  if (::dladdr(reinterpret_cast<const void*>(&program_folders), &self) == 0 || self.dli_fname == nullptr) return {};
-  std::error_code none;
-  const fs::path folder = fs::absolute(self.dli_fname, none).parent_path();
+  const fs::path folder = folder_of(reinterpret_cast<const void*>(&program_folders));
+  if (folder.empty()) return {};
   return {folder, folder.parent_path() / "lib"};
 }
 

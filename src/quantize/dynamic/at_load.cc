@@ -31,8 +31,8 @@ void at_load(Model& model, const SessionOptions& session) {
 
 }  // namespace sdx::quantize
 
-extern "C" SDX_API const sdx::session::QuantizeModule* sdx_quantize_at_load() {
-  static constexpr sdx::session::QuantizeModule kModule{SDX_VERSION, sizeof(sdx::Model), sizeof(sdx::SessionOptions),
-                                                        &sdx::quantize::at_load};
-  return &kModule;
+extern "C" SDX_API const sdx::ModuleHead* sdx_quantize_at_load() {
+  using sdx::session::QuantizeModule;
+  static constexpr QuantizeModule kModule{sdx::module_head<QuantizeModule>(SDX_VERSION), &sdx::quantize::at_load};
+  return &kModule.head;
 }

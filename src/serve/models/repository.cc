@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
-#include "serve/models/grpc_library.h"
+#include "serve/grpc_api.h"
 #include "serve/models/model_files.h"
 #include "tensor/gguf/gguf_names.h"
 
@@ -40,7 +40,7 @@ std::map<std::int64_t, fs::path> numbered_folders(const fs::path& folder) {
 
 void read_config(const fs::path& file, RepositoryModel& model) {
   std::vector<std::string> ignored;
-  const std::string json = grpc_module().read_config(read_file(file, kConfigBytes), ignored);
+  const std::string json = load_module<GrpcModule>().read_config(read_file(file, kConfigBytes), ignored);
   model.settings = settings_of_json(json, ignored);
   if (!ignored.empty()) model.warning = "config.pbtxt: ignored: " + sdx::join(ignored);
 }

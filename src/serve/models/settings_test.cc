@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "serve/models/grpc_library.h"
+#include "serve/grpc_api.h"
 #include "support/session.h"
 
 namespace sdx::serve {
@@ -12,7 +12,7 @@ using namespace sdx::testing;
 using Strings = std::vector<std::string>;
 
 ModelSettings of_text(std::string_view text, Strings& ignored) {
-  return settings_of_json(grpc_module().read_config(text, ignored), ignored);
+  return settings_of_json(load_module<GrpcModule>().read_config(text, ignored), ignored);
 }
 ModelSettings of_text(std::string_view text) {
   Strings ignored;

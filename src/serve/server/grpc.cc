@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/system/mapped_file.h"
+#include "serve/grpc_api.h"
 #include "serve/inference/grpc_host.h"
-#include "serve/models/grpc_library.h"
 
 namespace sdx::serve {
 namespace {
@@ -76,7 +76,7 @@ std::unique_ptr<GrpcServer> start_grpc(const ServeRequest& request, const Settin
   GrpcHost host = grpc_host(catalog);
   host.guard = [&guard](GrpcCall& call) { return ask_guard(guard, call); };
   host.key_error = [&guard](std::string_view authorization) { return key_error(guard, authorization); };
-  return grpc_module().serve(options, std::move(host));
+  return load_module<GrpcModule>().serve(options, std::move(host));
 }
 
 }  // namespace sdx::serve

@@ -248,11 +248,9 @@ void Program::run() {
 
 void serve(const ServeRequest& request, const ServeHost& host) { Program(request, host).run(); }
 
-constexpr ServeModule kModule{kModuleVersion, SDX_VERSION, serve};
+constexpr ServeModule kModule{module_head<ServeModule>(SDX_VERSION), serve};
 
 }  // namespace
 }  // namespace sdx::serve
 
-extern "C" __attribute__((visibility("default"))) const sdx::serve::ServeModule* sdx_serve_module() {
-  return &sdx::serve::kModule;
-}
+extern "C" __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_serve_module() { return &sdx::serve::kModule.head; }

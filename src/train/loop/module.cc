@@ -10,9 +10,7 @@ namespace {
 void check(const Request& request) { static_cast<void>(settings_of(request)); }
 
 constexpr Tools kTools{
-    .version = kToolsVersion,
-    .request_bytes = sizeof(Request),
-    .release = SDX_VERSION,
+    .head = module_head<Tools>(SDX_VERSION),
     .check = check,
     .run = run,
 };
@@ -20,4 +18,4 @@ constexpr Tools kTools{
 }  // namespace
 }  // namespace sdx::train::loop
 
-extern "C" SDX_API const sdx::train::loop::Tools* sdx_train_loop_tools() { return &sdx::train::loop::kTools; }
+extern "C" SDX_API const sdx::ModuleHead* sdx_train_loop_tools() { return &sdx::train::loop::kTools.head; }

@@ -3,16 +3,16 @@
 
 #include <cstddef>
 
+#include "base/module/module.h"
 #include "train/loop/request.h"
 
 namespace sdx::train::loop {
 
-inline constexpr int kToolsVersion = 1;
-
 struct Tools {
-  int version;                // kToolsVersion
-  std::size_t request_bytes;  // sizeof(Request): what another build would pass another way
-  const char* release;        // SDX_VERSION
+  static constexpr ModuleName kModule{"libsdx_train.so.0", "sdx_train_loop_tools", "SDX_TRAIN_LIB", "sdx train"};
+  static constexpr std::size_t kTypesBytes = sizeof(Request);
+
+  ModuleHead head;
 
   // Throws Error(invalid_argument) for values that make no sense together or alone; looks at no file.
   void (*check)(const Request&);
@@ -21,8 +21,3 @@ struct Tools {
 };
 
 }  // namespace sdx::train::loop
-
-extern "C" {
-// The symbol sdx_train_loop_tools.
-using SdxTrainLoopToolsFunction = const sdx::train::loop::Tools* (*)();
-}

@@ -12,9 +12,7 @@ namespace {
 void check(const Request& request) { static_cast<void>(batch::parse(request)); }
 
 constexpr Tools kTools{
-    .version = kToolsVersion,
-    .request_bytes = sizeof(Request),
-    .release = SDX_VERSION,
+    .head = module_head<Tools>(SDX_VERSION),
     .check = check,
     .check_bench = batch::check_bench,
     .find_detector = batch::find_detector,
@@ -25,4 +23,4 @@ constexpr Tools kTools{
 }  // namespace
 }  // namespace sdx::vision
 
-extern "C" SDX_API const sdx::vision::Tools* sdx_vision_tools() { return &sdx::vision::kTools; }
+extern "C" SDX_API const sdx::ModuleHead* sdx_vision_tools() { return &sdx::vision::kTools.head; }

@@ -5,16 +5,16 @@
 #include <cstddef>
 #include <filesystem>
 
+#include "base/module/module.h"
 #include "vision/batch/request.h"
 
 namespace sdx::vision {
 
-inline constexpr int kToolsVersion = 1;
-
 struct Tools {
-  int version;                // kToolsVersion
-  std::size_t request_bytes;  // sizeof(Request): what another build would pass another way
-  const char* release;        // SDX_VERSION
+  static constexpr ModuleName kModule{"libsdx_vision.so", "sdx_vision_tools", "SDX_VISION_LIB", "sdx faces"};
+  static constexpr std::size_t kTypesBytes = sizeof(Request);
+
+  ModuleHead head;
 
   // Throws Error(invalid_argument) for values that make no sense together or alone; looks at no file.
   void (*check)(const Request&);
@@ -27,8 +27,3 @@ struct Tools {
 };
 
 }  // namespace sdx::vision
-
-extern "C" {
-// The symbol sdx_vision_tools.
-using SdxVisionToolsFunction = const sdx::vision::Tools* (*)();
-}

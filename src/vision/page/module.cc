@@ -56,11 +56,11 @@ bool serve_page(const ModuleOptions* options, char* error, std::size_t error_siz
   return false;
 }
 
-constexpr Module kModule{kModuleVersion, sizeof(vision::Request), SDX_VERSION, serve_page};
+constexpr Module kModule{module_head<Module>(SDX_VERSION), serve_page};
 
 }  // namespace
 }  // namespace sdx::faces::page
 
-extern "C" __attribute__((visibility("default"))) const sdx::faces::page::Module* sdx_faces_page_module() {
-  return &sdx::faces::page::kModule;
+extern "C" __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_faces_page_module() {
+  return &sdx::faces::page::kModule.head;
 }

@@ -5,11 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/module/module.h"
 #include "vision/batch/request.h"
 
 namespace sdx::faces::page {
-
-inline constexpr int kModuleVersion = 1;
 
 struct ModuleOptions {
   const vision::Request* request = nullptr;  // the model, its session and how it looks for faces
@@ -23,16 +22,13 @@ struct ModuleOptions {
 };
 
 struct Module {
-  int version;                // kModuleVersion
-  std::size_t request_bytes;  // sizeof(vision::Request): what another build would pass another way
-  const char* release;        // SDX_VERSION
+  static constexpr ModuleName kModule{"sardonyx/libsdx_faces_page.so", "sdx_faces_page_module", "SDX_FACES_PAGE_LIB",
+                                      "sdx faces page"};
+  static constexpr std::size_t kTypesBytes = sizeof(vision::Request);
+
+  ModuleHead head;
   // Serves until it is stopped. False for a failure, which `error` describes.
   bool (*serve)(const ModuleOptions* options, char* error, std::size_t error_size);
 };
 
 }  // namespace sdx::faces::page
-
-extern "C" {
-// The only symbol of the library: sdx_faces_page_module.
-using SdxFacesPageModuleFunction = const sdx::faces::page::Module* (*)();
-}

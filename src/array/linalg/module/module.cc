@@ -24,11 +24,11 @@ LinalgOutcome run(const LinalgRequest* request) {
   }
 }
 
-const LinalgModule kModule{kLinalgModuleVersion, &run};
+const LinalgModule kModule{module_head<LinalgModule>(SDX_VERSION), &run};
 
 }  // namespace
 }  // namespace sdx::array::detail
 
-extern "C" __attribute__((visibility("default"))) const sdx::array::detail::LinalgModule* sdx_linalg_module() {
-  return &sdx::array::detail::kModule;
+extern "C" __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_linalg_module() {
+  return &sdx::array::detail::kModule.head;
 }

@@ -54,29 +54,32 @@ void say(YamlEventRequest& request, const char* what) {
   request.message[sizeof request.message - 1] = '\0';
 }
 
-}  // namespace
-}  // namespace sdx
-
-extern "C" int sdx_yaml_events_1(sdx::YamlEventRequest* request) {
-  using sdx::YamlOutcome;
-  sdx::Forwarder forwarder(*request);
+YamlOutcome events(YamlEventRequest* request) {
+  Forwarder forwarder(*request);
   request->line = request->column = 1;
   try {
     std::istringstream in{std::string(request->text, request->size)};
     YAML::Parser parser(in);
     while (parser.HandleNextDocument(forwarder)) {
     }
-    return static_cast<int>(YamlOutcome::ok);
-  } catch (const sdx::Stopped&) {
-    return static_cast<int>(YamlOutcome::stopped);
+    return YamlOutcome::ok;
+  } catch (const Stopped&) {
+    return YamlOutcome::stopped;
   } catch (const YAML::Exception& e) {
     if (!e.mark.is_null()) {
       request->line = e.mark.line + 1;
       request->column = e.mark.column + 1;
     }
-    sdx::say(*request, e.msg.c_str());
+    say(*request, e.msg.c_str());
   } catch (const std::exception& e) {
-    sdx::say(*request, e.what());
+    say(*request, e.what());
   }
-  return static_cast<int>(YamlOutcome::syntax);
+  return YamlOutcome::syntax;
 }
+
+constexpr YamlModule kModule{module_head<YamlModule>(SDX_VERSION), events};
+
+}  // namespace
+}  // namespace sdx
+
+extern "C" const sdx::ModuleHead* sdx_yaml_module() { return &sdx::kModule.head; }

@@ -8,13 +8,13 @@
 
 namespace {
 
-constexpr sdx::serve::GrpcModule kModule{sdx::serve::kGrpcModuleVersion, SDX_VERSION, sdx::serve::serve_grpc,
+constexpr sdx::serve::GrpcModule kModule{sdx::module_head<sdx::serve::GrpcModule>(SDX_VERSION), sdx::serve::serve_grpc,
                                          sdx::serve::read_config_text};
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const sdx::serve::GrpcModule* sdx_serve_grpc_module() {
+extern "C" __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_serve_grpc_module() {
   // Otherwise every broken message causes a line on standard error; clients get errors as answers.
   google::protobuf::SetLogHandler(nullptr);
-  return &kModule;
+  return &kModule.head;
 }

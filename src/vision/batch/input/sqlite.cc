@@ -1,6 +1,5 @@
 #include "vision/batch/input/sqlite.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/dynlib.h"
 
 namespace sdx::vision::batch {
 namespace {
@@ -29,30 +29,25 @@ struct Library {
   decltype(&::sqlite3_busy_timeout) busy_timeout;
 };
 
-template <class F>
-void find(void* handle, const char* name, F& function) {
-  function = reinterpret_cast<F>(::dlsym(handle, name));
-  if (function == nullptr) fail(ErrorCode::io, "libsqlite3 has no function {}", name);
-}
-
 Library load() {
-  void* handle = ::dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
+  std::string why;
+  const auto library = DynamicLibrary::open_for_good("libsqlite3.so.0", why);
+  if (library == nullptr) {
     fail(ErrorCode::io, "reading SQLite databases needs libsqlite3 (Debian's package libsqlite3-0), which cannot be loaded: {}",
-         ::dlerror());
+         why);
   }
   Library out{};
-  find(handle, "sqlite3_open_v2", out.open);
-  find(handle, "sqlite3_close", out.close);
-  find(handle, "sqlite3_errmsg", out.errmsg);
-  find(handle, "sqlite3_prepare_v2", out.prepare);
-  find(handle, "sqlite3_finalize", out.finalize);
-  find(handle, "sqlite3_step", out.step);
-  find(handle, "sqlite3_column_count", out.column_count);
-  find(handle, "sqlite3_column_name", out.column_name);
-  find(handle, "sqlite3_column_text", out.column_text);
-  find(handle, "sqlite3_column_bytes", out.column_bytes);
-  find(handle, "sqlite3_busy_timeout", out.busy_timeout);
+  library->find("sqlite3_open_v2", out.open);
+  library->find("sqlite3_close", out.close);
+  library->find("sqlite3_errmsg", out.errmsg);
+  library->find("sqlite3_prepare_v2", out.prepare);
+  library->find("sqlite3_finalize", out.finalize);
+  library->find("sqlite3_step", out.step);
+  library->find("sqlite3_column_count", out.column_count);
+  library->find("sqlite3_column_name", out.column_name);
+  library->find("sqlite3_column_text", out.column_text);
+  library->find("sqlite3_column_bytes", out.column_bytes);
+  library->find("sqlite3_busy_timeout", out.busy_timeout);
   return out;
 }
 
