@@ -290,6 +290,15 @@ class SDX_API LanguageModel {
   TokenMaskMaker constrain_calls(const AnswerFormat& format, std::string_view tools, const ToolChoice& choice = {},
                                  std::string_view prompt = {}, std::vector<std::string>* unenforced = nullptr) const;
 
+  // Prepare `settings` for answers with text; a detokenizer that is set stays. For plain text, without special tokens:
+  void prepare_answer(GenerationSettings& settings) const;
+  // For a format: its marks stay in the text (answer_detokenizer), and with `calls`, tokens that end a call end the answer
+  // (answer_ends).
+  void prepare_answer(GenerationSettings& settings, const AnswerFormat& format, bool calls = true) const;
+  // For calls in the format of chat_template(). Returns what parses the answer; the arguments are as for AnswerParser, and errors
+  // as there.
+  AnswerParser prepare_answer(GenerationSettings& settings, std::string_view tools, std::string_view prompt = {}) const;
+
   Report report() const;  // of the session
 
  private:

@@ -1,9 +1,7 @@
 #pragma once
 // Parses function calls and reasoning out of a model's answer. Link libsdx_text (CMake: sardonyx::text).
 //
-//   const sdx::AnswerFormat format = sdx::answer_format(model.chat_template());
-//   settings.detokenize = sdx::answer_detokenizer(model.tokenizer(), format);  // marks of calls are often special tokens
-//   sdx::AnswerParser parser(format, tools, prompt);
+//   sdx::AnswerParser parser = model.prepare_answer(settings, tools, prompt);  // marks of calls are often special tokens
 //   model.generate(tokens, settings, [&](const sdx::GeneratedToken& token) { send(parser.add(token.text)); return true; });
 //   send(parser.finish());
 //   parser.answer().calls;

@@ -40,12 +40,11 @@ class Opened final : public OpenModel {
 
   Generation generate(std::string_view text, bool special_tokens, const GenerationSettings& settings, const OnToken& on_token,
                       std::int64_t& cached) override {
-    const Tokenizer& words = model_.tokenizer();
-    const std::vector<std::uint32_t> ids = words.encode(text, special_tokens).ids;
+    const std::vector<std::uint32_t> ids = model_.tokenizer().encode(text, special_tokens).ids;
     const std::size_t common = keep_common(state_, ids);
     cached = static_cast<std::int64_t>(common);
     GenerationSettings with = settings;
-    if (!with.detokenize) with.detokenize = [&words](std::span<const TokenId> part) { return words.decode(part); };
+    model_.prepare_answer(with);
     return model_.generate(state_, std::span(ids).subspan(common), with, on_token);
   }
 
@@ -53,11 +52,7 @@ class Opened final : public OpenModel {
 
   std::unique_ptr<AnswerReader> read_answer(std::string_view tools, std::string_view prompt,
                                             GenerationSettings& settings) const override {
-    const AnswerFormat format = answer_format(model_.chat_template());
-    settings.detokenize = answer_detokenizer(model_.tokenizer(), format);
-    const std::vector<TokenId> ends = answer_ends(model_.tokenizer(), format);
-    settings.stop_tokens.insert(settings.stop_tokens.end(), ends.begin(), ends.end());
-    return std::make_unique<Reader>(AnswerParser(format, tools, prompt));
+    return std::make_unique<Reader>(model_.prepare_answer(settings, tools, prompt));
   }
 
   Perplexity perplexity(std::string_view text, const PerplexitySettings& settings) const override {

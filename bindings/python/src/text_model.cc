@@ -97,8 +97,6 @@ GenerationSettings read_settings(const LanguageModel& model, PyObject* settings)
     if (s.mask) fail(ErrorCode::invalid_argument, "only one of json_schema, grammar and regex can be kept to");
     s.mask = model.constrain(format, to_text(x));
   }
-  const Tokenizer& words = model.tokenizer();
-  s.detokenize = [&words](std::span<const TokenId> ids) { return words.decode(ids); };
   return s;
 }
 
@@ -149,12 +147,8 @@ Object generate(PyObject* self, PyObject* arguments) {
   Callback callback(argument(arguments, 3));
   OnToken on_token;
   if (argument(arguments, 3) != Py_None) on_token = [&](const GeneratedToken& token) { return callback(token); };
-  if (to_truth(argument(arguments, 4))) {
-    const AnswerFormat format = answer_format(model.chat_template());
-    settings.detokenize = answer_detokenizer(model.tokenizer(), format);
-    const std::vector<TokenId> ends = answer_ends(model.tokenizer(), format);
-    settings.stop_tokens.insert(settings.stop_tokens.end(), ends.begin(), ends.end());
-  }
+  if (to_truth(argument(arguments, 4))) model.prepare_answer(settings, answer_format(model.chat_template()));
+  model.prepare_answer(settings);
   const Generation g = interruptible([&] {
     return model.generate(std::span<const TokenId>(model.tokenizer().encode(prompt, special).ids), settings, on_token);
   });

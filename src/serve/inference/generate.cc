@@ -143,12 +143,11 @@ struct Running {
 };
 
 GenerationRequest engine_request(const LanguageModel& model, GenerateRequest& read) {
-  const Tokenizer& words = model.tokenizer();
-  const Encoding encoding = words.encode(read.text);
+  const Encoding encoding = model.tokenizer().encode(read.text);
   GenerationRequest asked;
   asked.prompt.assign(encoding.ids.begin(), encoding.ids.end());
   asked.settings = std::move(read.settings);
-  asked.settings.detokenize = [&words](std::span<const TokenId> ids) { return words.decode(ids); };
+  model.prepare_answer(asked.settings);
   return asked;
 }
 

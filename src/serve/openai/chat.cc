@@ -160,10 +160,7 @@ void Api::Impl::chat(const RequestPtr& request, const ResponderPtr& responder) {
   const AnswerFormat format = format_of(r, found);
   if (r.tool_use == ToolUse::required) force_call(job.settings, r, model, format, prompt.text, ignored);
   if (request->notes) request->notes->set_ignored(ignored.text());
-  if (r.tool_use != ToolUse::none) {
-    for (const TokenId id : answer_ends(model.tokenizer(), format)) job.settings.stop_tokens.push_back(id);
-  }
-  job.settings.detokenize = answer_detokenizer(model.tokenizer(), format);
+  model.prepare_answer(job.settings, format, r.tool_use != ToolUse::none);
   job.settings.n = r.generation.n;
   job.settings.logprobs = r.logprobs;
   job.prompt = std::move(prompt.tokens);

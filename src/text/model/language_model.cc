@@ -193,7 +193,7 @@ Generation LanguageModel::generate(TextState& state, std::string_view prompt, co
   // A text that goes on has its beginning behind it.
   const Encoding encoding = words.encode(prompt, state.tokens().empty());
   GenerationSettings with = settings;
-  if (!with.detokenize) with.detokenize = [&words](std::span<const TokenId> ids) { return words.decode(ids); };
+  prepare_answer(with);
   return generate(state, encoding.ids, with, on_token);
 }
 
@@ -222,18 +222,30 @@ Generation LanguageModel::generate(TextState& state, const ChatInput& messages, 
   input.add_generation_prompt = true;
   const std::vector<TokenId> ids = tokenizer().encode(chat_template().render(input), false).ids;
   GenerationSettings with = settings;
-  const Tokenizer& words = tokenizer();
-  if (!input.tools.empty()) {
-    const AnswerFormat format = answer_format(chat_template());
-    const std::vector<TokenId> ends = answer_ends(words, format);
-    with.stop_tokens.insert(with.stop_tokens.end(), ends.begin(), ends.end());
-    if (!with.detokenize) with.detokenize = answer_detokenizer(words, format);
-  }
-  if (!with.detokenize) with.detokenize = [&words](std::span<const TokenId> part) { return words.decode(part); };
+  if (!input.tools.empty()) prepare_answer(with, answer_format(chat_template()));
+  prepare_answer(with);
   const std::size_t common = keep_common(state, ids);
   Generation out = generate(state, std::span(ids).subspan(common), with, on_token);
   out.cached_tokens = static_cast<std::int64_t>(common);
   return out;
+}
+
+void LanguageModel::prepare_answer(GenerationSettings& settings) const {
+  if (settings.detokenize) return;
+  settings.detokenize = [words = tokenizer()](std::span<const TokenId> ids) { return words.decode(ids); };
+}
+
+void LanguageModel::prepare_answer(GenerationSettings& settings, const AnswerFormat& format, bool calls) const {
+  if (!settings.detokenize) settings.detokenize = answer_detokenizer(tokenizer(), format);
+  if (!calls) return;
+  const std::vector<TokenId> ends = answer_ends(tokenizer(), format);
+  settings.stop_tokens.insert(settings.stop_tokens.end(), ends.begin(), ends.end());
+}
+
+AnswerParser LanguageModel::prepare_answer(GenerationSettings& settings, std::string_view tools, std::string_view prompt) const {
+  const AnswerFormat format = answer_format(chat_template());
+  prepare_answer(settings, format);
+  return AnswerParser(format, tools, prompt);
 }
 
 Tensor LanguageModel::embed(std::span<const std::string> texts) const {
