@@ -2,7 +2,7 @@
 
 #include <sdx/image.hpp>
 
-#include "media/wav.h"
+#include "media/sound/sound.h"
 
 namespace sdx::media {
 
@@ -24,11 +24,11 @@ Tensor fitting(const Sound& sound, const ValueSpec* spec, const Preprocessing& p
 }  // namespace
 
 Tensor read_sound(const std::filesystem::path& file, const ValueSpec* spec, const Preprocessing& p) {
-  return fitting(read_wav(file), spec, p);
+  return fitting(read_sound(file), spec, p);
 }
 
 Tensor decode_sound(std::span<const std::byte> bytes, const ValueSpec* spec, const Preprocessing& p) {
-  return fitting(decode_wav(bytes), spec, p);
+  return fitting(decode_sound(bytes), spec, p);
 }
 
 }  // namespace sdx::media

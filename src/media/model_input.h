@@ -15,7 +15,7 @@ namespace sdx::media {
 // A picture as the value of an input (`spec` may be null): see to_tensor(). Throws Error(io | invalid_argument | out_of_memory).
 SDX_TOOLS_API Tensor read_picture(const std::filesystem::path& file, const ValueSpec* spec, const Preprocessing& p);
 
-// A .wav file, at p.sample_rate samples a second unless that is 0, in as many dimensions as the input has; float32.
+// Sound, at p.sample_rate samples a second unless that is 0, in as many dimensions as the input has; float32.
 SDX_TOOLS_API Tensor read_sound(const std::filesystem::path& file, const ValueSpec* spec, const Preprocessing& p);
 // The same from the file's bytes.
 SDX_TOOLS_API Tensor decode_sound(std::span<const std::byte> bytes, const ValueSpec* spec, const Preprocessing& p);

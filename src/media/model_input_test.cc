@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "media/preprocess.h"
-#include "media/wav.h"
+#include "media/sound/wav.h"
 
 namespace sdx::media {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-// What libsdx_tiff.so, libsdx_heif.so, libsdx_jxl.so, libsdx_raw.so and libsdx_color.so offer: tables of functions with C types.
-// Neither side throws across.
+// What libsdx_tiff.so, libsdx_heif.so, libsdx_jxl.so, libsdx_raw.so, libsdx_color.so and libsdx_sndfile.so offer: tables of
+// functions with C types. Neither side throws across.
 
 #include <cstddef>
 #include <cstdint>
@@ -95,6 +95,25 @@ struct ColorModule {
   ModuleHead head;
   // unsupported: the profile is for other colours.
   Outcome (*to_srgb)(const ModuleTransform* request, ModuleText error);
+};
+
+struct ModuleSoundFacts {
+  std::int64_t frames;  // samples of each channel, as far as the file says; INT64_MAX, or 0: it does not
+  int rate, channels;
+};
+
+struct ModuleSoundSink {
+  void* context;
+  bool (*facts)(void* context, const ModuleSoundFacts* facts);             // first; false: stop
+  bool (*frames)(void* context, const float* samples, std::size_t count);  // one after another, channels side by side
+};
+
+struct SoundModule {
+  static constexpr ModuleName kModule{"sardonyx/libsdx_sndfile.so", "sdx_sndfile_module", "SDX_SNDFILE_LIB",
+                                      "sound other than plain WAV", "libsndfile1"};
+
+  ModuleHead head;
+  Outcome (*read)(const void* data, std::size_t size, const ModuleSoundSink* sink, ModuleText error);
 };
 
 }  // namespace sdx::media

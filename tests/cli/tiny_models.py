@@ -75,6 +75,18 @@ def wav(rate, samples):
             b"data" + struct.pack("<I", len(raw)) + raw)
 
 
+def aiff(rate, samples):
+    raw = struct.pack(f">{len(samples)}h", *samples)
+    common = struct.pack(">HIHHQ", 1, len(samples), 16, 0x3FFF + rate.bit_length() - 1, rate << (64 - rate.bit_length()))
+    body = b"AIFFCOMM" + struct.pack(">I", len(common)) + common + b"SSND" + struct.pack(">III", 8 + len(raw), 0, 0) + raw
+    return b"FORM" + struct.pack(">I", len(body)) + body
+
+
+def write_sound(put):
+    put("tone.wav", wav(8000, [0, 16384, -16384, 0]))
+    put("tone.aiff", aiff(8000, [0, 16384, -16384, 0]))
+
+
 def floats(*values):
     return struct.pack(f"<{len(values)}f", *values)
 
@@ -303,7 +315,7 @@ def write_all(folder: Path):
                                   tensor("out.weight", FLOAT, [3, 2], floats(1, 0, 0, 1, 1, 1)),
                                   tensor("out.bias", FLOAT, [3], floats(0, 0, 0))]))
     write_language(put)
-    put("tone.wav", wav(8000, [0, 16384, -16384, 0]))
+    write_sound(put)
     put("labels.txt", "cat\ndog\n")
     put("more.txt", "cat\ndog\ncow\n")
     put("good.case.json", json.dumps({"model": "add.onnx", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "c.npy"}}))

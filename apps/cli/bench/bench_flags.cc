@@ -32,7 +32,7 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
   inputs.add_to(command);
   command.remove_option("--random");  // what is not given is made up here
   command.remove_option("--rate");    // here that is how often runs start
-  command.add_option("--sample-rate", inputs.rate, "Convert .wav files to this rate")->range(1, 768000)->type_name("HZ");
+  command.add_option("--sample-rate", inputs.rate, "Convert sound to this rate")->range(1, 768000)->type_name("HZ");
   command
       .add_option("-b,-p,--backend,--provider", backends,
                   "Provider chain to measure; may be repeated, the first is the base of the ratio")

@@ -12,6 +12,7 @@
 #include "base/system/glob.h"
 #include "cli/command.h"
 #include "media/image.h"
+#include "media/sound/sound.h"
 
 namespace sdx::cli {
 namespace {
@@ -25,7 +26,8 @@ Kind kind_of(const fs::path& file) {
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (media::has_picture_ending(file)) return Kind::picture;
-  for (const char* e : {".json", ".npy", ".npz", ".pb", ".wav"}) {
+  if (media::has_sound_ending(file)) return Kind::value;
+  for (const char* e : {".json", ".npy", ".npz", ".pb"}) {
     if (ending == e) return Kind::value;
   }
   std::array<char, 64> start{};
@@ -143,7 +145,7 @@ FileList list_files(const std::vector<std::string>& paths, const std::string& ou
   }
   FileList list = readable(std::move(files));
   if (list.files.empty()) {
-    fail(ErrorCode::io, "'{}' contains no readable files: pictures, .json, .npy, .npz, .pb or .wav", join(paths));
+    fail(ErrorCode::io, "'{}' contains no readable files: pictures, .json, .npy, .npz, .pb or sound", join(paths));
   }
   name_apart(list.files, goes_to_folder(output));
   return list;

@@ -19,6 +19,7 @@
 #include "cli/values/media_input.h"
 #include "inputs/input_plan.h"
 #include "media/image.h"
+#include "media/sound/sound.h"
 #include "session/given/given_inputs.h"
 #include "tensor/element.h"
 #include "tensor/json.h"
@@ -38,9 +39,9 @@ std::string ending_of(const std::string& path) {
   return ending;
 }
 
-bool is_known_ending(const std::string& ending) {
-  static const std::vector<std::string> kEndings{".json", ".npy", ".npz", ".pb", ".jpg", ".jpeg", ".png", ".webp", ".wav"};
-  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+bool has_known_ending(const std::string& path) {
+  static const std::vector<std::string> kEndings{".json", ".npy", ".npz", ".pb", ".jpg", ".jpeg", ".png", ".webp"};
+  return media::has_sound_ending(path) || std::find(kEndings.begin(), kEndings.end(), ending_of(path)) != kEndings.end();
 }
 
 JsonHint hint_of(const ValueSpec* spec) {
@@ -105,7 +106,7 @@ bool is_file_name(const std::string& text) {
        quoted ? "" : fmt::format(", and there is no file '{}'", text),
        tokens ? fmt::format("numbers, for example -i {}='[[101, 7592, 102]]' (sdx tokenize converts text for language models)",
                             spec.name)
-              : "numbers as JSON, or a file: .json, .npy, .npz, .pb, a picture or .wav");
+              : "numbers as JSON, or a file: .json, .npy, .npz, .pb, a picture or sound");
 }
 
 Value inline_value(const std::string& text, const ValueSpec& spec) {
@@ -131,7 +132,7 @@ std::string as_file(const std::string& text) {
   std::error_code ignored;
   const bool bracket = text.starts_with('[') || text.starts_with('{') || text.starts_with('"');
   if (bracket || text.empty() || text.size() > 4096) return "";
-  return is_known_ending(ending_of(text)) || fs::is_regular_file(text, ignored) ? text : "";
+  return has_known_ending(text) || fs::is_regular_file(text, ignored) ? text : "";
 }
 
 const ValueSpec* find_spec(const std::vector<ValueSpec>& specs, std::string_view name) {
@@ -309,14 +310,14 @@ Value read_value_file(const std::string& path, const ValueSpec* spec, const Inpu
   if (ending == ".npz") return converted(from_npz(path, spec), spec);
   if (ending == ".pb") return read_value_pb(path, pb_kind(spec));
   if (ending == ".json") return tensor_from_json(parse_json(read_file(path), "'" + path + "'"), hint_of(spec), name_of(spec));
-  if (ending == ".wav") return sound_input(path, spec, flags);
+  if (media::has_sound_ending(path)) return sound_input(path, spec, flags);
   if (ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".webp") return image_input(path, spec, flags);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) fail(ErrorCode::io, "there is no file '{}'", path);
   const auto file = MappedFile::open(path);
   if (!media::image_format(file->bytes()).empty()) return image_input(path, spec, flags);
-  fail(ErrorCode::invalid_argument, "'{}': unknown kind of file; expected .json, .npy, .npz, .pb, .wav, .jpg, .png or .webp",
-       path);
+  if (media::is_sound(file->bytes())) return sound_input(path, spec, flags);
+  fail(ErrorCode::invalid_argument, "'{}': unknown kind of file; expected .json, .npy, .npz, .pb, a picture or sound", path);
 }
 
 Value read_standard_input(const ValueSpec& spec, const InputFlags& flags) {
@@ -328,7 +329,7 @@ Value read_standard_input(const ValueSpec& spec, const InputFlags& flags) {
     const auto owner = std::make_shared<const std::string>(all);
     return converted(parse_npy(std::as_bytes(std::span(owner->data(), owner->size())), owner, spec.dtype), &spec);
   }
-  if (all.starts_with("RIFF") && all.compare(8, 4, "WAVE") == 0) return sound_input(bytes, &spec, flags);
+  if (media::is_sound(bytes)) return sound_input(bytes, &spec, flags);
   return tensor_from_json(parse_json(all, "standard input, the value of input '" + spec.name + "'"), hint_of(&spec), spec.name);
 }
 

@@ -193,8 +193,9 @@ std::string InputFlags::without_effect() const {
 
 void InputFlags::add_to(const Command& command) {
   command
-      .add_option("-i,--input", inputs,
-                  "NAME=VALUE: JSON, @file.json, or a .npy, .npz, .pb, image or .wav file; a model with one input needs no NAME=")
+      .add_option(
+          "-i,--input", inputs,
+          "NAME=VALUE: JSON, @file.json, or a .npy, .npz, .pb, image or sound file; a model with one input needs no NAME=")
       ->type_name("INPUT")
       ->one_word();
   command.add_option("-f,--file", files, "All inputs from a .json or .npz file")->type_name("FILE")->one_word();
@@ -234,7 +235,7 @@ void InputFlags::add_to(const Command& command) {
   command.add_option("--scale", scale, "Factor applied to pixels before --mean and --std, for example 1/255")
       ->type_name("X")
       ->group(group);
-  command.add_option("--rate", rate, "Convert .wav files to this sample rate; default: unchanged")
+  command.add_option("--rate", rate, "Convert sound to this sample rate; default: unchanged")
       ->range(1, 768000)
       ->type_name("HZ")
       ->group(group);

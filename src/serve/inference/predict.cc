@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "media/model_input.h"
+#include "media/sound/sound.h"
 #include "project/process.h"
 #include "serve/http/multipart.h"
 #include "serve/inference/infer.h"
@@ -152,9 +153,7 @@ class InputReader {
 
   Tensor media(std::string_view bytes, const ValueSpec& spec) const {
     const Preprocessing p = service_.project ? project::preprocessing_of(service_.project->config(), spec.name) : Preprocessing{};
-    if (bytes.size() > 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WAVE") {
-      return media::decode_sound(bytes_of(bytes), &spec, p);
-    }
+    if (media::is_sound(bytes_of(bytes))) return media::decode_sound(bytes_of(bytes), &spec, p);
     return media::to_tensor(media::decode_image(bytes_of(bytes)), p, &spec);
   }
 

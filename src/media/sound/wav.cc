@@ -1,4 +1,4 @@
-#include "media/wav.h"
+#include "media/sound/wav.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,14 +8,10 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/system/mapped_file.h"
 #include "base/thread_pool.h"
 
 namespace sdx::media {
 namespace {
-
-constexpr int kMinRate = 100;
-constexpr int kMaxRate = 768000;
 
 [[noreturn]] void malformed(const std::string& why) { fail(ErrorCode::invalid_argument, "not a usable WAV file: {}", why); }
 
@@ -41,16 +37,17 @@ Format read_format(std::span<const std::byte> chunk) {
   f.bits = static_cast<int>(number(chunk, 14, 2));
   // WAVE_FORMAT_EXTENSIBLE: the code is the beginning of a GUID
   if (f.code == 0xFFFE && chunk.size() >= 26) f.code = static_cast<int>(number(chunk, 24, 2));
-  if (f.channels < 1 || f.channels > 64) malformed("it has " + std::to_string(f.channels) + " channels; expected 1 to 64");
+  if (f.channels < 1 || f.channels > kMaxChannels) {
+    malformed("it has " + std::to_string(f.channels) + " channels; expected 1 to 64");
+  }
   if (rate < kMinRate || rate > kMaxRate) malformed("its rate of " + std::to_string(rate) + " samples a second is out of range");
   f.rate = static_cast<int>(rate);
-  const bool pcm = f.code == 1 && (f.bits == 8 || f.bits == 16 || f.bits == 24 || f.bits == 32);
-  const bool floats = f.code == 3 && (f.bits == 32 || f.bits == 64);
-  if (!pcm && !floats) {
-    malformed("encoding " + std::to_string(f.code) + " with " + std::to_string(f.bits) +
-              " bits is not supported; expected PCM of 8, 16, 24 or 32 bits or floats");
-  }
   return f;
+}
+
+bool is_plain(const Format& f) {
+  const bool pcm = f.code == 1 && (f.bits == 8 || f.bits == 16 || f.bits == 24 || f.bits == 32);
+  return pcm || (f.code == 3 && (f.bits == 32 || f.bits == 64));
 }
 
 template <class T>
@@ -98,7 +95,7 @@ double windowed_sinc(double t, double half_width) {
 
 }  // namespace
 
-Sound decode_wav(std::span<const std::byte> bytes) {
+std::optional<Sound> decode_plain_wav(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.size() < 12 || !text.starts_with("RIFF") || text.substr(8, 4) != "WAVE")
     malformed("it does not begin with a WAVE header");
@@ -112,7 +109,10 @@ Sound decode_wav(std::span<const std::byte> bytes) {
     const bool open_ended = id == "data" && (claimed == 0xFFFFFFFF || (claimed == 0 && left > 0));
     if (!open_ended && claimed > left) malformed("its '" + std::string(id == "data" ? "data" : "header") + "' chunk is cut off");
     const std::span<const std::byte> chunk = bytes.subspan(at, open_ended ? left : claimed);
-    if (id == "fmt ") format = read_format(chunk);
+    if (id == "fmt ") {
+      format = read_format(chunk);
+      if (!is_plain(format)) return std::nullopt;
+    }
     if (id == "data") {
       if (format.rate == 0) malformed("its data precede their format");
       const auto width = static_cast<std::size_t>(format.bits / 8);
@@ -132,14 +132,9 @@ Sound decode_wav(std::span<const std::byte> bytes) {
   malformed("it has no data");
 }
 
-Sound read_wav(const std::filesystem::path& path) {
-  const auto file = MappedFile::open(path);
-  try {
-    return decode_wav(file->bytes());
-  } catch (Error& e) {
-    e.add_context("in file '" + path.string() + "'");
-    throw;
-  }
+Sound decode_wav(std::span<const std::byte> bytes) {
+  if (std::optional<Sound> sound = decode_plain_wav(bytes)) return *std::move(sound);
+  malformed("its encoding is not supported; expected PCM of 8, 16, 24 or 32 bits or floats");
 }
 
 std::string encode_wav(const Sound& sound) {

@@ -1,4 +1,4 @@
-#include "media/wav.h"
+#include "media/sound/wav.h"
 
 #include <gtest/gtest.h>
 
