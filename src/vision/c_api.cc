@@ -42,7 +42,7 @@ constexpr int kMostPixels = 65535;
 void set_runtime(DetectorOptions& o, std::string_view word) {
   using sdx::faces::Runtime;
   static const std::map<std::string_view, Runtime> words{
-      {"auto", Runtime::automatic}, {"native", Runtime::native}, {"tract", Runtime::native}, {"ort", Runtime::ort}};
+      {"auto", Runtime::automatic}, {"native", Runtime::native}, {"ort", Runtime::ort}};
   const auto at = words.find(word);
   if (at == words.end()) fail(ErrorCode::invalid_argument, "runtime is auto, native or ort; received '{}'", word);
   o.runtime = at->second;

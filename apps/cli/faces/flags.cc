@@ -23,9 +23,8 @@ void add_detector_flags(const Command& command, SessionFlags& session, Request& 
       ->type_name("MODEL");
   session.add_to(command, false);
   command.remove_option("--runtime");
-  command
-      .add_option("--runtime", r.runtime, "auto, native (our own engine; tract means the same) or ort (ONNX Runtime's library)")
-      ->one_of({"auto", "native", "ort", "tract"})
+  command.add_option("--runtime", r.runtime, "auto, native (our own engine) or ort (ONNX Runtime's library)")
+      ->one_of({"auto", "native", "ort"})
       ->type_name("NAME");
   command.add_option("--score", r.score, "Minimum score of a face, 0 to 1 (0.6)")->type_name("X")->group(group);
   command.add_option("--nms", r.nms, "Maximum overlap of two faces, 0 to 1 (0.3; for some models 0.4 or 0.5)")
@@ -199,7 +198,7 @@ void add_bench_flags(const Command& command, Request& r) {
                   "Runtimes to measure, comma-separated: native, ort (default: both, if ONNX Runtime is available)")
       ->delimiter(',')
       ->one_word()
-      ->one_of({"native", "ort", "tract"})
+      ->one_of({"native", "ort"})
       ->type_name("NAME");
 }
 

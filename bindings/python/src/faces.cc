@@ -103,9 +103,7 @@ Object load(PyObject*, PyObject* arguments) {
   options.session = to_options(argument(arguments, 1));
   using faces::Runtime;
   take(own, "runtime", options.runtime,
-       one_of<Runtime>(
-           "runtime",
-           {{"auto", Runtime::automatic}, {"native", Runtime::native}, {"tract", Runtime::native}, {"ort", Runtime::ort}}));
+       one_of<Runtime>("runtime", {{"auto", Runtime::automatic}, {"native", Runtime::native}, {"ort", Runtime::ort}}));
   using Size = faces::DetectorOptions::Size;
   take(own, "size", options.size,
        one_of<Size>("size", {{"auto", Size::automatic}, {"native", Size::native}, {"fixed", Size::fixed}}));

@@ -23,7 +23,7 @@ struct Request {
   // The detector. `model` is a file, and `session` holds its project's settings and the flags.
   std::filesystem::path model;
   SessionOptions session;
-  std::string runtime = "auto";  // auto, native, ort, tract
+  std::string runtime = "auto";  // auto, native, ort
   std::optional<double> score, nms;
   int top_k = 5000;
   std::string size = "auto";  // auto, native, WxH

@@ -248,7 +248,7 @@ void check_batch(const Request& r, const Settings& s) {
 
 faces::DetectorOptions parse_detector(const Request& r) {
   faces::DetectorOptions o;
-  constexpr std::array<std::string_view, 4> kRuntimes = {"auto", "native", "ort", "tract"};
+  constexpr std::array<std::string_view, 3> kRuntimes = {"auto", "native", "ort"};
   const auto runtime = word<int>("--runtime", kRuntimes, r.runtime);
   o.runtime = runtime == 0 ? faces::Runtime::automatic : runtime == 2 ? faces::Runtime::ort : faces::Runtime::native;
   o.session = r.session;

@@ -59,7 +59,7 @@ TEST(Settings, ReadSizes) {
   EXPECT_EQ(parse(r).crop.height, 300);
   r.size = "640x480";
   EXPECT_EQ(parse(r).detector.width, 640);
-  r.runtime = "tract";
+  r.runtime = "native";
   EXPECT_EQ(parse(r).detector.runtime, faces::Runtime::native);
 }
 
