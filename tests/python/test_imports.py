@@ -4,6 +4,8 @@
 that has PyTorch takes the modules for it too.
 """
 
+import ast
+import graphlib
 import importlib.util
 import itertools
 import os
@@ -43,6 +45,26 @@ def modules():
     sources = next(f for f in (ROOT / "_onnxruntime", ROOT.resolve().parent, Path(__file__).resolve().parents[2] / "bindings/python") if
                    (f / "onnxruntime").is_dir())
     return names + [".".join(parts) for parts in names_below(sources / "onnxruntime", "onnxruntime")]
+
+
+def imported(parts):
+    """What a module imports at its own level, for type checkers too. What functions import is imported later."""
+    folder = ROOT.joinpath(*parts[1:])
+    file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    package = parts if folder.is_dir() else parts[:-1]
+    left = ast.parse(file.read_text()).body
+    while left:
+        node = left.pop()
+        if isinstance(node, (ast.If, ast.Try)):
+            left += ast.iter_child_nodes(node)
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            base = ".".join([*package[:len(package) - node.level + 1], *filter(None, [node.module])])
+            yield from ({base} if node.module else {f"{base}.{alias.name}" for alias in node.names})
+
+
+def test_modules_import_one_another_in_one_direction():
+    modules = {".".join(parts): parts for parts in names_below(ROOT, "sardonyx") if "_onnxruntime" not in parts}
+    graphlib.TopologicalSorter({name: {n for n in imported(parts) if n in modules} for name, parts in modules.items()}).prepare()
 
 
 def public(names):

@@ -9,9 +9,8 @@ _SOURCES = {
     "": "InferenceSession ModelMetadata NodeArg RunOptions SessionOptions get_all_providers get_available_providers get_device "
     "set_default_logger_severity set_default_logger_verbosity set_seed",
     "_enums": "ExecutionMode ExecutionOrder GraphOptimizationLevel",
-    "_values": "IOBinding OrtValue",
+    "_values": "IOBinding OrtValue SessionIOBinding",
     "_sparse": "OrtSparseFormat SparseTensor",
-    "_vectors": "SessionIOBinding",
     "_adapters": "AdapterFormat LoraAdapter",
     "_logging": "set_default_logger_callback",
     "_model_package": "ModelPackage ModelPackageComponentContext ModelPackageContext ModelPackageOptions ModelPackageWriteMode",
@@ -27,7 +26,8 @@ _SOURCES = {
 _LOWER = {
     "_errors": "DeviceReset EPFail EngineError Fail InvalidArgument InvalidGraph InvalidProtobuf ModelLoadCanceled ModelLoaded "
     "ModelRequiresCompilation NoModel NoSuchFile NotFound NotImplemented RuntimeException",
-    "_vectors": "InferenceSession OrtValueVector",
+    "_lower": "InferenceSession",
+    "_values": "OrtValueVector",
     "_sparse": "SparseBlockSparseView SparseCooView SparseCsrView",
     "_devices": "ArenaExtendStrategy get_hardware_devices kNextPowerOfTwo kSameAsRequested",
     "_dlpack": "is_dlpack_uint8_tensor",

@@ -4,12 +4,9 @@ everything else is copied as it stands."""
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, BinaryIO, Callable, Iterator, Mapping
+from typing import Any, BinaryIO, Callable, Iterator, Mapping
 
 from ._errors import InvalidArgument, InvalidProtobuf
-
-if TYPE_CHECKING:
-    from ._options import SessionOptions
 
 _VARINT, _BYTES = 0, 2
 # ModelProto, GraphProto
@@ -203,24 +200,6 @@ def metadata(model: bytes) -> dict[str, str]:
     """A model's own texts by key."""
     pairs = ({n: _text(v) for n, _, v, _ in fields(value)} for number, _, value, _ in fields(memoryview(model)) if number == _METADATA)
     return {pair.get(1, ""): pair.get(2, "") for pair in pairs}
-
-
-def options_of(model: Any, options: SessionOptions) -> SessionOptions:
-    """The options with those that the model carries in its metadata ("ort_config") over them."""
-    import copy
-    import json
-
-    text = metadata(model if isinstance(model, bytes) else read(os.fspath(model))[0]).get("ort_config")
-    if text is None:
-        return options
-    try:
-        wanted = json.loads(text).get("session_options", {}).items()
-    except (ValueError, AttributeError):
-        raise InvalidArgument(f"the model's metadata 'ort_config' is not a JSON object: {text[:80]!r}") from None
-    options = copy.copy(options)
-    for name, value in wanted:
-        setattr(options, name, bool(value) if name == "enable_profiling" else value)
-    return options
 
 
 def place_initializers(model: bytes, place: Callable[[str, memoryview, bool], tuple[str, int, int] | None]) -> bytes:

@@ -221,6 +221,25 @@ class SessionOptions(_Options, EngineOptions):
         intent = intents.get(kinds(self._policy))
         return None if intent is None else [intent]
 
+    def _with_those_of(self, model: Any) -> SessionOptions:
+        """These options, with those over them that the model carries in its metadata ("ort_config")."""
+        import copy
+        import json
+
+        from . import _model_edit
+
+        text = _model_edit.metadata(model if isinstance(model, bytes) else _model_edit.read(os.fspath(model))[0]).get("ort_config")
+        if text is None:
+            return self
+        try:
+            wanted = json.loads(text).get("session_options", {}).items()
+        except (ValueError, AttributeError):
+            raise InvalidArgument(f"the model's metadata 'ort_config' is not a JSON object: {text[:80]!r}") from None
+        options = copy.copy(self)
+        for name, value in wanted:
+            setattr(options, name, bool(value) if name == "enable_profiling" else value)
+        return options
+
     def _edit(self, model: bytes) -> bytes:
         """The model with values and extents that these options replace."""
         from . import _model_edit

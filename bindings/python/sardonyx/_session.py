@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 
 from ._errors import Error, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, ModelLoadCanceled, NoSuchFile, NotImplemented
 from ._options import RunOptions, SessionOptions
@@ -19,9 +19,7 @@ from ._types import engine_name, ort_type
 
 if TYPE_CHECKING:
     from ._devices import OrtEpAssignedSubgraph, OrtEpDevice, OrtMemoryInfo
-    from ._values import IOBinding, OrtValue
-    from ._vectors import InferenceSession as LowerSession
-    from ._vectors import OrtValueVector
+    from ._values import IOBinding, OrtValue, OrtValueVector
 
 
 class NodeArg:
@@ -71,9 +69,7 @@ class InferenceSession:
             raise TypeError(f"InferenceSession takes no argument '{sorted(unknown)[0]}'")
         self._options = sess_options if sess_options is not None else SessionOptions()
         if kwargs.get("read_config_from_model", os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1"):
-            from . import _model_edit
-
-            self._options = _model_edit.options_of(path_or_bytes, self._options)
+            self._options = self._options._with_those_of(path_or_bytes)
         if providers is None and self._options.has_providers():
             providers = self._options._wanted_providers()
         if self._options.log_severity_level >= 0:
@@ -184,9 +180,7 @@ class InferenceSession:
     @property
     def _sess(self) -> LowerSession:
         """What ONNX Runtime's package keeps here, and programs reach for."""
-        from ._vectors import InferenceSession as Lower
-
-        return Lower._of(self)
+        return LowerSession._of(self)
 
     @property
     def _model_path(self) -> str | None:
@@ -323,9 +317,20 @@ class InferenceSession:
         fetch_devices: Sequence[Any],
     ) -> None:
         """Inputs and outputs by position. `fetches` holds memory for the results, or nothing yet."""
-        from ._vectors import run_with_vectors
+        from ._values import IOBinding, check_device
 
-        run_with_vectors(self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices)
+        if len(feed_names) != len(feeds):
+            raise InvalidArgument(f"{len(feed_names)} names of inputs, but {len(feeds)} values")
+        for device in fetch_devices:
+            check_device(device)
+        binding = IOBinding(self)
+        for name, value in zip(feed_names, feeds):
+            binding.bind_ortvalue_input(name, value)
+        given = list(fetches)
+        for i, name in enumerate(fetch_names):
+            binding.bind_ortvalue_output(name, given[i] if i < len(given) and given[i].has_value() else None)
+        binding._run(run_options)
+        fetches._values = binding.get_outputs()
 
     def run_async(
         self,
@@ -382,6 +387,60 @@ class InferenceSession:
     def dump(self, stage: str = "simplified") -> str:
         """The graph as text at a stage: "loaded", "simplified", "claimed" or "planned". Not in ONNX Runtime."""
         return self._session.dump(stage)
+
+
+class LowerSession:
+    """A session as ONNX Runtime's own package holds it: opened in two steps, and run with arguments in another order."""
+
+    def __init__(self, options: SessionOptions | None, model: str | bytes, is_path: bool, read_config_from_model: bool = False) -> None:
+        self._options = options
+        self._model = model
+        self._opened: InferenceSession | None = None
+        if is_path != isinstance(model, str):
+            raise TypeError(f"expected {'a path' if is_path else 'bytes'}, received {type(model).__name__}")
+
+    @classmethod
+    def _of(cls, session: InferenceSession) -> LowerSession:
+        self = cls.__new__(cls)
+        self._opened = session
+        return self
+
+    def initialize_session(
+        self, providers: Sequence[str] = (), provider_options: Sequence[Mapping[str, Any]] = (), disabled_optimizers: Iterable[str] = ()
+    ) -> None:
+        self._opened = InferenceSession(self._model, self._options, list(providers) or None, list(provider_options) or None)
+
+    @property
+    def _session_of_caller(self) -> InferenceSession:
+        if self._opened is None:
+            raise InvalidArgument("the session has not been initialized: initialize_session()")
+        return self._opened
+
+    inputs_meta = property(lambda self: self._session_of_caller.get_inputs())
+    outputs_meta = property(lambda self: self._session_of_caller.get_outputs())
+    overridable_initializers = property(lambda self: self._session_of_caller.get_overridable_initializers())
+    model_meta = property(lambda self: self._session_of_caller.get_modelmeta())
+    session_options = property(lambda self: self._session_of_caller.get_session_options())
+    get_profiling_start_time_ns = property(lambda self: self._session_of_caller.get_profiling_start_time_ns())
+    input_meminfos = property(lambda self: self._session_of_caller.get_input_memory_infos())
+    output_meminfos = property(lambda self: self._session_of_caller.get_output_memory_infos())
+    input_epdevices = property(lambda self: self._session_of_caller.get_input_epdevices())
+
+    def run(self, output_names: Sequence[str], feed: Mapping[str, Any], run_options: RunOptions | None = None) -> list[Any]:
+        return self._session_of_caller.run(output_names, feed, run_options)
+
+    def run_with_iobinding(self, binding: IOBinding, run_options: RunOptions | None = None) -> None:
+        self._session_of_caller.run_with_iobinding(binding, run_options)
+
+    def run_with_ort_values(self, feed: Mapping[str, OrtValue], output_names: Sequence[str], run_options: RunOptions | None = None) -> OrtValueVector:
+        from ._values import OrtValueVector
+
+        return OrtValueVector(self._session_of_caller.run_with_ort_values(output_names, feed, run_options))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._session_of_caller, name)
 
 
 def _shown(inferred: list[int | str | None] | None, declared: list[int | str | None] | None) -> list[int | str | None] | None:

@@ -1,8 +1,8 @@
-"""OrtValue and IOBinding: values by handle, and inputs and outputs that are bound once and run many times."""
+"""OrtValue, OrtValueVector and IOBinding: values by handle, and inputs and outputs that are bound once and run many times."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -10,9 +10,18 @@ from ._errors import InvalidArgument
 from ._types import engine_name, numpy_type, onnx_number, ort_type
 
 if TYPE_CHECKING:
-    from ._session import InferenceSession
+    from typing import Protocol
+
     from ._sparse import SparseTensor
-    from ._vectors import OrtValueVector
+
+    class Session(Protocol):
+        """Of an InferenceSession what bindings need."""
+
+        def get_inputs(self) -> Sequence[Any]: ...
+
+        def get_outputs(self) -> Sequence[Any]: ...
+
+        def _run_into(self, names: Any, feed: Mapping[str, Any], run_options: Any, bound: Any, /) -> list[Any]: ...
 
 
 class OrtValue:
@@ -178,10 +187,63 @@ def check_device(device: Any) -> None:
         raise InvalidArgument(f"values live in the CPU's memory; device '{name}' is not available")
 
 
+class OrtValueVector:
+    """A list of values that runs take and fill."""
+
+    def __init__(self, values: Iterable[OrtValue] = ()) -> None:
+        self._values = list(values)
+
+    def push_back(self, value: Any, is_bool_tensor: bool = False) -> None:
+        """An OrtValue, or a capsule of DLPack."""
+        self._values.append(value if isinstance(value, OrtValue) else OrtValue.from_dlpack(value, is_bool_tensor))
+
+    def push_back_batch(
+        self,
+        tensors: Sequence[Any],
+        addresses: Sequence[int],
+        element_types: Sequence[Any],
+        shapes: Sequence[Sequence[int]],
+        devices: Sequence[Any],
+    ) -> None:
+        """Values in memory of other libraries' tensors, which they keep alive."""
+        for tensor, address, element_type, shape, device in zip(tensors, addresses, element_types, shapes, devices):
+            check_device(device)
+            self._values.append(OrtValue(array_at(address, element_type, shape), tensor))
+
+    def reserve(self, count: int) -> None:
+        pass
+
+    def shrink_to_fit(self) -> None:
+        pass
+
+    def bool_tensor_indices(self) -> list[int]:
+        return [i for i, v in enumerate(self._values) if v.is_tensor() and v.numpy().dtype == np.bool_]
+
+    def element_type_at(self, index: int) -> int:
+        return self._values[index].element_type()
+
+    def dlpack_at(self, index: int) -> Any:
+        return self._values[index].to_dlpack()
+
+    def to_dlpacks(self, to_tensor: Callable[[Any], Any] | None = None) -> list[Any]:
+        """Capsules, or what to_tensor makes of each."""
+        capsules = (v.to_dlpack() for v in self._values)
+        return list(capsules) if to_tensor is None else [to_tensor(c) for c in capsules]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, index: int) -> OrtValue:
+        return self._values[index]
+
+    def __iter__(self) -> Iterator[OrtValue]:
+        return iter(self._values)
+
+
 class IOBinding:
     """Inputs and outputs of a session, bound by name."""
 
-    def __init__(self, session: InferenceSession) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self._inputs: dict[str, OrtValue] = {}
         self._outputs: dict[str, OrtValue | None] = {}
@@ -245,8 +307,6 @@ class IOBinding:
         return list(self._results)
 
     def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
-        from ._vectors import OrtValueVector
-
         return OrtValueVector(self._results)
 
     def copy_outputs_to_cpu(self) -> list[Any]:
@@ -270,6 +330,30 @@ class IOBinding:
                 held.update_inplace(value)
             results.append(held)
         self._results = results
+
+
+class SessionIOBinding(IOBinding):
+    """IOBinding with devices in place of their names: bind_input(name, device, type, shape, address)."""
+
+    def __init__(self, session: Any) -> None:
+        super().__init__(getattr(session, "_session_of_caller", session))
+
+    def bind_input(self, name: str, *where: Any) -> None:
+        if len(where) == 1:
+            self.bind_cpu_input(name, where[0])
+        else:
+            device, element_type, shape, address = where
+            super().bind_input(name, device, 0, element_type, shape, address)
+
+    def bind_output(self, name: str, *where: Any) -> None:
+        if len(where) <= 1:
+            super().bind_output(name, *where)
+        else:
+            device, element_type, shape, address = where
+            super().bind_output(name, device, 0, element_type, shape, address)
+
+    def get_outputs(self) -> OrtValueVector:  # type: ignore[override]  # as in ONNX Runtime's package
+        return OrtValueVector(self._results)
 
 
 def _takes_results(value: Any) -> bool:
