@@ -16,10 +16,10 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("cli", "support")]
+from scratch import scratch  # noqa: E402
 import tiny_models  # noqa: E402
 from model_files import SKIPPED, find_models  # noqa: E402
 
@@ -254,8 +254,8 @@ TESTS = {"answers": answers, "options": options, "devices": devices, "cache": ca
 def main():
     program, source, what = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2]).resolve(), sys.argv[3]
     runtime = sys.argv[4] if len(sys.argv) > 4 else None
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "tiny").mkdir()
+    with scratch() as folder:
+        (folder / "tiny").mkdir()
         sdx = Sdx(program, source, runtime, folder)
         if runtime is not None and sdx.library is None:
             print(f"skipped: tools/runtimes.sh has not installed {runtime}")

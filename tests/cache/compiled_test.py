@@ -12,11 +12,11 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("cli", "support")]
+from scratch import scratch  # noqa: E402
 import tiny_models as tiny  # noqa: E402
 
 RANDOM = random.Random(20)
@@ -298,9 +298,9 @@ def main():
     for test in (same_results, killed_writers, flipped_bytes, stale_models, other_machines, races, unwritable, housekeeping, projects):
         if only and test.__name__ not in only:
             continue
-        with tempfile.TemporaryDirectory() as name:
+        with scratch() as folder:
             try:
-                print(f"{test.__name__}: {test(Place(program, Path(name)), kills)}", flush=True)
+                print(f"{test.__name__}: {test(Place(program, folder), kills)}", flush=True)
             except Fault as fault:
                 failed = True
                 print(f"FAIL {test.__name__}: {fault}", flush=True)

@@ -15,11 +15,13 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 from pathlib import Path
 
 import tiny_models as tiny
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 ESCAPE = "\x1b[2J"
 FORGED = "\nerror: forged\u2028\u202e"  # looks like a line of our own, ends lines, turns letters around
@@ -190,8 +192,7 @@ def help_fits(sdx, name):
 
 def main():
     program = str(Path(sys.argv[1]).resolve())
-    with tempfile.TemporaryDirectory() as text:
-        folder = Path(text)
+    with scratch() as folder:
         tiny.write_all(folder)
         name, output, symbol = "in" + ESCAPE + FORGED, "out\x9b2J" + FORGED, "n" + ESCAPE + FORGED
         relu = tiny.node("Relu", [name], [output]).replace(tiny.data(3, "Relu_0"), tiny.data(3, "R" + ESCAPE + FORGED))
@@ -204,7 +205,7 @@ def main():
             made = sdx(command)
             expect(made.returncode == 0, f"{command}: {made.stderr.decode()}")
         full_disk = os.geteuid() == 0 and shutil.which("unshare") is not None and subprocess.run(
-            ["unshare", "-m", "mount", "-t", "tmpfs", "none", text], capture_output=True, check=False).returncode == 0
+            ["unshare", "-m", "mount", "-t", "tmpfs", "none", folder], capture_output=True, check=False).returncode == 0
         rows = {row[0] for row in TABLE}
         commands = listed(sdx)
         expect(len(commands) > 30 and set(commands) == rows,

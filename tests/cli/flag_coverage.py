@@ -9,10 +9,12 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import tiny_models
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 # Flags whose cases need more than a command line (a server that answers): the program that tests them.
 EVERYWHERE = ({"-q", "--quiet"}, {"--quiet"}, {"-v", "--verbose"}, {"--verbose"})  # every_command.py tries these with each command
@@ -137,8 +139,8 @@ def main():
     sdx = str(Path(sys.argv[1]).resolve())
     lines = list(used(Path(p) for p in sys.argv[2:]))
     problems, seen, refused = [], 0, 0
-    with tempfile.TemporaryDirectory() as name:
-        tiny_models.write_all(Path(name))
+    with scratch() as folder:
+        tiny_models.write_all(folder)
         for command, text in commands(sdx):
             named = list(flags(text))
             own = [w for w in lines if w[:len(command)] == command]
@@ -151,7 +153,7 @@ def main():
                 if not any(has(words, names) for words in own) and not any(f'"{n}"' in program for n in names):
                     problems.append(" ".join(["no case for sdx", *command, ",".join(names)]))
             if not subcommands(text):
-                refused += wrong_uses(sdx, name, command, named, problems)
+                refused += wrong_uses(sdx, folder, command, named, problems)
     for p in problems:
         print(p)
     print(f"{seen} flags, {refused} wrong uses, {len(problems)} problems")

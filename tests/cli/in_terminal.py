@@ -8,11 +8,13 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 from pathlib import Path
 
 import tiny_models as tiny
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 SAMPLES = 300
 faults = []
@@ -123,8 +125,7 @@ def tables(sdx, folder):
 
 def main():
     sdx = str(Path(sys.argv[1]).resolve())
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with scratch() as folder:
         tiny.write_all(folder)
         for where, text in (("many", "[1, 2]"), ("broken", "[1, ")):
             (folder / where).mkdir()

@@ -27,10 +27,12 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import tiny_models
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 
 def parse(path):
@@ -128,8 +130,7 @@ def run(words, folder, environment, sdx):
 
 def run_case(sdx, path):
     failures = 0
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with scratch() as folder:
         tiny_models.write_all(folder)
         for command, expectations in parse(path):
             words = shlex.split(command)

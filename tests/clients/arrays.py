@@ -13,8 +13,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 SKIPPED = 77
 SECONDS = 600  # for one file
@@ -59,7 +61,7 @@ def known(path):
     return {name: reason for name, reason in lines}
 
 
-def run_file(python, folder, name, scratch):
+def run_file(python, folder, name, work):
     runner, out = scratch / "runner.py", scratch / f"{name}.json"
     runner.write_text(RUNNER)
     command = [python, "-B", "-m", "sardonyx.as_mlx", str(runner), str(folder), name, str(out)]
@@ -78,16 +80,16 @@ def mlx(python, only):
     folder = Path(os.environ["MLX_CHECKOUT"]) / "python" / "tests"
     names = only or sorted(p.stem for p in folder.glob("test_*.py"))
     found = {}
-    with tempfile.TemporaryDirectory() as scratch:
+    with scratch() as work:
         for name in names:
-            found.update(run_file(python, folder, name, Path(scratch)))
+            found.update(run_file(python, folder, name, work))
     return found, {k: v for k, v in known(HERE / "arrays_mlx.txt").items() if not only or k.split(".")[0] in only}
 
 
 def standard(python, only):
     folder = Path(os.environ["ARRAY_API_TESTS"])
-    with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch) / "report.json"
+    with scratch() as work:
+        out = work / "report.json"
         tests = [f"array_api_tests/{name}.py" for name in only] or ["array_api_tests"]
         command = [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--disable-warnings", f"--report-log={out}", *tests,
                    "--max-examples", "40", "--hypothesis-disable-deadline"]

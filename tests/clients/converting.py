@@ -6,9 +6,11 @@ keras, sklearn, xgboost, lightgbm). The package is found by PYTHONPATH. Exit cod
 import importlib.util
 import os
 import sys
-import tempfile
 import warnings
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 SKIPPED = 77
 try:
@@ -235,8 +237,8 @@ def main():
     for framework, packages, function in CASES:
         if (len(sys.argv) > 1 and framework not in sys.argv[1:]) or not all(map(importlib.util.find_spec, packages)):
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            for name, path, feed, expected, tolerance in function(Path(folder)):
+        with scratch() as folder:
+            for name, path, feed, expected, tolerance in function(folder):
                 session = sardonyx.InferenceSession(str(path), providers=["cpu"])
                 if isinstance(feed, list):  # the exporter chose the names
                     feed = {i.name: v for i, v in zip(session.get_inputs(), feed)}

@@ -7,8 +7,10 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 SKIPPED = 77
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "federated"
@@ -27,7 +29,7 @@ def main():
     import federated
     from sardonyx.training.api import CheckpointState
 
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         out = f"{folder}/global"
         done = subprocess.run([sys.executable, "-B", EXAMPLE / "federated.py", artifacts, artifacts / "checkpoint", out, str(CLIENTS),
                                str(ROUNDS)], capture_output=True, text=True, timeout=540)

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,6 +21,7 @@ if Path(sys.prefix).resolve() != PYTHON.parent.parent.resolve():
 
 sys.path[:0] = [str(PROJECT / "tests" / folder) for folder in ("cli", "serve", "support")]
 import pydantic  # noqa: E402
+from scratch import scratch  # noqa: E402
 import tiny_models  # noqa: E402
 from serve_process import Serve  # noqa: E402
 
@@ -156,8 +156,7 @@ def openai_agents(base):
 
 def main():
     os.environ.update(OPENAI_API_KEY="none", HF_HUB_OFFLINE="1", LITELLM_LOCAL_MODEL_COST_MAP="True", LANGSMITH_TRACING="false")
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
+    with scratch() as folder:
         tiny_models.write_served(folder, 2000)
         with Serve(Path(sys.argv[1]).resolve(), f"letters={folder / 'letters.gguf'}", f"embed={folder / 'embedder'}") as server:
             globals()[sys.argv[3]](f"http://127.0.0.1:{server.port}/v1")

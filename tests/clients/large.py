@@ -6,11 +6,13 @@ import json
 import logging
 import os
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "ANONYMIZED_TELEMETRY": "False", "TRANSFORMERS_VERBOSITY": "error"}
 TEXTS = ["the quick brown fox jumps over the lazy dog", "a small green house near the sea", "he likes tea with milk and she likes bread",
@@ -317,8 +319,8 @@ def main():
     out, sys.stdout = sys.stdout, sys.stderr  # packages print
     import onnxruntime
 
-    with tempfile.TemporaryDirectory() as folder:
-        found = globals()[sys.argv[1]](Path(folder))
+    with scratch() as folder:
+        found = globals()[sys.argv[1]](folder)
     ours = any(c.__module__.split(".")[0] == "sardonyx" for c in onnxruntime.InferenceSession.__mro__)
     print(json.dumps({"engine": "sardonyx" if ours else "onnxruntime", **found}), file=out)
 

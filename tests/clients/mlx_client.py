@@ -7,9 +7,11 @@ import json
 import logging
 import os
 import sys
-import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", TOKENIZERS_PARALLELISM="false")
 import mlx.core as mx  # noqa: E402
@@ -117,9 +119,9 @@ def adapters(folder):
 def main():
     logging.disable(logging.WARNING)
     texts, scores = [], []
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+    with scratch() as folder, contextlib.redirect_stdout(io.StringIO()):
         for part in (generation, quantised, adapters):
-            said, chances = part(Path(folder))
+            said, chances = part(folder)
             texts += said
             scores += chances
     print(json.dumps({"engine": "sardonyx" if "sardonyx.array" in sys.modules else "mlx", "texts": texts, "scores": scores}))

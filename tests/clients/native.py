@@ -22,6 +22,9 @@ import run
 import turns
 from sounds import speech
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -146,8 +149,8 @@ def main():
     if not all(importlib.util.find_spec(p) for p in ("sherpa_onnx", "onnxruntime_genai", "onnxruntime_extensions", "silero_vad", "onnx")):
         print("the packages of native.txt are missing: `make dropin-clients` installs them")
         return run.SKIPPED
-    with tempfile.TemporaryDirectory() as scratch:
-        programs = Programs(args.library, args.sdx, Path(scratch), args.by)
+    with scratch() as folder:
+        programs = Programs(args.library, args.sdx, folder, args.by)
         clients = [
             ("sherpa", "sherpa-onnx 2.0.1: voice activity", programs.sherpa),
             ("extensions", "onnxruntime-extensions 0.15.2, by the C library",

@@ -13,10 +13,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from arrays import known
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 SKIPPED = 77
 SECONDS = 600  # for one file
@@ -135,11 +137,11 @@ def main():
     expected = known(HERE / "ort_python.txt")
     path = [str(args.package.resolve()), str(args.module.resolve())]
     total = [0, 0, 0]
-    with tempfile.TemporaryDirectory() as folder:
-        laid_out(args.checkout, Path(folder))
+    with scratch() as folder:
+        laid_out(args.checkout, folder)
         for name in names:
-            real = {} if args.ours else run_file(args.python, [], Path(folder), name)
-            ours = run_file(args.python, path, Path(folder), name)
+            real = {} if args.ours else run_file(args.python, [], folder, name)
+            ours = run_file(args.python, path, folder, name)
             mine = {t: reason for t, reason in expected.items() if t.split(".")[0] == name}
             total = [a + b for a, b in zip(total, report(name, real, ours, mine))]
     print(f"{total[0]} of {total[1]} tests pass; {total[2]} are not as expected")

@@ -189,11 +189,11 @@ def basic_pitch():
     model = Model(Path(ICASSP_2022_MODEL_PATH).with_suffix(".onnx"))
     t = np.arange(22050) / 22050
     tune = np.concatenate([np.sin(2 * np.pi * f * t) * np.exp(-2 * t) for f in (261.6, 329.6, 392.0, 523.3)]).astype(np.float32)
-    path = Path(tempfile.mkdtemp()) / "tune.wav"
-    soundfile.write(path, 0.7 * tune, 22050)
+    file = tempfile.NamedTemporaryFile(suffix=".wav")
+    soundfile.write(file.name, 0.7 * tune, 22050)
 
     def work():
-        found, _, notes = predict(str(path), model)
+        found, _, notes = predict(file.name, model)
         kept = [(round(n[0], 2), round(n[1], 2), int(n[2])) for n in sorted(notes, key=lambda n: n[:3])]
         return {"texts": [str(n) for n in kept], "scores": [float(np.abs(found[k]).sum() / found[k].size) for k in sorted(found)]}
 

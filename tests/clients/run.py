@@ -7,9 +7,11 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 TOLERANCES = {"boxes": 1.0, "scores": 1e-3}
 SKIPPED = 77
@@ -65,7 +67,7 @@ def main():
         print(f"{python.parent.parent} has not what tests/clients/{kind.packages} names: {kind.made_by} renews it")
         return SKIPPED
     path = [package] if kind.runner else [*(dropin if kind != SMALL else [str(here / "shim")]), package]
-    with tempfile.TemporaryDirectory() as kept:
+    with scratch() as kept:
         command = [here / kind.script, client, kept]
         wanted = findings([python, "-B", *command], [])
         found = findings([python, "-B", *kind.runner, *command], path)

@@ -5,7 +5,6 @@ import json
 import queue
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
@@ -19,8 +18,9 @@ try:
 except ImportError as missing:
     run_again_with_packages(missing)
 
-sys.path.insert(0, str(PROJECT / "tests" / "serve"))
+sys.path[:0] = [str(PROJECT / "tests" / part) for part in ("serve", "support")]
 from inference_models import times, write, write_repository  # noqa: E402
+from scratch import scratch  # noqa: E402
 from server import Server, wait_until  # noqa: E402
 
 UP, ONES = np.arange(16, dtype=np.int32).reshape(1, 16), np.ones((1, 16), np.int32)
@@ -231,8 +231,7 @@ def kserve_client(server):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        repository = Path(folder)
+    with scratch() as repository:
         write_repository(repository)
         write(repository / "slow/model.onnx", times(1))
         write(repository / "slow/sdx.yml", "name: slow\nmodel: ./model.onnx\n"

@@ -7,9 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 from serving_packages import PROJECT, run_again_with_packages
 
@@ -21,8 +19,9 @@ try:
 except ImportError as missing:
     run_again_with_packages(missing)
 
-sys.path.insert(0, str(PROJECT / "tests" / "serve"))
+sys.path[:0] = [str(PROJECT / "tests" / part) for part in ("serve", "support")]
 from inference_models import times, write  # noqa: E402
+from scratch import scratch  # noqa: E402
 from server import Server, wait_until  # noqa: E402
 from tiny_models import alphabet, gguf  # noqa: E402
 
@@ -203,8 +202,7 @@ def encrypted(sdx, folder):
 
 def main():
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with scratch() as folder:
         (folder / "letters.gguf").write_bytes(gguf([*alphabet(), "<end>"], 60_000))
         write(folder / "m.onnx", times(3))
         (folder / "keys").write_text("right name=alice\nslow name=bob rate=2\n")

@@ -14,10 +14,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("cli", "support")]
+from scratch import scratch  # noqa: E402
 import tiny_models as tm  # noqa: E402
 
 # Words that a synopsis has and a command has not.
@@ -75,8 +75,7 @@ def matches(expected, actual):
 
 def run_console(sdx, path, failures):
     count = 0
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with scratch() as folder:
         write_files(folder)
         for language, lines in blocks(path):
             if language != "console":
@@ -132,9 +131,9 @@ def check_lines(sdx, where, lines, failures):
         if re.match(r"sdx (serve|chat)\b", line) or "://" in line:  # would wait for somebody, or go to the network
             continue
         count += 1
-        with tempfile.TemporaryDirectory() as name:
-            write_files(Path(name))
-            result = call(sdx, line, name)
+        with scratch() as folder:
+            write_files(folder)
+            result = call(sdx, line, folder)
         if result.returncode == 2 or result.returncode < 0:
             failures.append(f"{where}: {line}\n  exit code {result.returncode}: {result.stderr.strip()[:400]}")
     return count

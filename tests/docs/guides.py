@@ -13,8 +13,10 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GUIDES = ("add-an-op.md", "add-a-pass.md", "add-a-kernel.md", "add-a-provider.md", "add-a-subcommand.md")
@@ -90,13 +92,13 @@ def check(build):
     for guide in GUIDES:
         texts, made = changes(guide)
         failures += [f"{guide}: {name} is there already" for name in made if (ROOT / name).exists()]
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch() as folder:
             for name, text in texts.items():
-                (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
-                (Path(folder) / name).write_text(text)
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_text(text)
             sources = [name for name in texts if name.endswith(".cc")]
             compiled += len(sources)
-            found = [compile_one(commands, Path(folder), name) for name in sources]
+            found = [compile_one(commands, folder, name) for name in sources]
         failures += [f"{guide}: {text}" for text in found if text]
         if not made or not sources:
             failures.append(f"{guide}: no source in it is recognised")

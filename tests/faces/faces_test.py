@@ -20,12 +20,12 @@ import sqlite3
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("cli", "support")]
+from scratch import scratch  # noqa: E402
 import tiny_models
 
 MODELS = os.environ.get("SDX_TEST_MODELS")
@@ -492,9 +492,9 @@ def main():
     sdx = str(Path(sys.argv[1]).resolve())
     codes = []
     for part in sys.argv[2:] or PARTS:
-        with tempfile.TemporaryDirectory() as name:
+        with scratch() as folder:
             start = time.monotonic()
-            codes.append(PARTS[part](Place(sdx, Path(name).resolve())))
+            codes.append(PARTS[part](Place(sdx, folder)))
             print(f"{part}: {'skipped' if codes[-1] == SKIPPED else 'ok'} ({time.monotonic() - start:.1f} s)")
     return SKIPPED if codes == [SKIPPED] else 0
 

@@ -7,8 +7,11 @@ import pathlib
 import re
 import signal
 import subprocess
-import tempfile
+import sys
 import urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 SKIP = 77
 
@@ -56,10 +59,10 @@ class Page:
 
     def command_crop(self, file, flags):
         """What `sdx faces crop` writes: {name: bytes}."""
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch() as folder:
             done = subprocess.run([self.sdx, "faces", "crop", str(file), "-o", folder, "-m", self.model, *flags], capture_output=True, text=True)
             assert done.returncode == 0, (flags, done.stderr)
-            return {f.name: f.read_bytes() for f in sorted(pathlib.Path(folder).rglob("*_face*"))}
+            return {f.name: f.read_bytes() for f in sorted(folder.rglob("*_face*"))}
 
     def stop(self):
         """Ctrl-C; the exit code."""

@@ -7,7 +7,6 @@ Needs Selenium and Debian's chromium and chromium-driver; exit code 77 where som
 import pathlib
 import shlex
 import sys
-import tempfile
 import time
 import zipfile
 
@@ -16,6 +15,7 @@ from page_server import SKIP, Page, models
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import browser  # noqa: E402
 from browser import ActionChains, Keys, Select, check  # noqa: E402
+from scratch import scratch  # noqa: E402
 
 
 class Browser(browser.Browser):
@@ -110,8 +110,8 @@ def downloads_what_the_command_writes(b, page, file):
 
     b.one("#download-all").click()
     archive = b.downloaded("faces.zip")
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "faces.zip"
+    with scratch() as folder:
+        path = folder / "faces.zip"
         path.write_bytes(archive)
         with zipfile.ZipFile(path) as z:
             check(z.testzip() is None and name in z.namelist(), z.namelist())
@@ -200,8 +200,7 @@ def main():
         shots.mkdir(parents=True, exist_ok=True)
     page = Page(sys.argv[1], folder / "face_yunet" / "yunet_n_dynamic.onnx")
     try:
-        with tempfile.TemporaryDirectory() as name:
-            temporary = pathlib.Path(name)
+        with scratch() as temporary:
             (temporary / "downloads").mkdir()
             b = Browser(page, temporary / "downloads", shots)
             try:

@@ -11,14 +11,14 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("cli", "support")]
 import tiny_models as tiny  # noqa: E402
+from scratch import scratch  # noqa: E402
 
 SDX = str(Path(sys.argv[1]).resolve())
 
@@ -158,11 +158,9 @@ class Pull(unittest.TestCase):
         cls.server.shutdown()
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.home = Path(folder.name)
+        self.home = self.enterContext(scratch())
         self.models = self.home / ".sdx" / "models"
-        self.env = {**os.environ, "HOME": folder.name, "SDX_HUB_ENDPOINT": self.base, "HF_TOKEN": "secret", "no_proxy": "*"}
+        self.env = {**os.environ, "HOME": str(self.home), "SDX_HUB_ENDPOINT": self.base, "HF_TOKEN": "secret", "no_proxy": "*"}
         Handler.seen, Handler.failures, Handler.pace, Handler.cut = [], {}, 0, {}
 
     def pull(self, *words, code=0, says=""):

@@ -14,12 +14,12 @@ import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from model_files import SKIPPED, find_models  # noqa: E402
+from scratch import scratch  # noqa: E402
 
 ANSWER_LIMIT_S = 300
 SANITIZED = os.environ.get("SDX_SANITIZED") == "1"
@@ -105,10 +105,10 @@ def malformed(sdx, models):
     if not source.is_dir():
         return None
     failures = 0
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "inside"
+    with scratch() as outside:
+        folder = outside / "inside"
         shutil.copytree(source, folder)
-        secret = Path(name) / "secret.bin"
+        secret = outside / "secret.bin"
         secret.write_bytes(bytes(4096))
         link = folder / "ext_symlink.bin"
         link.unlink(missing_ok=True)

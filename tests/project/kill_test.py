@@ -10,11 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("cli", "support")]
+from scratch import scratch  # noqa: E402
 import tiny_models as tiny  # noqa: E402
 
 FILES = 40
@@ -160,9 +160,9 @@ def main():
     for test in (builds, pulls, folder_runs, lines_runs):
         if only and test.__name__ not in only:
             continue
-        with tempfile.TemporaryDirectory() as name:
+        with scratch() as folder:
             try:
-                killed = test(program, Path(name), kills)
+                killed = test(program, folder, kills)
                 print(f"{test.__name__}: {killed} of {kills} killed before they were done, nothing half written")
             except Fault as fault:
                 failed = True

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import unittest
 import warnings
+from pathlib import Path
 
 try:
     import torch
@@ -27,6 +28,9 @@ from sardonyx.torch import Module, Trainer
 from sardonyx.training import artifacts
 from sardonyx.training.api import CheckpointState
 from torch_module import Encoder, batches, convolutional
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 OPTIMIZERS = {
     "AdamW": lambda p: torch.optim.AdamW(p, lr=2e-3, weight_decay=0.05, betas=(0.8, 0.99)),
@@ -171,7 +175,7 @@ class Training(Compared):
         trainer.learning_rate = 0.0
         trainer.train_step(x, y)
         self.assertTrue(torch.equal(before, compiled[0].weight))
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch() as folder:
             path = os.path.join(folder, "checkpoint")
             trainer.save_checkpoint(path)
             from sardonyx.training.api import CheckpointState
@@ -250,7 +254,7 @@ class ExportsOfDocumentation(unittest.TestCase):
         layer = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0, batch_first=True)
         model = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.TransformerEncoder(layer, 2), nn.Linear(8, 3))
         model.train(options.get("training") is not None)
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch() as folder:
             path = os.path.join(folder, "model.onnx")
             with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
                 warnings.simplefilter("ignore")

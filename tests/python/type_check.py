@@ -3,8 +3,10 @@
 import importlib.util
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,8 +45,8 @@ def main():
     if package.returncode != 0:
         print(package.stdout + package.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "program.py"
+    with scratch() as folder:
+        program = folder / "program.py"
         program.write_text(PROGRAM + "".join(line + "\n" for line in WRONG))
         found = [line.split("[")[-1].rstrip("]") for line in mypy(str(program)).stdout.splitlines() if ": error: " in line]
     if found != list(WRONG.values()):

@@ -14,7 +14,6 @@ import ssl
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -22,6 +21,9 @@ import warnings
 from serve_process import PATIENCE, Serve, check
 
 import tiny_models
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 INFER = "/v2/models/add/infer"
 
@@ -499,8 +501,7 @@ CASES = [routes, wrong_starts, keys, browsers, wide, project, tls, stopping, log
 
 if __name__ == "__main__":
     SDX = str(pathlib.Path(sys.argv[1]).resolve())
-    with tempfile.TemporaryDirectory() as folder:
-        FOLDER = pathlib.Path(folder)
+    with scratch() as FOLDER:
         os.chdir(FOLDER)
         tiny_models.write_all(FOLDER)
         vectors = [tiny_models.value_info(n, tiny_models.FLOAT, [20000]) for n in "ABC"]

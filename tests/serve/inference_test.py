@@ -4,7 +4,6 @@ import gzip
 import json
 import struct
 import sys
-import tempfile
 import threading
 import unittest
 import zlib
@@ -13,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from model_files import find_models  # noqa: E402
 from inference_models import gray_pixels, times, write, write_repository  # noqa: E402
+from scratch import scratch  # noqa: E402
 from server import Server, wait_until  # noqa: E402
 
 SDX = sys.argv.pop(1)
@@ -30,15 +30,13 @@ def pair(a=COUNT, b=ONES, datatype="INT32"):
 class Protocol(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.repository = Path(cls.folder.name)
+        cls.repository = cls.enterClassContext(scratch())
         write_repository(cls.repository)
         cls.server = Server(SDX, "--repository", cls.repository)
 
     @classmethod
     def tearDownClass(cls):
         cls.server.__exit__(None)
-        cls.folder.cleanup()
 
     def infer(self, model, body, status=200):
         return self.server.json("POST", f"/v2/models/{model}/infer", body, status)
@@ -297,8 +295,7 @@ serving: {max_batch_size: 4, max_queue_delay_ms: 1}
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        folder = Path(cls.folder.name)
+        folder = cls.enterClassContext(scratch())
         write_repository(folder / "all")
         write(folder / "flaky/model.onnx", (folder / "all/scores/1/model.onnx").read_bytes())
         write(folder / "flaky/sdx.yml", cls.PROJECT)
@@ -309,7 +306,6 @@ serving: {max_batch_size: 4, max_queue_delay_ms: 1}
     @classmethod
     def tearDownClass(cls):
         cls.server.__exit__(None)
-        cls.folder.cleanup()
 
     def test_a_provider_that_fails_costs_no_answer(self):
         def client(number):

@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 CMAKE, SCRIPT, SOURCE = sys.argv[1], sys.argv[2], Path(sys.argv[3])
 
@@ -14,8 +16,8 @@ def check(condition, *what):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        prefix = Path(folder) / "opt"
+    with scratch() as folder:
+        prefix = folder / "opt"
         subprocess.run([CMAKE, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-P", SCRIPT], check=True, stdout=subprocess.DEVNULL)
         units = prefix / "lib/systemd/system"
         service = (units / "sdx-serve.service").read_text()

@@ -11,7 +11,6 @@ import os
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Annotated
@@ -29,6 +28,7 @@ sys.path[:0] = [str(PROJECT / "tests" / folder) for folder in ("cli", "serve", "
 import jsonschema  # noqa: E402
 import openai  # noqa: E402
 import pydantic  # noqa: E402
+from scratch import scratch  # noqa: E402
 import tiny_models  # noqa: E402
 from model_files import find_models  # noqa: E402
 from serve_process import Serve  # noqa: E402
@@ -479,8 +479,8 @@ def real(test):
 
 def main():
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        globals()[sys.argv[3]](Test(sys.argv[1], Path(folder)))
+    with scratch() as folder:
+        globals()[sys.argv[3]](Test(sys.argv[1], folder))
     print(f"{sys.argv[3]}: {time.monotonic() - started:.1f} s")
 
 

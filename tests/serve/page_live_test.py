@@ -11,11 +11,11 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 
 from page_test import SKIPPED, Page, check, green_picture, missing
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / part) for part in ("cli", "support")]
+from scratch import scratch  # noqa: E402
 import tiny_models  # noqa: E402
 from tiny_models import FLOAT, data, model, node, number, value_info  # noqa: E402
 
@@ -123,8 +123,7 @@ def main():
     shots = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
     if shots:
         shots.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
+    with scratch() as folder:
         tiny_models.write_all(folder)
         write_colours(folder / "colours")
         real = pathlib.Path(os.environ.get("SDX_LANGUAGE_MODELS", "none")) / REAL

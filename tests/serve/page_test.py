@@ -9,13 +9,13 @@ import json
 import pathlib
 import struct
 import sys
-import tempfile
 import zlib
 
 from stand_in import StandIn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from browser import SKIPPED, Browser, By, Keys, Select, check, missing  # noqa: E402
+from scratch import scratch  # noqa: E402
 
 
 def green_picture(path):
@@ -290,10 +290,10 @@ def main():
         shots.mkdir(parents=True, exist_ok=True)
     server = StandIn()
     try:
-        with tempfile.TemporaryDirectory() as name:
+        with scratch() as folder:
             b = Page(shots)
             try:
-                run(b, server, pathlib.Path(name))
+                run(b, server, folder)
             finally:
                 b.driver.quit()
     finally:

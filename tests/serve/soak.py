@@ -13,10 +13,12 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 try:
@@ -208,8 +210,8 @@ class Soak:
 
 def main():
     seconds = int(sys.argv[2])
-    with tempfile.TemporaryDirectory() as folder:
-        soak = Soak(sys.argv[1], seconds, sys.argv[3:], Path(folder))
+    with scratch() as folder:
+        soak = Soak(sys.argv[1], seconds, sys.argv[3:], folder)
         seen = soak.run()
         code = soak.server.end()
         noise = [line for line in soak.server.lines if not any(word in line for word in (" info ", " warning ", "listening on"))]

@@ -11,13 +11,13 @@ import pathlib
 import struct
 import subprocess
 import sys
-import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / part) for part in ("text", "support")]
 import architectures  # noqa: E402, leaves with 77 where numpy is missing
 import hugging_face_folders  # noqa: E402
 import numpy as np  # noqa: E402
 from architectures import Model, Writer, key, probe  # noqa: E402
+from scratch import scratch  # noqa: E402
 
 MODULES = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
            "attn_qkv": "self_attn.qkv_proj", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
@@ -197,8 +197,7 @@ def stored_networks(folder):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="sdx-adapters-") as temporary:
-        folder = pathlib.Path(temporary)
+    with scratch() as folder:
         models = {"llama": Model("llama"), "llama, types mixed": Model("llama", kinds=("f16", "q8_0", "bf16", "q4_0", "f32"), tied=False, seed=2),
                   "qwen2": Model("qwen2", bias=True, seed=6), "phi3": Model("phi3", tied=False, seed=11), "gemma3": Model("gemma3", layers=3, norms=True, seed=10)}
         for i, (name, model) in enumerate(models.items()):

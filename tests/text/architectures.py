@@ -15,12 +15,14 @@ import pathlib
 import struct
 import subprocess
 import sys
-import tempfile
 
 try:
     import numpy as np
 except ImportError:
     sys.exit(77)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 PROBE = sys.argv[1]
 TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8, "bf16": 30}
@@ -476,8 +478,7 @@ def check_config(folder: pathlib.Path, config):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="sdx-architectures-") as temporary:
-        folder = pathlib.Path(temporary)
+    with scratch() as folder:
         if sys.argv[2] == "formats":
             return check_formats(folder)
         if sys.argv[2] == "folders":

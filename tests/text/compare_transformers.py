@@ -11,7 +11,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 
 try:
     import numpy as np
@@ -19,6 +18,9 @@ try:
     import transformers as t
 except ImportError:
     sys.exit(77)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 PROBE = sys.argv[1]
 SIZES = dict(vocab_size=160, hidden_size=64, intermediate_size=96, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
@@ -94,9 +96,9 @@ def ours(folder: pathlib.Path, ids, context: int) -> np.ndarray:
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="sdx-transformers-") as temporary:
+    with scratch() as root:
         for i, (name, (config, kind, context)) in enumerate(CASES.items()):
-            folder = pathlib.Path(temporary) / "model"
+            folder = root / "model"
             shutil.rmtree(folder, ignore_errors=True)
             torch.manual_seed(i)
             model = kind(config).float().eval()

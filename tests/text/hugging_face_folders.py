@@ -14,10 +14,12 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 
 import architectures
 from architectures import MODELS, PROBE, Model, np, probe
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 PARTS = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
          "attn_qkv": "self_attn.qkv_proj", "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm",
@@ -325,8 +327,7 @@ def check_gguf(path: pathlib.Path, root: pathlib.Path):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="sdx-folders-") as temporary:
-        root = pathlib.Path(temporary)
+    with scratch() as root:
         check_architectures(root)
         check_rope(root)
         check_converted(root)

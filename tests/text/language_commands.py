@@ -19,7 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("cli", "support")]
+from scratch import scratch  # noqa: E402
 import tiny_models  # noqa: E402
 
 SMOLLM = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -161,8 +162,7 @@ def main():
     sdx = str(Path(sys.argv[1]).resolve())
     models = Path(sys.argv[2] if len(sys.argv) > 2 else os.environ.get("SDX_LANGUAGE_MODELS", "none")).resolve()
     shared = Path(os.environ.get("SDX_TEST_MODELS", "none"))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with scratch() as folder:
         tiny_models.write_all(folder)
         standard_input(sdx, folder)
         at_a_terminal(sdx, folder, "talker.gguf", ["--greedy", "--max-tokens", "2"])

@@ -13,7 +13,9 @@ import pathlib
 import random
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 try:
@@ -95,8 +97,8 @@ def main() -> int:
         print("skipped: there is no GGUF file")
         return 77
     for path in paths:
-        with tempfile.TemporaryDirectory(prefix="sdx-tokenizer-files-") as temporary:
-            check(path, sys.argv[1], pathlib.Path(temporary))
+        with scratch() as temporary:
+            check(path, sys.argv[1], temporary)
     return 0
 
 

@@ -8,10 +8,12 @@ Needs SDX_ORT_TRAINING (ort_training.py) and SDX_TEST_MODELS; exit code 77 witho
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import ort_training
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 OPTIMIZERS = {"AdamWOptimizer": "AdamW", "SGDOptimizerV2": "SGD"}
 # Further ways to the same numbers.
@@ -81,7 +83,7 @@ def main():
     for case in sorted(p.parent for p in models.glob("*/model.onnx")):
         expected = json.loads((case / "expected.json").read_text())
         for more in [{}, *VARIANTS.get(case.name, [])]:
-            with tempfile.TemporaryDirectory() as folder:
+            with scratch() as folder:
                 arguments = {"requires_grad": expected["trainable"], "frozen_params": expected["frozen"],
                              "loss": expected["loss_type"], "optimizer": OPTIMIZERS[expected["optimizer"]], **more}
                 generate_artifacts(case / "model.onnx", **arguments, artifact_directory=folder)

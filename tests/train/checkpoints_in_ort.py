@@ -6,10 +6,12 @@ Needs SDX_ORT_TRAINING (ort_training.py) and SDX_TEST_MODELS; exit code 77 witho
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import ort_training
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 CASES = ["mlp_adamw", "encoder_layernorm_adamw"]
 
@@ -40,7 +42,7 @@ def main():
     from sardonyx.training.api import CheckpointState
 
     failures = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         written = f"{folder}/checkpoint"
         for name in CASES:
             theirs = models / name / "checkpoint_after_20"

@@ -5,17 +5,18 @@ training that Ctrl-C, a full disk or a loss that is not finite ended.
 """
 
 import json
-import os
 import random
 import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import training_files as files
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 EPOCHS, SAMPLES, BATCH = 40, 200, 10
 
@@ -148,8 +149,7 @@ def not_finite(program, folder):
 def main():
     program = str(Path(sys.argv[1]).resolve())
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 50
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with scratch() as folder:
         try:
             write_task(program, folder)
             whole = sdx(program, folder, *words("whole", "--export", "whole.onnx"))

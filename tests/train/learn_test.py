@@ -9,11 +9,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import training_files as files
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 CHILD = "LEARN_TEST_TORCH"
 
@@ -179,9 +181,9 @@ def main():
     skipped = failed = 0
     wanted = sys.argv[2:] or list(TASKS)
     for name in wanted:
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch() as folder:
             try:
-                skipped += TASKS[name](program, Path(folder)) is False
+                skipped += TASKS[name](program, folder) is False
             except Fault as fault:
                 failed += 1
                 print(f"FAIL {fault}")

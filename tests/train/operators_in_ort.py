@@ -6,10 +6,12 @@ Needs SDX_ORT_TRAINING (ort_training.py); exit code 77 without it.
 
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import ort_training
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 RECORDER = Path(__file__).parents[1] / "ops" / "record.py"
 
@@ -20,7 +22,7 @@ def main(program, rounds="2"):
         return 77
     failures = 0
     for seed in range(100, 100 + int(rounds)):
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch() as folder:
             print(ort_training.run(RECORDER, "training", "--seed", seed, "--to", folder).strip())
             failures += subprocess.run([program, f"{folder}/training.txt"], check=False).returncode != 0
     return 1 if failures else 0

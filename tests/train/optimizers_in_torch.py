@@ -8,8 +8,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 COMMON = {"lr": 0.003}
 CASES = {  # ours, torch's class, its arguments
@@ -74,7 +76,7 @@ def main():
     from sardonyx.training.api import CheckpointState, Trainer
 
     failures = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         start = CheckpointState.load_checkpoint(case / "checkpoint")
         np.savez(f"{folder}/start.npz", **{name: p.data for name, p in start.parameters})
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}

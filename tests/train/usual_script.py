@@ -7,10 +7,12 @@ import importlib
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import ort_training
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 CASES = ["mlp_adamw", "cnn_maxpool_globalaveragepool_sgd", "cnn_batchnorm_frozen_stats", "encoder_layernorm_adamw", "accumulate4_mlp_adamw"]
 
@@ -58,7 +60,7 @@ def main():
     import subprocess
 
     failures = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         for name in CASES:
             theirs = json.loads(ort_training.run(__file__, "onnxruntime.training.api", models / name, f"{folder}/theirs.onnx"))
             ours = json.loads(subprocess.run([sys.executable, "-B", __file__, "sardonyx.training.api", models / name,

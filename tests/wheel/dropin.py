@@ -5,11 +5,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 SKIPPED = 77
 # What packages ask of an installed ONNX Runtime.
@@ -77,10 +79,10 @@ def main():
     code = subprocess.run([project / "tools" / "dropin_wheel.sh", build, ours]).returncode
     if code != 0:
         return code
-    with tempfile.TemporaryDirectory(dir=build) as work:
-        python, site = fresh_environment(Path(work) / "venv")
+    with scratch(build) as work:
+        python, site = fresh_environment(work / "venv")
         pip = (python, "-m", "pip", "--disable-pip-version-check", "-q")
-        client = Path(work) / "needs_onnxruntime-1.0-py3-none-any.whl"
+        client = work / "needs_onnxruntime-1.0-py3-none-any.whl"
         make_client(client)
         run(*pip, "install", "--no-index", "--find-links", wheels, *ours.glob("*.whl"))
         run(*pip, "install", "--no-index", client)

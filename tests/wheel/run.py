@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto, helper
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from scratch import scratch  # noqa: E402
 
 SKIPPED = 77
 ABSENT = ["png16", "jpeg", "openjp2", "webp", "utf8proc", "yaml-cpp", "fmt"]  # the bare system would not be bare
@@ -111,8 +113,7 @@ def main():
     for name in ABSENT:
         if list(root.glob(f"usr/lib/*/lib{name}.so*")):
             sys.exit(f"build/bare-debian is not bare: it has lib{name}")
-    with tempfile.TemporaryDirectory(dir=build) as work:
-        work = Path(work)
+    with scratch(build) as work:
         make_model(work / "model.onnx")
         feed = make_feed(project)
         (work / "feed.json").write_text(json.dumps(feed))
