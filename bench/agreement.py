@@ -1,4 +1,4 @@
-"""Does `sdx bench` measure what the peers' own tools measure? agreement.py SDX MODEL... [--json FILE]
+"""Does `sdx bench` measure what the peers' own tools measure? agreement.py SDX MODEL... [--csv FILE]
 
 For each model, in turns: `sdx bench -b ort:cpu` and ONNX Runtime's Python API in a loop; where OpenVINO's Python package is
 installed, `sdx bench -b openvino` and its benchmark_app. Every measurement is a fresh process of one thread with the same number of runs; what is
@@ -7,6 +7,7 @@ the one that sdx uses.
 """
 
 import argparse
+import csv
 import importlib.util
 import json
 import os
@@ -17,6 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+COLUMNS = ["model", "backend", "peer", "sdx median ms", "peer median ms", "ratio of medians", "sdx fastest ms", "peer fastest ms", "ratio of fastest",
+           "sdx spread", "peer spread"]
 LOOP = """
 import sys, time, json
 import numpy as np
@@ -92,13 +95,11 @@ def compare(args, model, name, backend, peer, folder, environment):
         print(f"{Path(model).name}: {name} gave no figures")
         return None
     a, b = summary(ours), summary(theirs)
-    row = {"model": Path(model).name, "backend": backend, "peer": name, "sdx": a, "peer_ms": b,
-           "ratio_fastest": a["fastest_ms"] / b["fastest_ms"], "ratio_median": a["median_ms"] / b["median_ms"],
-           "spread_sdx": spread(ours), "spread_peer": spread(theirs)}
-    print(f"{row['model']:40} {backend:9} {a['fastest_ms']:9.4f} ms   {name:14} {b['fastest_ms']:9.4f} ms   ratio of the fastest "
-          f"{row['ratio_fastest']:.3f}, of the medians {row['ratio_median']:.3f}; processes differ by {100 * row['spread_sdx']:.0f} % and "
-          f"{100 * row['spread_peer']:.0f} %", flush=True)
-    return row
+    row = [a["median_ms"], b["median_ms"], a["median_ms"] / b["median_ms"], a["fastest_ms"], b["fastest_ms"], a["fastest_ms"] / b["fastest_ms"],
+           spread(ours), spread(theirs)]
+    print(f"{Path(model).name:40} {backend:9} {a['fastest_ms']:9.4f} ms   {name:14} {b['fastest_ms']:9.4f} ms   ratio of the fastest "
+          f"{row[5]:.3f}, of the medians {row[2]:.3f}; processes differ by {100 * row[6]:.0f} % and {100 * row[7]:.0f} %", flush=True)
+    return [Path(model).name, backend, name, *(f"{value:.6f}" for value in row)]
 
 
 def main():
@@ -108,7 +109,7 @@ def main():
     parser.add_argument("--processes", type=int, default=9)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--warmup", type=int, default=20)
-    parser.add_argument("--json")
+    parser.add_argument("--csv", help="bench/results/agreement.csv, from which the documents' figures come")
     args = parser.parse_args()
     environment = dict(os.environ, VIRTUAL_ENV=sys.prefix)  # where sdx looks for OpenVINO
     rows = []
@@ -121,8 +122,9 @@ def main():
                 rows.append(compare(args, model, "Python loop", "ort:cpu", loop_times, Path(name), environment))
             if importlib.util.find_spec("openvino"):
                 rows.append(compare(args, model, "benchmark_app", "openvino", benchmark_app_times, Path(name), environment))
-    if args.json:
-        Path(args.json).write_text(json.dumps([r for r in rows if r], indent=1) + "\n")
+    if args.csv:
+        with open(args.csv, "w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *filter(None, rows)])
     return 0
 
 
