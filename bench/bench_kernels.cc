@@ -17,7 +17,6 @@
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/nbits/nbits.h"
-#include "kernels/cpu/quant/quant.h"
 #include "kernels/cpu/rows/norm.h"
 #include "kernels/cpu/rows/softmax.h"
 
@@ -117,7 +116,7 @@ void gemm(benchmark::State& state) {
   sdx::ThreadPool pool(static_cast<int>(state.range(4)));
   const sdx::PoolScope scope(pool);
   const Floats a(m * k), b(k * n), c(m * n), bias(m + n);
-  const Floats pa(static_cast<std::int64_t>(sdx::cpu::packed_a_bytes(m, k) / 4));
+  const Floats pa(m * k);
   const Floats pb(static_cast<std::int64_t>(sdx::cpu::packed_b_bytes(k, n) / 4));
   sdx::cpu::pack_a_f32(a.data(), k, false, m, k, 1.0F, pa.data());
   sdx::cpu::pack_b_f32(b.data(), n, false, k, n, 1.0F, pb.data());
@@ -203,20 +202,6 @@ BENCHMARK(conv)
     ->ArgsProduct({{96}, {96}, {112}, {3}, {1, 2}, {1}, {1, 2}})
     ->ArgsProduct({{384}, {384}, {14}, {3}, {1}, {1}, {1, 2}})
     ->UseRealTime();
-
-void qgemm_u8s8(benchmark::State& state) {
-  const std::int64_t n = state.range(0);
-  sdx::ThreadPool pool(static_cast<int>(state.range(1)));
-  const sdx::PoolScope scope(pool);
-  const Floats a(n * n / 4), b(n * n / 4), c(n * n), packed(static_cast<std::int64_t>(sdx::cpu::packed_qb_bytes(n, n) / 4));
-  sdx::cpu::pack_qb(b.data(), true, n, false, n, n, packed.data());
-  sdx::cpu::QGemmArgs g;
-  g.m = g.n = g.k = g.lda = g.ldc = n;
-  g.a = a.data(), g.packed_b = packed.data(), g.c = c.data();
-  for (auto _ : state) sdx::cpu::qgemm(g);
-  flops(state, 2.0 * static_cast<double>(n * n * n));
-}
-BENCHMARK(qgemm_u8s8)->ArgsProduct({{512, 1024}, {1, 2}})->UseRealTime();
 
 // rows, bits, threads; bytes of packed weights
 void nbits(benchmark::State& state) {

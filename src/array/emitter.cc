@@ -1,10 +1,8 @@
 #include "array/emitter.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/error.h"
-#include "tensor/element.h"
 
 namespace sdx::array::detail {
 
@@ -72,16 +70,6 @@ ValueId Emitter::constant(Tensor tensor) { return graph_.add_constant({}, std::m
 ValueId Emitter::ints(const std::vector<std::int64_t>& values) {
   const auto [it, fresh] = ints_.try_emplace(values, kNoValue);
   if (fresh) it->second = constant(Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values));
-  return it->second;
-}
-
-ValueId Emitter::number(double value, Dtype dtype) {
-  const auto [it, fresh] = numbers_.try_emplace({std::bit_cast<std::uint64_t>(value), dtype}, kNoValue);
-  if (fresh) {
-    Tensor t(dtype, {});
-    set_element(t, 0, value);
-    it->second = constant(std::move(t));
-  }
   return it->second;
 }
 

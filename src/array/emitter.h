@@ -55,7 +55,6 @@ class Emitter {
 
   ValueId constant(Tensor tensor);
   ValueId ints(const std::vector<std::int64_t>& values);  // int64[n]
-  ValueId number(double value, Dtype dtype);              // a scalar
   ValueId cast(ValueId value, Dtype to);                  // always a node: for when the type differs
   ValueId reshape(ValueId value, const Shape& shape);
 
@@ -80,7 +79,6 @@ class Emitter {
   const Node* node_ = nullptr;
   std::vector<ValueId> inputs_, results_;
   std::map<std::vector<std::int64_t>, ValueId> ints_;
-  std::map<std::pair<std::uint64_t, Dtype>, ValueId> numbers_;
 };
 
 }  // namespace sdx::array::detail

@@ -278,18 +278,6 @@ TEST(Preprocessing, PicturesThatContradictThemselvesAreErrors) {
   EXPECT_THROW(draw_rectangle(image, 0, 0, 2, 2, {}), Error);
 }
 
-TEST(Preprocessing, TensorsBecomeImages) {
-  const Image image = gradient(5, 4, 3);
-  for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::chw, Layout::hwc}) {
-    Preprocessing p;
-    p.normalize = "none";
-    p.layout = layout;
-    EXPECT_EQ(from_tensor(to_tensor(image, p), layout).pixels, image.pixels);
-  }
-  EXPECT_THROW(from_tensor(Tensor(DataType::float32, {2, 3, 4, 5}), Layout::nchw), Error);
-  EXPECT_THROW(from_tensor(Tensor(DataType::float32, {}), Layout::nchw), Error);
-}
-
 TEST(Draw, ClipsAtTheEdges) {
   Image image = Image::blank(10, 10);
   draw_rectangle(image, 2, 3, 5, 4, {255, 0, 0}, 1);

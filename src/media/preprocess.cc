@@ -285,27 +285,4 @@ Tensor to_tensor(const Image& image, const Preprocessing& p, const ValueSpec* in
   return out;
 }
 
-Image from_tensor(const Tensor& tensor, Layout layout, float scale) {
-  Shape shape = tensor.shape();
-  if (shape.size() == 4 && shape[0] == 1) shape.erase(shape.begin());
-  if (shape.size() == 2) shape.push_back(1);
-  const bool planar = shape.size() == 3 && tensor.rank() != 2 && (layout == Layout::nchw || layout == Layout::chw);
-  if (planar) shape = {shape[1], shape[2], shape[0]};
-  if (shape.size() != 3 || shape[0] < 1 || shape[0] > 65535 || shape[1] < 1 || shape[1] > 65535 ||
-      (shape[2] != 1 && shape[2] != 3 && shape[2] != 4)) {
-    fail(ErrorCode::invalid_argument, "a tensor {} is not an image: expected [1,]C,H,W or [1,]H,W,C with 1, 3 or 4 channels",
-         tensor.type_string());
-  }
-  Image image = Image::blank(static_cast<int>(shape[1]), static_cast<int>(shape[0]), static_cast<int>(shape[2]));
-  const std::int64_t plane = shape[0] * shape[1];
-  for (std::int64_t i = 0; i < plane; ++i) {
-    for (std::int64_t c = 0; c < shape[2]; ++c) {
-      const double v = element_as_double(tensor, planar ? c * plane + i : i * shape[2] + c) * static_cast<double>(scale);
-      const double clamped = std::isnan(v) ? 0 : std::clamp(std::nearbyint(v), 0.0, 255.0);
-      image.pixels[static_cast<std::size_t>(i * shape[2] + c)] = static_cast<std::uint8_t>(clamped);
-    }
-  }
-  return image;
-}
-
 }  // namespace sdx::media

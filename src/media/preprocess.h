@@ -26,7 +26,4 @@ SDX_TOOLS_API Normalization normalization(std::string_view name, Color color);
 // Whether floats are scaled to 0..1 because nothing was said.
 SDX_TOOLS_API bool scales_unasked(const Preprocessing& p, const ValueSpec* input);
 
-// uint8 or float (0..255, or 0..1 with scale 255) of shape [1,]C,H,W or [1,]H,W,C back to an image, values clamped.
-Image from_tensor(const Tensor& tensor, Layout layout, float scale = 1.0F);
-
 }  // namespace sdx::media

@@ -137,35 +137,6 @@ Sound decode_wav(std::span<const std::byte> bytes) {
   malformed("its encoding is not supported; expected PCM of 8, 16, 24 or 32 bits or floats");
 }
 
-std::string encode_wav(const Sound& sound) {
-  if (sound.samples.size() > 1'000'000'000 || sound.rate < kMinRate || sound.rate > kMaxRate) {
-    fail(ErrorCode::invalid_argument, "a sound of {} samples at {} a second cannot be written as WAV", sound.samples.size(),
-         sound.rate);
-  }
-  std::string out = "RIFF";
-  const auto put = [&](std::uint32_t value, int width) {
-    for (int i = 0; i < width; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
-  };
-  const auto size = static_cast<std::uint32_t>(sound.samples.size() * 2);
-  const auto rate = static_cast<std::uint32_t>(sound.rate);
-  put(36 + size, 4);
-  out += "WAVEfmt ";
-  put(16, 4);
-  put(1, 2);
-  put(1, 2);
-  put(rate, 4);
-  put(rate * 2, 4);
-  put(2, 2);
-  put(16, 2);
-  out += "data";
-  put(size, 4);
-  for (const float s : sound.samples) {
-    const double v = std::isnan(s) ? 0 : std::clamp(std::nearbyint(static_cast<double>(s) * 32768), -32768.0, 32767.0);
-    put(static_cast<std::uint32_t>(static_cast<std::int32_t>(v)) & 0xFFFF, 2);
-  }
-  return out;
-}
-
 std::vector<float> resample(std::span<const float> samples, int from, int to) {
   for (const int rate : {from, to}) {
     if (rate < kMinRate || rate > kMaxRate) {

@@ -23,7 +23,6 @@ struct Sound {
 Sound decode_wav(std::span<const std::byte> bytes);
 // The same; nothing where the file is in another encoding.
 std::optional<Sound> decode_plain_wav(std::span<const std::byte> bytes);
-std::string encode_wav(const Sound& sound);  // 16-bit PCM
 
 constexpr int kMinRate = 100, kMaxRate = 768000, kMaxChannels = 64;
 

@@ -51,16 +51,6 @@ TEST(Wav, ReadsStreamedFiles) {
   EXPECT_EQ(decode_wav(bytes_of(wav(1, 1, 8000, 16, little(0x4000, 2), true))).samples.size(), 1U);
 }
 
-TEST(Wav, RoundTrips) {
-  const Sound s{16000, 1, {0, 0.5F, -1, 0.999F, 2, -2}};
-  const Sound back = decode_wav(bytes_of(encode_wav(s)));
-  EXPECT_EQ(back.rate, 16000);
-  ASSERT_EQ(back.samples.size(), 6U);
-  EXPECT_NEAR(back.samples[3], 0.999F, 1e-4);
-  EXPECT_NEAR(back.samples[4], 1, 1e-4);
-  EXPECT_EQ(back.samples[5], -1);
-}
-
 TEST(Wav, RefusesWhatItCannotRead) {
   for (const std::string& file :
        {std::string(), std::string("RIFF"), wav(1, 0, 8000, 16, "ab"), wav(1, 1, 0, 16, "ab"), wav(1, 1, 8000, 12, "ab"),

@@ -43,19 +43,6 @@ bool is_quant_integer(DataType type) noexcept {
   }
 }
 
-bool is_small_float(DataType type) noexcept {
-  switch (type) {
-    case DataType::float8e4m3fn:
-    case DataType::float8e4m3fnuz:
-    case DataType::float8e5m2:
-    case DataType::float8e5m2fnuz:
-    case DataType::float6e2m3:
-    case DataType::float6e3m2:
-    case DataType::float4e2m1: return true;
-    default: return false;
-  }
-}
-
 void decode_ints(DataType type, const void* data, std::int64_t begin, std::int64_t count, std::int32_t* out) {
   if (is_sub_byte(type)) {
     const int bits = bit_width(type);

@@ -30,7 +30,6 @@ inline std::int32_t requantize(float value, std::int32_t zero_point, QuantRange 
 }
 
 bool is_quant_integer(DataType type) noexcept;  // int/uint of 2, 4, 8, 16 bits, and int32
-bool is_small_float(DataType type) noexcept;    // the f8, f6 and f4 families
 
 // Elements [begin, begin + count) of an integer type (is_quant_integer or bool).
 void decode_ints(DataType type, const void* data, std::int64_t begin, std::int64_t count, std::int32_t* out);

@@ -77,16 +77,6 @@ void check_name(const std::string& name) {
 
 }  // namespace
 
-std::string_view name(ModelKind kind) noexcept {
-  switch (kind) {
-    case ModelKind::tensors: return "tensors";
-    case ModelKind::language: return "language";
-    case ModelKind::embedding: return "embedding";
-    case ModelKind::reranker: return "reranker";
-  }
-  return "";
-}
-
 std::string_view name(ModelState state) noexcept {
   switch (state) {
     case ModelState::unloaded: return "UNAVAILABLE";
@@ -501,11 +491,6 @@ Catalog::Catalog(CatalogOptions options) : impl_(std::make_unique<Impl>(std::mov
 Catalog::~Catalog() = default;
 
 ModelPtr Catalog::get(std::string_view name, std::string_view version) { return impl_->get(name, version); }
-
-bool Catalog::has_model(std::string_view name, std::string_view version) const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->find(name, version) != nullptr;
-}
 
 void Catalog::load(std::string_view name, const std::optional<ModelSettings>& settings) {
   std::unique_lock lock(impl_->mutex);

@@ -24,7 +24,6 @@
 namespace sdx::serve {
 
 enum class ModelKind { tensors, language, embedding, reranker };
-std::string_view name(ModelKind kind) noexcept;
 
 // A language model with all that a chat needs. Members may be used from any thread.
 struct LanguageService {
@@ -106,7 +105,6 @@ class Catalog {
   // The version that is asked for, "" for the newest; loads it first where it must. Throws UnknownModel, else what loading
   // throws. `name` is compared with the names that are known, and never becomes a path.
   ModelPtr get(std::string_view name, std::string_view version = {});
-  bool has_model(std::string_view name, std::string_view version = {}) const;
 
   // Again, if it is loaded: the old one serves until the new one is ready. Throws what loading throws; then the old one stays.
   // `settings`: instead of what its config.pbtxt says, until the model is loaded again.

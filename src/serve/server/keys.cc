@@ -153,11 +153,6 @@ void Keys::replace(std::vector<KeyRule> rules) {
   states_ = std::move(states);
 }
 
-std::size_t Keys::size() const {
-  const std::lock_guard lock(mutex_);
-  return states_.size();
-}
-
 Keys::Answer Keys::ask(std::string_view key, bool limited, Now now, std::chrono::system_clock::time_point day) {
   Answer answer;
   if (key.empty()) {

@@ -56,7 +56,6 @@ class Keys {
   // `key`: what stands behind "Bearer ". Compares with every key, so that the time it takes does not tell which one is close.
   // `limited`: counts against rate and concurrency.
   Answer ask(std::string_view key, bool limited, Now now, std::chrono::system_clock::time_point day);
-  std::size_t size() const;
 
  private:
   struct State {

@@ -17,13 +17,6 @@ void AlignedText::check_size(std::size_t bytes) const {
   if (bytes > most_) fail(ErrorCode::out_of_memory, "the tokenizer turns a text into more than {} bytes", most_);
 }
 
-Span AlignedText::identity_at(std::size_t byte) const noexcept {
-  std::size_t begin = byte;
-  while (begin > 0 && continues_char(text_[begin])) --begin;
-  const auto first = static_cast<std::uint32_t>(shift_ + begin);
-  return {first, first + static_cast<std::uint32_t>(bytes_of_lead(text_[begin]))};
-}
-
 Span AlignedText::origin(Span range) const noexcept {
   if (!spans_.empty()) return {spans_[range.begin].begin, spans_[range.end - 1].end};
   std::size_t begin = range.begin, end = range.end;

@@ -71,8 +71,6 @@ class AlignedText {
   static constexpr std::size_t kMostGrowth = 64, kMostAdded = 4096, kMost = 0xFFFFFFFF;
 
   void materialize();
-  Span span_at(std::size_t byte) const noexcept { return spans_.empty() ? identity_at(byte) : spans_[byte]; }
-  Span identity_at(std::size_t byte) const noexcept;
 
   std::string text_;
   std::vector<Span> spans_;  // empty: the text is the input's, from byte `shift_` on

@@ -26,7 +26,6 @@ inline char32_t next_char(std::string_view text, std::size_t& at) noexcept {
   }
   return value;
 }
-inline std::size_t char_bytes(char32_t c) noexcept { return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4; }
 // The bytes of the character that begins with this one.
 inline std::size_t bytes_of_lead(char lead) noexcept {
   const auto c = static_cast<unsigned char>(lead);

@@ -110,16 +110,4 @@ void binary_broadcast_f32(Binary op, const float* a, const float* b, float* y, i
   });
 }
 
-void bias_act_rows_f32(const float* x, const float* bias, std::int64_t channels, const float* residual, const UnarySpec& act,
-                       float* y, std::int64_t rows, std::int64_t inner) {
-  if (inner <= 0) return;
-  const ElementwiseKernels& k = elementwise_kernels();
-  parallel_for(rows, std::max<std::int64_t>(1, grain_of(act.op) / inner), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      k.bias_act(x + r * inner, bias != nullptr ? bias[r % channels] : 0.0F, residual != nullptr ? residual + r * inner : nullptr,
-                 act, y + r * inner, inner);
-    }
-  });
-}
-
 }  // namespace sdx::cpu

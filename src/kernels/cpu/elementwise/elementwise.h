@@ -72,9 +72,4 @@ void binary_scalar_left_f32(Binary op, float a, const float* b, float* y, std::i
 void binary_broadcast_f32(Binary op, const float* a, const float* b, float* y, int rank, const std::int64_t* dims,
                           const std::int64_t* a_strides, const std::int64_t* b_strides);
 
-// y[r, i] = act(x[r, i] + (bias ? bias[r % channels] : 0) + (residual ? residual[r, i] : 0)) for rows of `inner` elements: the
-// epilogue of kernels without one. In place allowed.
-void bias_act_rows_f32(const float* x, const float* bias, std::int64_t channels, const float* residual, const UnarySpec& act,
-                       float* y, std::int64_t rows, std::int64_t inner);
-
 }  // namespace sdx::cpu

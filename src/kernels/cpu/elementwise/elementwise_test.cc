@@ -299,21 +299,5 @@ TEST(KernelsElementwise, BroadcastMatchesIndexing) {
   });
 }
 
-TEST(KernelsElementwise, BiasActRows) {
-  for_each_isa([] {
-    const std::int64_t rows = 6, inner = 21, channels = 3;
-    Guarded<float> x(rows * inner, 1, random_floats(rows * inner, 5));
-    Guarded<float> r(rows * inner, 2, random_floats(rows * inner, 6));
-    Guarded<float> bias(channels, 1, random_floats(channels, 7));
-    Guarded<float> y(rows * inner, 3);
-    bias_act_rows_f32(x.data(), bias.data(), channels, r.data(), {Unary::relu}, y.data(), rows, inner);
-    for (std::int64_t i = 0; i < rows * inner; ++i) {
-      ASSERT_NEAR(y[i], std::max(0.0F, x[i] + bias[i / inner % channels] + r[i]), 1e-6);
-    }
-    bias_act_rows_f32(x.data(), nullptr, channels, nullptr, {Unary::tanh}, x.data(), rows, inner);
-    for (std::int64_t i = 0; i < rows * inner; ++i) ASSERT_LE(std::fabs(x[i]), 1.0F);
-  });
-}
-
 }  // namespace
 }  // namespace sdx::cpu

@@ -107,8 +107,6 @@ void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std
   }
 }
 
-std::size_t packed_a_bytes(std::int64_t m, std::int64_t k) { return to_size(m) * to_size(k) * sizeof(float); }
-
 void pack_a_f32(const void* a, std::int64_t lda, bool trans, std::int64_t m, std::int64_t k, float scale, float* packed) {
   if (m == 0 || k == 0) return;
   const GemmKernels& kernels = gemm_kernels();

@@ -30,7 +30,6 @@ struct Epilogue {
 std::size_t packed_b_bytes(std::int64_t k, std::int64_t n);
 void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, float scale, float* packed);
 // The same for the left operand. op(A) is [m, k]: `a` is [m, k], or [k, m] if trans.
-std::size_t packed_a_bytes(std::int64_t m, std::int64_t k);
 void pack_a_f32(const void* a, std::int64_t lda, bool trans, std::int64_t m, std::int64_t k, float scale, float* packed);
 
 struct GemmArgs {

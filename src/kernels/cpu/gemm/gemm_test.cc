@@ -79,7 +79,7 @@ void check(const Case& s, const Variant& v, int style) {
 
   GemmArgs g;
   g.m = s.m, g.n = s.n, g.k = s.k;
-  Guarded<float> pa(static_cast<std::int64_t>(packed_a_bytes(s.m, s.k) / 4));
+  Guarded<float> pa(s.m * s.k);
   Guarded<float> pb(static_cast<std::int64_t>(packed_b_bytes(s.k, s.n) / 4));
   // Sources one byte off a float boundary, as views into a file can be.
   std::vector<char> raw(static_cast<std::size_t>(std::max(a.size(), b.size())) * 4 + 1);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <numeric>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/plain/conv_depthwise.h"
@@ -16,23 +15,22 @@
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kScratchBytes = 256 * 1024;  // the target size of a block of A or B that is packed on the fly
+constexpr std::int64_t kScratchBytes = 256 * 1024;  // the target size of a block of patches
 
 std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
 
-// u8 becomes s8 by subtracting 128, which flips the top bit.
-std::int8_t normal(std::uint8_t value, bool is_signed) {
-  return static_cast<std::int8_t>(is_signed ? value : static_cast<std::uint8_t>(value ^ 0x80));
+// Packed weights [m, k] are m row sums, then the tiles as int16.
+std::size_t packed_bytes(std::int64_t m, std::int64_t k) { return to_size(round_up(m, 16) * 4 + m * pairs_of(k) * 4); }
+const std::int16_t* tiles_of(const void* packed, std::int64_t m) {
+  return reinterpret_cast<const std::int16_t*>(static_cast<const std::int32_t*>(packed) + round_up(m, 16));
 }
 
-// Packed A holds m row sums, then the tiles as int16.
-std::int16_t* tiles_of(void* packed, std::int64_t m) {
-  return reinterpret_cast<std::int16_t*>(static_cast<std::int32_t*>(packed) + round_up(m, 16));
-}
-
-void pack_a_rows(const std::uint8_t* a, bool is_signed, std::int64_t lda, std::int64_t m, std::int64_t k,
-                 const std::int32_t* zeros, std::int64_t zero_step, std::int64_t mr, std::int32_t* sums, std::int16_t* out) {
-  const Cuts tiles(m, mr);
+// zeros: m values `zero_step` apart, or null (0). They are subtracted.
+void pack_rows(const std::uint8_t* a, bool is_signed, std::int64_t m, std::int64_t k, const std::int32_t* zeros,
+               std::int64_t zero_step, void* packed) {
+  auto* sums = static_cast<std::int32_t*>(packed);
+  auto* out = reinterpret_cast<std::int16_t*>(sums + round_up(m, 16));
+  const Cuts tiles(m, quant_kernels().mr);
   const std::int64_t pairs = pairs_of(k);
   for (std::int64_t t = 0; t < tiles.parts; ++t) {
     const std::int64_t first = tiles.begin(t);
@@ -40,7 +38,7 @@ void pack_a_rows(const std::uint8_t* a, bool is_signed, std::int64_t lda, std::i
     std::int16_t* tile = out + first * pairs * 2;
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int32_t zero = zeros != nullptr ? zeros[(first + i) * zero_step] : 0;
-      const std::uint8_t* row = a + (first + i) * lda;
+      const std::uint8_t* row = a + (first + i) * k;
       std::uint32_t sum = 0;
       const auto value = [&](std::int64_t kk) {
         const std::int32_t v = (is_signed ? static_cast<std::int8_t>(row[kk]) : row[kk]) - zero;
@@ -57,134 +55,13 @@ void pack_a_rows(const std::uint8_t* a, bool is_signed, std::int64_t lda, std::i
   }
 }
 
-// Rearranges `rows` rows of codes into a tile [pairs][rows][2].
-void spread_pairs(const std::int16_t* codes, std::int64_t rows, std::int64_t pairs, std::int16_t* tile) {
-  for (std::int64_t p = 0; p < pairs; ++p) {
-    for (std::int64_t i = 0; i < rows; ++i) std::memcpy(tile + (p * rows + i) * 2, codes + (i * pairs + p) * 2, 4);
-  }
-}
-
-// Packs columns [n0, n0 + nb) of op(B) into panels of [pairs][nr][2].
-void pack_b_columns(const QuantKernels& kernels, const std::uint8_t* b, bool is_signed, std::int64_t ldb, bool trans,
-                    std::int64_t k, std::int64_t n0, std::int64_t nb, std::int8_t* out) {
-  const std::int64_t nr = kernels.nr;
-  const std::int64_t pairs = pairs_of(k);
-  const std::int64_t step = pairs * nr * 2;
-  if (trans) {
-    for (std::int64_t j = 0; j < round_up(nb, nr); ++j) {
-      std::int8_t* column = out + j / nr * step + j % nr * 2;
-      const std::uint8_t* src = b + (n0 + j) * ldb;
-      for (std::int64_t p = 0; p < pairs; ++p) {
-        column[p * nr * 2] = j < nb ? normal(src[2 * p], is_signed) : std::int8_t{0};
-        column[p * nr * 2 + 1] = j < nb && 2 * p + 1 < k ? normal(src[2 * p + 1], is_signed) : std::int8_t{0};
-      }
-    }
-    return;
-  }
-  constexpr std::int64_t kPiece = 256;  // a multiple of every nr
-  const std::uint8_t flip = is_signed ? 0 : 0x80;
-  std::uint8_t rows[2][kPiece + 16] = {};
-  for (std::int64_t j0 = 0; j0 < nb; j0 += kPiece) {
-    const std::int64_t len = std::min(kPiece, nb - j0);
-    for (std::int64_t p = 0; p < pairs; ++p) {
-      std::memcpy(rows[0], b + 2 * p * ldb + n0 + j0, to_size(len));
-      if (2 * p + 1 < k) {
-        std::memcpy(rows[1], b + (2 * p + 1) * ldb + n0 + j0, to_size(len));
-      } else {
-        std::memset(rows[1], flip, to_size(len));  // 0 when flipped
-      }
-      kernels.interleave(rows[0], rows[1], flip, len, out + j0 / nr * step + p * nr * 2, step);
-    }
-  }
-}
-
-struct QPacker {
-  const void* context = nullptr;
-  void (*pack)(const void* context, std::int64_t n0, std::int64_t nb, std::int8_t* out) = nullptr;
-};
-
-// Computes C[m0:m1, n0:n1] on this thread. n0 is a multiple of nr; m0 and m1 are tile borders if packed_a is used.
-void qblock(const QuantKernels& kernels, const QGemmArgs& args, const QPacker* packer, std::int64_t m0, std::int64_t m1,
-            std::int64_t n0, std::int64_t n1) {
-  const std::int64_t nr = kernels.nr;
-  const std::int64_t pairs = pairs_of(args.k);
-  const std::int64_t panel = pairs * nr * 2;
-  const std::int64_t columns_at_once =
-      args.packed_b != nullptr ? n1 - n0 : std::clamp<std::int64_t>(kScratchBytes / std::max<std::int64_t>(1, panel), 1, 16) * nr;
-  const std::int64_t tile_bytes = std::max<std::int64_t>(1, pairs * kernels.mr * 4);
-  const std::int64_t rows_at_once = std::clamp<std::int64_t>(kScratchBytes / tile_bytes, 1, 32) * kernels.mr;
-  QTile t;
-  t.pairs = pairs;
-  t.epilogue = &args.epilogue;
-  t.ldc = args.ldc;
-  t.b_shift = args.b_signed ? 0 : -128;
-  t.b_zero = args.b_zero + t.b_shift;
-  for (std::int64_t nb = n0; nb < n1; nb += columns_at_once) {
-    const std::int64_t ne = std::min(n1, nb + columns_at_once);
-    const std::int8_t* panels = static_cast<const std::int8_t*>(args.packed_b) + (args.packed_b != nullptr ? nb * pairs * 2 : 0);
-    if (args.packed_b == nullptr) {
-      auto* scratch = reinterpret_cast<std::int8_t*>(thread_scratch(1, to_size(round_up(ne - nb, nr) * pairs * 2 + 256) / 4));
-      if (packer != nullptr) {
-        packer->pack(packer->context, nb, ne - nb, scratch);
-      } else {
-        pack_b_columns(kernels, static_cast<const std::uint8_t*>(args.b), args.b_signed, args.ldb, args.trans_b, args.k, nb,
-                       ne - nb, scratch);
-      }
-      panels = scratch;
-    }
-    for (std::int64_t mb = m0; mb < m1;) {
-      std::int64_t me = std::min(m1, mb + rows_at_once);
-      const bool packed = args.packed_a != nullptr;
-      if (packed) me = m1;
-      const Cuts tiles(packed ? args.m : me - mb, kernels.mr);
-      const std::int32_t* sums = nullptr;
-      const std::int16_t* data = nullptr;
-      const std::int64_t origin = packed ? 0 : mb;
-      if (packed) {
-        void* p = const_cast<void*>(args.packed_a);
-        sums = static_cast<const std::int32_t*>(args.packed_a);
-        data = tiles_of(p, args.m);
-      } else {
-        const std::int64_t rows = me - mb;
-        float* scratch = thread_scratch(0, to_size(round_up(rows, 16) + rows * pairs));
-        auto* out_sums = reinterpret_cast<std::int32_t*>(scratch);
-        pack_a_rows(static_cast<const std::uint8_t*>(args.a) + mb * args.lda, args.a_signed, args.lda, rows, args.k,
-                    args.a_zeros != nullptr ? args.a_zeros + mb : &args.a_zero, args.a_zeros != nullptr ? 1 : 0, kernels.mr,
-                    out_sums, tiles_of(scratch, rows));
-        sums = out_sums;
-        data = tiles_of(scratch, rows);
-      }
-      // Multiplies one tile of A after another by all panels: the tile stays in the first-level cache and the panels in the
-      // second-level cache, while A may be larger than both.
-      for (std::int64_t i = 0; i < tiles.parts; ++i) {
-        const std::int64_t first = tiles.begin(i);
-        if (origin + first < mb || origin + first >= me) continue;
-        t.m = tiles.size(i);
-        t.a = data + first * pairs * 2;
-        t.row_sums = sums + first;
-        t.row = origin + first;
-        for (std::int64_t n = nb; n < ne; n += nr) {
-          t.b = panels + (n - nb) / nr * panel;
-          t.n = std::min(nr, n1 - n);
-          t.column = n;
-          t.b_zeros = args.b_zeros != nullptr ? args.b_zeros + n : nullptr;
-          t.c = static_cast<char*>(args.c) + (t.row * args.ldc + n) * bytes_per_output(args.epilogue);
-          kernels.tile(t);
-        }
-      }
-      mb = me;
-    }
-  }
-}
-
 // Cuts rows and columns into tasks as the float product does, and calls fn(m0, m1, n0, n1, product) for each.
 template <class F>
-void over_blocks(const QuantKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t products,
-                 bool prefer_rows, F&& fn) {
+void over_blocks(const QuantKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t products, F&& fn) {
   GemmKernels shape{};
   shape.mr = kernels.mr;
   shape.nr = kernels.nr;
-  const TaskGrid grid = choose_grid(shape, m, n, k, products, prefer_rows);
+  const TaskGrid grid = choose_grid(shape, m, n, k, products, false);
   const Cuts tiles(m, kernels.mr);
   const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
   const Cuts rows(tiles.parts, (tiles.parts + grid.rows - 1) / grid.rows);
@@ -285,8 +162,8 @@ void patch_row(const QPatches& q, std::int64_t k, std::int64_t n0, std::int64_t 
   }
 }
 
-void pack_patches(const void* context, std::int64_t n0, std::int64_t nb, std::int8_t* out) {
-  const auto& q = *static_cast<const QPatches*>(context);
+// Packs patches [n0, n0 + nb) into panels of [pairs][nr][2]; u8 becomes s8 by subtracting 128, which flips the top bit.
+void pack_patches(const QPatches& q, std::int64_t n0, std::int64_t nb, std::int8_t* out) {
   const ConvShape& s = *q.shape;
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
   const std::int64_t nr = q.kernels->nr;
@@ -301,6 +178,50 @@ void pack_patches(const void* context, std::int64_t n0, std::int64_t nb, std::in
       std::memset(rows[1], flip, sizeof(rows[1]));  // 0 when flipped
     }
     q.kernels->interleave(rows[0], rows[1], flip, nb, out + p * nr * 2, pairs * nr * 2);
+  }
+}
+
+// Weights [m, k] by patches [k, n].
+struct QProduct {
+  std::int64_t m, n, k;
+  const void* weights;  // packed
+  const QPatches* patches;
+  QEpilogue epilogue;
+  char* y;
+};
+
+// Computes y[m0:m1, n0:n1] on this thread. n0 is a multiple of nr; m0 and m1 are tile borders.
+void qblock(const QProduct& p, std::int64_t m0, std::int64_t m1, std::int64_t n0, std::int64_t n1) {
+  const QuantKernels& kernels = *p.patches->kernels;
+  const std::int64_t nr = kernels.nr;
+  const std::int64_t pairs = pairs_of(p.k);
+  const std::int64_t panel = pairs * nr * 2;
+  const std::int64_t columns_at_once = std::clamp<std::int64_t>(kScratchBytes / std::max<std::int64_t>(1, panel), 1, 16) * nr;
+  const Cuts tiles(p.m, kernels.mr);
+  QTile t;
+  t.pairs = pairs;
+  t.epilogue = &p.epilogue;
+  t.ldc = p.n;
+  t.b_zero = p.patches->zero - (p.patches->is_signed ? 0 : 128);
+  for (std::int64_t nb = n0; nb < n1; nb += columns_at_once) {
+    const std::int64_t ne = std::min(n1, nb + columns_at_once);
+    auto* panels = reinterpret_cast<std::int8_t*>(thread_scratch(1, to_size(round_up(ne - nb, nr) * pairs * 2 + 256) / 4));
+    pack_patches(*p.patches, nb, ne - nb, panels);
+    // Multiplies one tile of weights after another by all panels: the tile stays in the first-level cache and the panels in the
+    // second-level cache, while the weights may be larger than both.
+    for (std::int64_t i = 0; i < tiles.parts; ++i) {
+      t.row = tiles.begin(i);
+      if (t.row < m0 || t.row >= m1) continue;
+      t.m = tiles.size(i);
+      t.a = tiles_of(p.weights, p.m) + t.row * pairs * 2;
+      t.row_sums = static_cast<const std::int32_t*>(p.weights) + t.row;
+      for (std::int64_t n = nb; n < ne; n += nr) {
+        t.b = panels + (n - nb) / nr * panel;
+        t.n = std::min(nr, n1 - n);
+        t.c = p.y + (t.row * p.n + n) * bytes_per_output(p.epilogue);
+        kernels.tile(t);
+      }
+    }
   }
 }
 
@@ -340,52 +261,10 @@ void min_max_f32(const float* x, std::int64_t n, float* min, float* max) {
   if (*min > *max) *min = *max = std::numeric_limits<float>::quiet_NaN();
 }
 
-std::size_t packed_qb_bytes(std::int64_t k, std::int64_t n) { return to_size(pairs_of(k) * 2 * round_up(n, quant_kernels().nr)); }
-
-void pack_qb(const void* b, bool is_signed, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, void* packed) {
-  pack_b_columns(quant_kernels(), static_cast<const std::uint8_t*>(b), is_signed, ldb, trans, k, 0, n,
-                 static_cast<std::int8_t*>(packed));
-}
-
-std::size_t packed_qa_bytes(std::int64_t m, std::int64_t k) { return to_size(round_up(m, 16) * 4 + m * pairs_of(k) * 4); }
-
-void pack_qa(const void* a, bool is_signed, std::int64_t lda, std::int64_t m, std::int64_t k, const std::int32_t* zero_points,
-             std::int64_t zero_point_count, void* packed) {
-  pack_a_rows(static_cast<const std::uint8_t*>(a), is_signed, lda, m, k, zero_points, zero_point_count > 1 ? 1 : 0,
-              quant_kernels().mr, static_cast<std::int32_t*>(packed), tiles_of(packed, m));
-}
-
-void pack_qa_f32(const float* a, std::int64_t lda, std::int64_t m, std::int64_t k, float factor, void* packed) {
-  const QuantKernels& kernels = quant_kernels();
-  const std::int64_t pairs = pairs_of(k);
-  const Cuts tiles(m, kernels.mr);
-  for (std::int64_t t = 0; t < tiles.parts; ++t) {
-    const std::int64_t first = tiles.begin(t), rows = tiles.size(t);
-    std::int16_t* tile = tiles_of(packed, m) + first * pairs * 2;
-    auto* codes = rows == 1 ? tile : reinterpret_cast<std::int16_t*>(thread_scratch(2, to_size(rows * pairs)));
-    for (std::int64_t i = 0; i < rows; ++i) {
-      std::int16_t* row = codes + i * pairs * 2;
-      kernels.codes(a + (first + i) * lda, k, factor, row);
-      if (k % 2 != 0) row[k] = 0;
-      static_cast<std::int32_t*>(packed)[first + i] = std::accumulate(row, row + k, std::int32_t{0});
-    }
-    if (rows > 1) spread_pairs(codes, rows, pairs, tile);
-  }
-}
-
-void qgemm(const QGemmArgs& args) {
-  if (args.m <= 0 || args.n <= 0) return;
-  const QuantKernels& kernels = quant_kernels();
-  over_blocks(kernels, args.m, args.n, args.k, 1, args.packed_b != nullptr,
-              [&](std::int64_t m0, std::int64_t m1, std::int64_t n0, std::int64_t n1, std::int64_t) {
-                qblock(kernels, args, nullptr, m0, m1, n0, n1);
-              });
-}
-
 std::size_t qconv_packed_bytes(const ConvShape& s) {
   if (is_depthwise(s)) return to_size(s.out_channels * volume(s.kernel)) * sizeof(float);
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
-  return to_size(s.groups) * packed_qa_bytes(s.out_channels / s.groups, k);
+  return to_size(s.groups) * packed_bytes(s.out_channels / s.groups, k);
 }
 
 void qconv_pack(const ConvShape& s, const void* weights, bool is_signed, const std::int32_t* zero_points,
@@ -401,9 +280,9 @@ void qconv_pack(const ConvShape& s, const void* weights, bool is_signed, const s
     return;
   }
   for (std::int64_t g = 0; g < s.groups; ++g) {
-    pack_qa(static_cast<const std::uint8_t*>(weights) + g * m * k, is_signed, k, m, k,
-            zero_points != nullptr && zero_point_count > 1 ? zero_points + g * m : zero_points, zero_point_count,
-            static_cast<char*>(packed) + to_size(g) * packed_qa_bytes(m, k));
+    const bool each = zero_points != nullptr && zero_point_count > 1;
+    pack_rows(static_cast<const std::uint8_t*>(weights) + g * m * k, is_signed, m, k, each ? zero_points + g * m : zero_points,
+              each ? 1 : 0, static_cast<char*>(packed) + to_size(g) * packed_bytes(m, k));
   }
 }
 
@@ -420,26 +299,22 @@ void qconv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero
     return conv_depthwise_bytes(s, {&bytes, widen, narrow}, static_cast<const float*>(packed));
   }
   const bool pointwise = is_pointwise(s);
-  over_blocks(kernels, m, n, k, s.batch * s.groups, false,
+  over_blocks(kernels, m, n, k, s.batch * s.groups,
               [&](std::int64_t m0, std::int64_t m1, std::int64_t n0, std::int64_t n1, std::int64_t product) {
                 const std::int64_t g = product % s.groups;
                 const QPatches patches{&kernels, &s,     static_cast<const std::uint8_t*>(x) + product * channels * volume(s.in),
                                        x_signed, x_zero, pointwise};
-                const QPacker packer{&patches, pack_patches};
-                QGemmArgs args;
-                args.m = m;
-                args.n = n;
-                args.k = k;
-                args.packed_a = static_cast<const char*>(packed) + to_size(g) * packed_qa_bytes(m, k);
-                args.b_signed = x_signed;
-                args.b_zero = x_zero;
-                args.epilogue = epilogue;
-                if (epilogue.bias != nullptr) args.epilogue.bias += g * m;
-                if (epilogue.bias_f32 != nullptr) args.epilogue.bias_f32 += g * m;
-                if (epilogue.scale_is_array) args.epilogue.scale += g * m;
-                args.c = static_cast<char*>(y) + product * m * n * bytes_per_output(epilogue);
-                args.ldc = n;
-                qblock(kernels, args, &packer, m0, m1, n0, n1);
+                QProduct p{m,
+                           n,
+                           k,
+                           static_cast<const char*>(packed) + to_size(g) * packed_bytes(m, k),
+                           &patches,
+                           epilogue,
+                           static_cast<char*>(y) + product * m * n * bytes_per_output(epilogue)};
+                if (epilogue.bias != nullptr) p.epilogue.bias += g * m;
+                if (epilogue.bias_f32 != nullptr) p.epilogue.bias_f32 += g * m;
+                if (epilogue.scale_is_array) p.epilogue.scale += g * m;
+                qblock(p, m0, m1, n0, n1);
               });
 }
 

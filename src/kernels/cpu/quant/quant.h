@@ -1,9 +1,9 @@
 #pragma once
-// 8-bit integers: quantisation and dequantisation, matrix products and convolutions with exact int32 accumulation.
+// 8-bit integers: quantisation and dequantisation, and convolutions with exact int32 accumulation.
 //
 // Common contract: a flag tells whether values are u8 or s8. Arrays of float and int32 need natural alignment, the sources of
 // pack functions none; packed buffers are 64-byte aligned. Outputs must not overlap inputs. Thread-safe; work is split over
-// current_pool(). Computing threads keep up to 1 MB of scratch memory, and more if K exceeds 16 thousand. Sums wrap modulo 2^32,
+// current_pool(). Computing threads keep up to 256 KB of scratch memory, and more if K exceeds 8 thousand. Sums wrap modulo 2^32,
 // as the reference's do; they cannot overflow for K below 65 thousand.
 
 #include <cstddef>
@@ -42,42 +42,6 @@ struct QEpilogue {
 
 inline bool gives_bytes(const QEpilogue& e) { return e.output == QEpilogue::Output::u8 || e.output == QEpilogue::Output::s8; }
 inline std::int64_t bytes_per_output(const QEpilogue& e) { return gives_bytes(e) ? 1 : 4; }
-
-// op(B) [k, n] of u8 or s8: `b` is [k, n], or [n, k] when trans. Signedness is normalised while packing.
-std::size_t packed_qb_bytes(std::int64_t k, std::int64_t n);
-void pack_qb(const void* b, bool is_signed, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, void* packed);
-// A [m, k]; zero_points: m values, or one when zero_point_count is 1, or null (0). They are subtracted while packing.
-std::size_t packed_qa_bytes(std::int64_t m, std::int64_t k);
-void pack_qa(const void* a, bool is_signed, std::int64_t lda, std::int64_t m, std::int64_t k, const std::int32_t* zero_points,
-             std::int64_t zero_point_count, void* packed);
-// The same for floats, as 16-bit codes: saturate(round_half_even(a * factor)); the code of NaN is undefined. The caller ensures
-// that no sum of products exceeds 32 bits.
-void pack_qa_f32(const float* a, std::int64_t lda, std::int64_t m, std::int64_t k, float factor, void* packed);
-
-struct QGemmArgs {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  const void* a = nullptr;  // raw [m, k], or null when packed_a is set
-  bool a_signed = false;
-  std::int64_t lda = 0;
-  std::int32_t a_zero = 0;
-  const std::int32_t* a_zeros = nullptr;  // m values instead of a_zero
-  const void* packed_a = nullptr;         // from pack_qa(), which has subtracted the zero points
-  const void* b = nullptr;                // raw, or null when packed_b is set
-  bool b_signed = true;                   // of raw and of packed B
-  std::int64_t ldb = 0;
-  bool trans_b = false;
-  std::int32_t b_zero = 0;
-  const std::int32_t* b_zeros = nullptr;  // n values instead of b_zero
-  const void* packed_b = nullptr;
-  QEpilogue epilogue;
-  void* c = nullptr;  // [m, n] of the epilogue's output type
-  std::int64_t ldc = 0;
-};
-
-// c = epilogue(sum over k of (a - a_zero) (b - b_zero)).
-void qgemm(const QGemmArgs& args);
 
 // Convolution of u8 or s8 images with weights of either; padding counts as the zero point. Weights [out_channels,
 // in_channels / groups, kernel...]; zero points: one, or one per output channel, or null.

@@ -106,18 +106,16 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
   const auto row_sum = static_cast<std::uint32_t>(t.row_sums != nullptr ? t.row_sums[i] : 0);
   char* y = static_cast<char*>(t.c) + i * t.ldc * size;
   for (std::int64_t j = 0; j < t.n; ++j, y += size) {
-    const std::int64_t at = e.per_row ? row : t.column + j;
-    const std::int32_t zero = t.b_zeros != nullptr ? t.b_zeros[j] + t.b_shift : t.b_zero;
-    const auto bias = static_cast<std::uint32_t>(e.bias != nullptr ? e.bias[at] : 0);
+    const auto bias = static_cast<std::uint32_t>(e.bias != nullptr ? e.bias[row] : 0);
     const auto v =
-        static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[j]) - static_cast<std::uint32_t>(zero) * row_sum + bias);
+        static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[j]) - static_cast<std::uint32_t>(t.b_zero) * row_sum + bias);
     if (e.output == QEpilogue::Output::i32) {
       std::memcpy(y, &v, sizeof(v));
       continue;
     }
-    const float f = static_cast<float>(v) * (e.scale == nullptr ? 1.0F : e.scale[e.scale_is_array ? at : 0]);
+    const float f = static_cast<float>(v) * (e.scale == nullptr ? 1.0F : e.scale[e.scale_is_array ? row : 0]);
     if (e.output == QEpilogue::Output::f32) {
-      const float sum = f + (e.bias_f32 != nullptr ? e.bias_f32[at] : 0.0F);
+      const float sum = f + (e.bias_f32 != nullptr ? e.bias_f32[row] : 0.0F);
       std::memcpy(y, &sum, sizeof(sum));
     } else {
       *y = static_cast<char>(byte_of(e, f));
@@ -130,7 +128,7 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
 void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
   const DI d;
   const std::int64_t lanes = lanes_f32();
-  const Narrow n = narrow_of(*t.epilogue, t.row + i, t.column);
+  const Narrow n = narrow_of(*t.epilogue, t.row + i, 0);
   const std::int32_t row_sum = t.row_sums != nullptr ? t.row_sums[i] : 0;
   // Modulo 2^32, hence unsigned.
   const VI shift =
@@ -138,8 +136,8 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
   const bool bytes = gives_bytes(*t.epilogue);
   void* y = bytes ? static_cast<void*>(static_cast<std::uint8_t*>(t.c) + i * t.ldc)
                   : static_cast<void*>(static_cast<float*>(t.c) + i * t.ldc);
-  // Convolutions have one scale and one correction for the whole row.
-  if (bytes && t.epilogue->per_row && t.b_zeros == nullptr && t.n == 2 * lanes) {
+  // One scale and one correction for the whole row.
+  if (bytes && t.n == 2 * lanes) {
     const DF df;
     const hn::Rebind<std::uint8_t, DI> d8;
     const hn::RebindToUnsigned<DI> du;
@@ -150,13 +148,7 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
     }
     return;
   }
-  for (std::int64_t j = 0; j < t.n; j += lanes) {
-    VI zero = shift;
-    if (t.b_zeros != nullptr) {
-      zero = hn::Mul(hn::Add(load_ints(t.b_zeros + j, t.n - j), hn::Set(d, t.b_shift)), hn::Set(d, row_sum));
-    }
-    put(n, hn::Sub(hn::LoadU(d, sums + j), zero), j, t.n - j, y);
-  }
+  for (std::int64_t j = 0; j < t.n; j += lanes) put(n, hn::Sub(hn::LoadU(d, sums + j), shift), j, t.n - j, y);
 }
 
 #endif
@@ -317,20 +309,6 @@ void dequantize(const void* x, bool is_signed, float* y, std::int64_t n, float s
   for (; i < n; ++i) y[i] = static_cast<float>((is_signed ? s8[i] : u8[i]) - zero_point) * scale;
 }
 
-void codes(const float* x, std::int64_t n, float factor, std::int16_t* y) {
-  const DF d;
-  const hn::Rebind<std::int16_t, DF> d16;
-  const std::int64_t lanes = lanes_f32();
-  const VF scale = hn::Set(d, factor);
-  const auto some = [&](VF v) HWY_ATTR { return hn::DemoteTo(d16, hn::NearestInt(hn::Mul(v, scale))); };
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(some(hn::LoadU(d, x + i)), d16, y + i);
-  if (i == n) return;
-  HWY_ALIGN std::int16_t buffer[kMaxF32Lanes];
-  hn::Store(some(load_tail(d, x + i, n - i)), d16, buffer);
-  std::copy_n(buffer, n - i, y + i);
-}
-
 // Ignores NaN: comparisons with NaN are false, and x86's minimum and maximum then give their second operand.
 void min_max(const float* x, std::int64_t n, float* min, float* max) {
   const DF d;
@@ -368,7 +346,7 @@ void min_max(const float* x, std::int64_t n, float* min, float* max) {
 
 const QuantKernels& quant_table() {
   static const QuantKernels table{
-      kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, halve, narrow, quantize, dequantize, codes, min_max};
+      kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, halve, narrow, quantize, dequantize, min_max};
   return table;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Per-target inner kernels of the 8-bit products; internal to this folder.
+// Per-target inner kernels of the 8-bit convolutions; internal to this folder.
 //
 // Operands hold pairs along K: A as int16 with its zero point subtracted, so |a| <= 255; B as s8, u8 shifted by 128. A
 // multiply-add of int16 pairs into int32 is exact, unlike AVX2's u8 x s8 instructions, which saturate.
@@ -17,11 +17,8 @@ struct QTile {
   std::int64_t m = 0;
   std::int64_t n = 0;
   const std::int32_t* row_sums = nullptr;  // of A; m values
-  const std::int32_t* b_zeros = nullptr;   // from this tile's first column on; null: b_zero for all
   std::int32_t b_zero = 0;                 // as for B shifted to s8
-  std::int32_t b_shift = 0;                // to be added to each of b_zeros
   std::int64_t row = 0;                    // the tile's row in C, for the epilogue's arrays
-  std::int64_t column = 0;
   const QEpilogue* epilogue = nullptr;
   void* c = nullptr;  // the tile's corner
   std::int64_t ldc = 0;
@@ -41,7 +38,6 @@ struct QuantKernels {
   void (*narrow)(const float* sums, std::int64_t n, const QEpilogue& e, std::int64_t row, void* y);
   void (*quantize)(const float* x, void* y, bool is_signed, std::int64_t n, float scale, std::int32_t zero_point);
   void (*dequantize)(const void* x, bool is_signed, float* y, std::int64_t n, float scale, std::int32_t zero_point);
-  void (*codes)(const float* x, std::int64_t n, float factor, std::int16_t* y);  // of pack_qa_f32
   void (*min_max)(const float* x, std::int64_t n, float* min, float* max);
 };
 

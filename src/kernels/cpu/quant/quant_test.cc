@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/thread_pool.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
@@ -85,102 +84,6 @@ TEST(KernelsQuant, QuantizeAndBack) {
   });
 }
 
-struct Case {
-  std::int64_t m, n, k;
-};
-
-void check(const Case& c, bool a_signed, bool b_signed, bool pack_a, bool pack_b, bool trans, bool arrays) {
-  SCOPED_TRACE("m " + std::to_string(c.m) + " n " + std::to_string(c.n) + " k " + std::to_string(c.k) + " flags " +
-               std::to_string(a_signed) + std::to_string(b_signed) + std::to_string(pack_a) + std::to_string(pack_b) +
-               std::to_string(trans) + std::to_string(arrays));
-  const std::int64_t lda = c.k + 1, ldb = (trans ? c.k : c.n) + 2;
-  const std::int64_t rows_b = trans ? c.n : c.k;
-  // Extreme values, so that saturating instructions would show.
-  Bytes av = random_ints<std::uint8_t>(c.m * lda, 1), bv = random_ints<std::uint8_t>(rows_b * ldb, 2);
-  for (std::size_t i = 0; i < av.size(); i += 3) av[i] = a_signed ? 0x80 : 0xFF;
-  for (std::size_t i = 0; i < bv.size(); i += 2) bv[i] = b_signed ? 0x80 : 0xFF;
-  Guarded<std::uint8_t> a((c.m - 1) * lda + c.k, 1, av), b((rows_b - 1) * ldb + (trans ? c.k : c.n), 3, bv);
-  const std::vector<std::int32_t> az = random_ints<std::int32_t>(c.m, 3, a_signed ? -128 : 0, a_signed ? 127 : 255);
-  const std::vector<std::int32_t> bz = random_ints<std::int32_t>(c.n, 4, b_signed ? -128 : 0, b_signed ? 127 : 255);
-  const std::vector<std::int32_t> bias = random_ints<std::int32_t>(c.n, 5, -1000, 1000);
-  const std::vector<float> scale = random_floats(c.n, 6, 1e-4F, 3e-3F);
-  const std::vector<float> bias_f = random_floats(c.n, 7);
-  Guarded<std::uint8_t> pa(static_cast<std::int64_t>(packed_qa_bytes(c.m, c.k))),
-      pb(static_cast<std::int64_t>(packed_qb_bytes(c.k, c.n)));
-  QGemmArgs g;
-  g.m = c.m, g.n = c.n, g.k = c.k;
-  if (pack_a) {
-    pack_qa(a.data(), a_signed, lda, c.m, c.k, az.data(), arrays ? c.m : 1, pa.data());
-    g.packed_a = pa.data();
-  } else {
-    g.a = a.data(), g.lda = lda, g.a_signed = a_signed, g.a_zero = az[0];
-    if (arrays) g.a_zeros = az.data();
-  }
-  g.b_signed = b_signed, g.b_zero = bz[0];
-  if (arrays) g.b_zeros = bz.data();
-  if (pack_b) {
-    pack_qb(b.data(), b_signed, ldb, trans, c.k, c.n, pb.data());
-    g.packed_b = pb.data();
-  } else {
-    g.b = b.data(), g.ldb = ldb, g.trans_b = trans;
-  }
-  const std::int64_t ldc = c.n + 1;
-  Guarded<std::int32_t> i32(c.m * ldc, 1);
-  Guarded<float> f32(c.m * ldc, 1);
-  Guarded<std::uint8_t> u8(c.m * ldc, 1);
-  Guarded<std::int8_t> s8(c.m * ldc, 1);
-  g.ldc = ldc;
-  g.c = i32.data();
-  qgemm(g);
-  g.epilogue.bias = bias.data();
-  g.epilogue.scale = scale.data();
-  g.epilogue.scale_is_array = arrays;
-  g.epilogue.bias_f32 = bias_f.data();
-  g.epilogue.output = QEpilogue::Output::f32;
-  g.c = f32.data();
-  qgemm(g);
-  g.epilogue.output = QEpilogue::Output::u8;
-  g.epilogue.zero_point = 100;
-  g.epilogue.low = 100;
-  g.c = u8.data();
-  qgemm(g);
-  g.epilogue.output = QEpilogue::Output::s8;
-  g.epilogue.zero_point = 3;
-  g.epilogue.low = -128, g.epilogue.high = 127;
-  g.c = s8.data();
-  qgemm(g);
-  for (std::int64_t i = 0; i < c.m; ++i) {
-    for (std::int64_t j = 0; j < c.n; ++j) {
-      std::int64_t sum = 0;
-      for (std::int64_t k = 0; k < c.k; ++k) {
-        sum += static_cast<std::int64_t>(value(a[i * lda + k], a_signed) - az[static_cast<std::size_t>(arrays ? i : 0)]) *
-               (value(trans ? b[j * ldb + k] : b[k * ldb + j], b_signed) - bz[static_cast<std::size_t>(arrays ? j : 0)]);
-      }
-      const auto at = i * ldc + j;
-      ASSERT_EQ(i32[at], sum) << i << "," << j;
-      const auto v = static_cast<std::int32_t>(sum + bias[static_cast<std::size_t>(j)]);
-      const float sc = scale[static_cast<std::size_t>(arrays ? j : 0)];
-      ASSERT_NEAR(f32[at], static_cast<double>(v) * sc + bias_f[static_cast<std::size_t>(j)],
-                  1e-6 * std::fabs(static_cast<double>(v) * sc) + 1e-6);
-      const double q = round_even(static_cast<float>(v) * sc);
-      ASSERT_EQ(u8[at], std::clamp(q + 100, 100.0, 255.0));
-      ASSERT_EQ(s8[at], std::clamp(q + 3, -128.0, 127.0));
-    }
-  }
-}
-
-TEST(KernelsQuant, ProductsAreExact) {
-  for_each_isa([] {
-    for (const Case& c : {Case{1, 1, 1}, Case{1, 33, 5}, Case{6, 16, 8}, Case{7, 17, 31}, Case{13, 40, 64}, Case{50, 70, 33},
-                          Case{3, 300, 700}}) {
-      for (int bits = 0; bits < 64; ++bits) {
-        check(c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0, (bits & 32) != 0);
-        if (::testing::Test::HasFatalFailure()) return;
-      }
-    }
-  });
-}
-
 TEST(KernelsQuant, ExtremesOfManyValues) {
   for_each_isa([] {
     for (const std::int64_t n : {31, 100003}) {
@@ -199,71 +102,6 @@ TEST(KernelsQuant, ExtremesOfManyValues) {
       EXPECT_TRUE(std::isnan(lo) && std::isnan(hi));
     }
   });
-}
-
-// A holds 16-bit codes whose sums nearly fill 32 bits.
-void check_codes(const Case& c, bool b_signed) {
-  SCOPED_TRACE("m " + std::to_string(c.m) + " n " + std::to_string(c.n) + " k " + std::to_string(c.k));
-  const std::int64_t lda = c.k + 3;
-  const auto factor = static_cast<float>(std::min<std::int64_t>(32767, 2147483647 / (255 * c.k)));
-  std::vector<float> values = random_floats(c.m * lda, 1, -1, 1);
-  values[0] = 1;
-  Guarded<float> a((c.m - 1) * lda + c.k, 1, std::vector<float>(values.begin(), values.end() - 3));
-  Guarded<std::uint8_t> b(c.k * c.n, 3, random_ints<std::uint8_t>(c.k * c.n, 2));
-  const std::vector<std::int32_t> zeros = random_ints<std::int32_t>(c.n, 4, b_signed ? -128 : 0, b_signed ? 127 : 255);
-  Guarded<std::uint8_t> pa(static_cast<std::int64_t>(packed_qa_bytes(c.m, c.k))),
-      pb(static_cast<std::int64_t>(packed_qb_bytes(c.k, c.n)));
-  pack_qa_f32(a.data(), lda, c.m, c.k, factor, pa.data());
-  pack_qb(b.data(), b_signed, c.n, false, c.k, c.n, pb.data());
-  Guarded<std::int32_t> sums(c.m * c.n, 1);
-  QGemmArgs g;
-  g.m = c.m, g.n = c.n, g.k = c.k;
-  g.packed_a = pa.data(), g.packed_b = pb.data();
-  g.b_signed = b_signed, g.b_zeros = zeros.data();
-  g.c = sums.data(), g.ldc = c.n;
-  qgemm(g);
-  for (std::int64_t i = 0; i < c.m; ++i) {
-    for (std::int64_t j = 0; j < c.n; ++j) {
-      double sum = 0;
-      for (std::int64_t k = 0; k < c.k; ++k) {
-        sum += round_even(static_cast<double>(a[i * lda + k] * factor)) *
-               (value(b[k * c.n + j], b_signed) - zeros[static_cast<std::size_t>(j)]);
-      }
-      ASSERT_EQ(sums[i * c.n + j], sum) << i << "," << j;
-    }
-  }
-}
-
-TEST(KernelsQuant, ProductsOfCodesAreExact) {
-  for_each_isa([] {
-    for (const Case& c :
-         {Case{1, 1, 1}, Case{1, 33, 5}, Case{1, 64, 256}, Case{2, 17, 31}, Case{13, 40, 64}, Case{30, 20, 511}}) {
-      for (const bool b_signed : {false, true}) check_codes(c, b_signed);
-    }
-    const float odd[4] = {2, -2, 1e30F, std::numeric_limits<float>::quiet_NaN()};
-    const std::uint8_t ones[4] = {1, 1, 1, 1};
-    Guarded<std::uint8_t> pa(static_cast<std::int64_t>(packed_qa_bytes(1, 3))),
-        pb(static_cast<std::int64_t>(packed_qb_bytes(3, 1)));
-    pack_qa_f32(odd, 4, 1, 3, 20000, pa.data());  // saturates; whatever NaN gives, it does no harm
-    pack_qb(ones, true, 1, false, 3, 1, pb.data());
-    std::int32_t sum = 0;
-    QGemmArgs g;
-    g.m = 1, g.n = 1, g.k = 3;
-    g.packed_a = pa.data(), g.packed_b = pb.data();
-    g.c = &sum, g.ldc = 1;
-    qgemm(g);
-    EXPECT_EQ(sum, 32767 - 32768 + 32767);
-    pack_qa_f32(odd + 3, 1, 1, 1, 1, pa.data());
-  });
-}
-
-TEST(KernelsQuant, ThreadCountsAgree) {
-  for (const int threads : {1, 2, 3}) {
-    ThreadPool pool(threads);
-    const PoolScope scope(pool);
-    check({100, 120, 150}, false, true, false, true, false, true);
-    check({100, 120, 150}, true, false, true, false, false, false);
-  }
 }
 
 TEST(KernelsQuant, ConvolutionIsExact) {

@@ -22,7 +22,6 @@ class Report {
   // Throws Error(io).
   Report(const std::filesystem::path& file, ReportKind kind, bool with_outputs);
 
-  bool wants_thumbnails() const { return kind_ == ReportKind::html && shown_ < kMostThumbnails; }
   void add(const Record& record, const std::vector<std::string>& thumbnails);
   void finish(double seconds);
 
