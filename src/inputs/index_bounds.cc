@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "onnx/reader.h"
 #include "session/pipeline.h"
 #include "tensor/element.h"
@@ -21,11 +22,6 @@ using Extent = std::optional<std::int64_t>;
 struct Derived {
   double factor = 1, low = 0, high = 0;
 };
-
-const SymShape* shape_of(const Graph& g, ValueId v) {
-  const Type& type = g.value(v).type;
-  return type.is_tensor() && type.shape ? &*type.shape : nullptr;
-}
 
 Extent extent(const Graph& g, const Node& n, std::size_t input, std::int64_t axis) {
   if (input >= n.inputs.size() || n.inputs[input] == kNoValue) return std::nullopt;
@@ -147,7 +143,7 @@ bool moves(const Node& n, std::size_t slot) {
 // The constant's elements lie between these.
 std::optional<std::pair<double, double>> constant_range(const Graph& g, ValueId v) {
   const ValueInfo& info = g.value(v);
-  const Tensor* t = info.constant && !info.is_input ? &*info.constant : nullptr;
+  const Tensor* t = constant_of(g, v);
   if (t == nullptr && info.producer != kNoNode && g.node(info.producer).op_type == "Constant") {
     const Attributes& a = g.node(info.producer).attributes;
     if (a.has("value_int"))
@@ -191,13 +187,13 @@ class Tracer {
       ValueId value;
       Derived how;
     };
-    const std::vector<std::vector<NodeId>> uses = g.uses();
+    const Readers readers(g);
     std::set<ValueId> seen{start};
     std::vector<Place> open{{start, how}};
     while (!open.empty()) {
       const Place at = open.back();
       open.pop_back();
-      for (const NodeId id : uses.at(at.value)) {
+      for (const NodeId id : readers.of(at.value)) {
         const Node& n = g.node(id);
         enter(n, at.value, at.how);
         const std::optional<Derived> result = through(g, n, at.value, at.how);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "ops/gradient.h"
 #include "ops/op.h"
 #include "tensor/element.h"
@@ -71,8 +72,8 @@ class Backward {
 ValueId item_zeros(Graph& graph, ValueId v, DataType elem) {
   Tensor zero(elem, {});
   set_element(zero, 0, 0.0);
-  const ValueId shape = append_node(graph, "Shape", {v})[0];
-  return append_node(graph, "Expand", {graph.add_constant("gradient_constant", std::move(zero)), shape})[0];
+  const ValueId shape = append_node(graph, "Shape", {v});
+  return append_node(graph, "Expand", {graph.add_constant("gradient_constant", std::move(zero)), shape});
 }
 
 DataType items_of(const Type& sequence) {
@@ -93,28 +94,13 @@ ValueId append_map(Graph& graph, const std::vector<ValueId>& sequences, DataType
   std::vector<ValueId> items;  // they may differ in shape
   for (std::size_t i = 0; i < sequences.size(); ++i) items.push_back(body.graph->add_input("item", Type::tensor(elem)));
   body.graph->add_output(fill(*body.graph, items));
-  const ValueId out = graph.add_value("gradient");
-  Node n;
-  n.op_type = "SequenceMap";
-  n.version = kEmitted;
-  n.inputs = sequences;
-  n.outputs = {out};
+  Node n = make_node({}, "SequenceMap", kEmitted, sequences);
   n.subgraphs.push_back(std::move(body));
-  graph.add_node(std::move(n));
-  return out;
+  return add_node(graph, std::move(n), "gradient");
 }
 
-std::vector<ValueId> append_node(Graph& graph, const char* op, std::vector<ValueId> inputs, Attributes attributes,
-                                 std::size_t outputs) {
-  Node n;
-  n.op_type = op;
-  n.version = kEmitted;
-  n.inputs = std::move(inputs);
-  n.attributes = std::move(attributes);
-  for (std::size_t i = 0; i < outputs; ++i) n.outputs.push_back(graph.add_value("gradient"));
-  std::vector<ValueId> out = n.outputs;
-  graph.add_node(std::move(n));
-  return out;
+ValueId append_node(Graph& graph, const char* op, std::vector<ValueId> inputs) {
+  return add_node(graph, make_node({}, op, kEmitted, std::move(inputs)), "gradient");
 }
 
 ValueId append_zeros(Graph& graph, ValueId v) {
@@ -136,8 +122,8 @@ ValueId append_zeros(Graph& graph, ValueId v) {
 }
 
 ValueId append_sum(Graph& graph, ValueId a, ValueId b, const Type& type) {
-  if (type.kind != Type::Kind::sequence) return append_node(graph, "Add", {a, b})[0];
-  const auto add = [](Graph& g, const std::vector<ValueId>& items) { return append_node(g, "Add", items)[0]; };
+  if (type.kind != Type::Kind::sequence) return append_node(graph, "Add", {a, b});
+  const auto add = [](Graph& g, const std::vector<ValueId>& items) { return append_node(g, "Add", items); };
   return append_map(graph, {a, b}, items_of(type), add);
 }
 

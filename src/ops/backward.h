@@ -27,9 +27,8 @@ std::vector<bool> needed_for(const Graph& graph, const std::vector<ValueId>& val
 // A tensor of floats, a sequence of such, or what may be one.
 bool has_derivative(const Type& type);
 
-// One node of ai.onnx.
-std::vector<ValueId> append_node(Graph& graph, const char* op, std::vector<ValueId> inputs, Attributes attributes = {},
-                                 std::size_t outputs = 1);
+// One node of ai.onnx; returns its only output.
+ValueId append_node(Graph& graph, const char* op, std::vector<ValueId> inputs);
 // Zeros of the type and shape of `v`, which may be a sequence.
 ValueId append_zeros(Graph& graph, ValueId v);
 // The sum of two gradients of one value, which may be sequences.

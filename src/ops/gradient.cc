@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "ops/custom.h"
 #include "ops/gradient_width.h"
 #include "ops/gradients/fused.h"
@@ -125,21 +126,12 @@ DataType GradientContext::dtype(Expr e) const {
 }
 
 const Tensor* GradientContext::value(std::size_t i) const {
-  if (!has_input(i)) return nullptr;
-  const ValueInfo& info = graph_.value(node_.inputs[i]);
-  if (info.constant && !info.is_input) return &*info.constant;
-  if (info.producer == kNoNode || graph_.node(info.producer).op_type != "Constant") return nullptr;
-  const Attributes& a = graph_.node(info.producer).attributes;
-  return a.has("value") ? &a.get_tensor("value") : nullptr;
+  return has_input(i) ? fixed_value(graph_, node_.inputs[i]) : nullptr;
 }
 
 std::vector<Expr> GradientContext::add(std::string domain, std::string op, int version, const std::vector<Expr>& inputs,
                                        std::size_t outputs, Attributes attributes) {
-  Node n;
-  n.domain = std::move(domain);
-  n.op_type = std::move(op);
-  n.version = version;
-  n.attributes = std::move(attributes);
+  Node n = make_node({}, std::move(op), version, {}, std::move(attributes), std::move(domain));
   n.custom = node_.custom && n.domain == node_.domain && n.op_type == node_.op_type ? node_.custom : nullptr;
   for (const Expr& e : inputs) n.inputs.push_back(e.id);
   std::vector<Expr> out;
@@ -151,16 +143,6 @@ std::vector<Expr> GradientContext::add(std::string domain, std::string op, int v
   return out;
 }
 
-namespace {
-
-Attributes to_attributes(EmittedAttributes list) {
-  Attributes out;
-  for (const auto& [name, value] : list) out.set(name, value);
-  return out;
-}
-
-}  // namespace
-
 Expr GradientContext::emit(const char* op, std::initializer_list<Expr> inputs, EmittedAttributes attributes) {
   return emit_many(op, std::vector<Expr>(inputs), 1, attributes)[0];
 }
@@ -171,11 +153,11 @@ Expr GradientContext::emit(const char* op, const std::vector<Expr>& inputs, Emit
 
 std::vector<Expr> GradientContext::emit_many(const char* op, const std::vector<Expr>& inputs, std::size_t outputs,
                                              EmittedAttributes attributes) {
-  return add("", op, kEmitted, inputs, outputs, to_attributes(attributes));
+  return add("", op, kEmitted, inputs, outputs, attributes_of(attributes));
 }
 
 Expr GradientContext::emit_ms(const char* op, const std::vector<Expr>& inputs, EmittedAttributes attributes) {
-  return add("com.microsoft", op, 1, inputs, 1, to_attributes(attributes))[0];
+  return add("com.microsoft", op, 1, inputs, 1, attributes_of(attributes))[0];
 }
 
 std::vector<Expr> GradientContext::emit_with(const char* op, const std::vector<Expr>& inputs,
@@ -363,11 +345,7 @@ std::vector<ValueId> emit_custom(Graph& graph, const Node& node, const std::vect
   name_all(of_outputs, names.of_outputs);
   const GradientNodes emitted = custom_gradient(node, names);
   for (const GradientNode& e : emitted.nodes) {
-    Node n;
-    n.domain = e.domain;
-    n.op_type = e.op_type;
-    n.version = e.version;
-    n.attributes = e.attributes;
+    Node n = make_node({}, e.op_type, e.version, {}, e.attributes, e.domain);
     if (e.domain == node.domain && e.op_type == node.op_type) n.custom = node.custom;
     for (const std::string& name : e.inputs) n.inputs.push_back(name.empty() ? kNoValue : known.at(name));
     for (const std::string& name : e.outputs) {

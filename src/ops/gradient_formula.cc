@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/edit.h"
 #include "ops/gradient.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -43,13 +44,7 @@ class Back {
   void accumulate(ValueId v, ValueId gradient) {
     ValueId& sum = gradients_.emplace(v, kNoValue).first->second;
     if (sum != kNoValue) {
-      Node add;
-      add.op_type = "Add";
-      add.version = 21;
-      add.inputs = {sum, gradient};
-      add.outputs = {graph_.add_value("gradient")};
-      gradient = add.outputs[0];
-      graph_.add_node(std::move(add));
+      gradient = add_node(graph_, make_node({}, "Add", 21, {sum, gradient}), "gradient");
     }
     graph_.value(gradient).type = graph_.value(v).type;
     sum = gradient;
@@ -86,8 +81,8 @@ void GradientContext::infer_from(NodeId first) {
   const auto known = [&](ValueId v) {
     if (v == kNoValue || inner.contains(v)) return;
     const ValueInfo& info = graph_.value(v);
-    const bool fixed = info.constant && !info.is_input;
-    inner[v] = fixed ? part.add_constant(info.name, *info.constant) : part.add_input(info.name, info.type);
+    const Tensor* fixed = constant_of(graph_, v);
+    inner[v] = fixed != nullptr ? part.add_constant(info.name, *fixed) : part.add_input(info.name, info.type);
   };
   const auto map_all = [&](std::vector<ValueId>& list) {
     for (ValueId& v : list) v = v == kNoValue ? v : inner.at(v);
@@ -115,12 +110,7 @@ void GradientContext::replace_by(const std::vector<Expr>& outputs) {
   graph_.remove_node(id_);
   for (std::size_t i = 0; i < node_.outputs.size(); ++i) {
     if (node_.outputs[i] == kNoValue) continue;
-    Node n;
-    n.op_type = "Identity";
-    n.version = 21;
-    n.inputs = {outputs[i].id};
-    n.outputs = {node_.outputs[i]};
-    graph_.add_node(std::move(n));
+    add_node(graph_, make_node({}, "Identity", 21, {outputs[i].id}), node_.outputs[i]);
   }
 }
 

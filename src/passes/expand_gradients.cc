@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "graph/edit.h"
 #include "ops/backward.h"
 #include "ops/control/signatures.h"
 #include "ops/gradient.h"
@@ -186,18 +187,10 @@ class Expansion {
   }
 
   void emit_to(const char* op, std::vector<ValueId> inputs, ValueId output) {
-    Node n;
-    n.op_type = op;
-    n.version = kEmitted;
-    n.inputs = std::move(inputs);
-    n.outputs = {output};
-    graph_.add_node(std::move(n));
+    add_node(graph_, make_node({}, op, kEmitted, std::move(inputs)), output);
   }
-
   ValueId emit(const char* op, std::vector<ValueId> inputs) {
-    const ValueId out = graph_.add_value("gradient");
-    emit_to(op, std::move(inputs), out);
-    return out;
+    return add_node(graph_, make_node({}, op, kEmitted, std::move(inputs)), "gradient");
   }
 
   ValueId filled_like(ValueId v, double value) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "graph/edit.h"
 #include "ops/context.h"
 #include "ops/math/signatures.h"
 #include "ops/op.h"
@@ -46,7 +47,6 @@ class Narrower {
 
  private:
   bool floats(ValueId v) const { return v != kNoValue && (was_float32_.contains(v) || is_float32(g_, v)); }
-  bool is_constant(ValueId v) const { return g_.value(v).constant && !g_.value(v).is_input; }
 
   // Constant nodes become constants, which are converted where they are read.
   void constants_from_nodes() {
@@ -94,21 +94,14 @@ class Narrower {
                                                   : type == DataType::float16 ? "_float16"
                                                                               : "_bfloat16");
     ValueId twin = kNoValue;
-    if (is_constant(v)) {
+    if (constant_of(g_, v) != nullptr) {
       twin = g_.add_constant(other, converted(*g_.value(v).constant, g_.value(v).name));
     } else {
       Type as = g_.value(v).type;
       as.elem = type;
       if (!as.shape) as.shape = g_.value(v).declared.shape;  // files must say something of their outputs
-      twin = g_.add_value(other, std::move(as));
-      Node cast;
-      cast.name = other + "_cast";
-      cast.op_type = "Cast";
-      cast.version = opset_;
-      cast.inputs = {v};
-      cast.outputs = {twin};
-      cast.attributes.set("to", static_cast<std::int64_t>(type));
-      g_.add_node(std::move(cast));
+      twin = add_node(g_, make_node(other + "_cast", "Cast", opset_, {v}, {{"to", static_cast<std::int64_t>(type)}}), other,
+                      std::move(as));
       ++report_.casts;
     }
     twins_.emplace(v, twin);
@@ -163,7 +156,7 @@ class Narrower {
   bool reads_float32_alone(const Node& n) const {
     bool any = false;
     for (const ValueId v : n.inputs) {
-      if (!floats(v) || is_constant(v)) continue;
+      if (!floats(v) || constant_of(g_, v) != nullptr) continue;
       if (!is_float32(g_, v)) return false;
       any = true;
     }
@@ -237,11 +230,11 @@ class Narrower {
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       ops::InferContext::Input input;
       if (n.inputs[i] != kNoValue) {
-        const ValueInfo& info = g_.value(n.inputs[i]);
-        types[i] = info.type;
+        const Tensor* constant = constant_of(g_, n.inputs[i]);
+        types[i] = g_.value(n.inputs[i]).type;
         if (floats(n.inputs[i])) types[i].elem = narrow[i] ? options_.to : DataType::float32;
         input.type = &types[i];
-        if (!narrow[i] && is_constant(n.inputs[i]) && info.constant->is_aligned()) input.value = &*info.constant;
+        if (!narrow[i] && constant != nullptr && constant->is_aligned()) input.value = constant;
       }
       context.inputs.push_back(input);
     }
@@ -298,10 +291,9 @@ class Narrower {
 
   // A constant without float32 readers passes its name to the converted one.
   void name_constants() {
-    const auto uses = g_.uses();
+    const Readers readers(g_);
     for (const auto& [wide, narrow] : twins_) {
-      const bool shown = std::find(g_.outputs().begin(), g_.outputs().end(), wide) != g_.outputs().end();
-      if (!is_constant(wide) || !uses[wide].empty() || shown) continue;
+      if (constant_of(g_, wide) == nullptr || readers.is_read(wide)) continue;
       const std::string name = g_.value(wide).name;
       g_.rename(wide, name + "_unused");
       g_.rename(narrow, name);

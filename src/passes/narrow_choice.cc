@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "tensor/element.h"
 
 namespace sdx {
@@ -104,7 +105,6 @@ class Chooser {
   }
 
  private:
-  bool constant(ValueId v) const { return g_.value(v).constant && !g_.value(v).is_input; }
   static void mark(std::vector<bool>& set, const Node& n) {
     for (const ValueId v : n.outputs) {
       if (v != kNoValue) set[v] = true;
@@ -118,7 +118,7 @@ class Chooser {
       if (v == kNoValue) continue;
       if (set[v]) {
         any = true;
-      } else if (!constant(v) || g_.value(v).constant->size() > kSmall) {
+      } else if (constant_of(g_, v) == nullptr || g_.value(v).constant->size() > kSmall) {
         return false;
       }
     }
@@ -130,10 +130,12 @@ class Chooser {
     if (!n.subgraphs.empty()) return;
     const bool extents = n.domain.empty() && (n.op_type == "Shape" || n.op_type == "Size");
     if (extents || stems_from(n, from_extents_)) mark(from_extents_, n);
-    const auto integer = [&](ValueId v) { return v == kNoValue || constant(v) || !holds_float32(g_.value(v).type); };
+    const auto integer = [&](ValueId v) {
+      return v == kNoValue || constant_of(g_, v) != nullptr || !holds_float32(g_.value(v).type);
+    };
     const bool reads_integers = !n.inputs.empty() && std::all_of(n.inputs.begin(), n.inputs.end(), integer);
     const bool small = std::all_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) {
-      return v == kNoValue || !constant(v) || g_.value(v).constant->size() <= kSmall;
+      return v == kNoValue || constant_of(g_, v) == nullptr || g_.value(v).constant->size() <= kSmall;
     });
     if (extents || (reads_integers && small) || stems_from(n, from_integers_)) mark(from_integers_, n);
   }
@@ -142,7 +144,7 @@ class Chooser {
   bool constants_too_large(const Node& n) const {
     if (options_.to != DataType::float16) return false;
     for (const ValueId v : n.inputs) {
-      if (v == kNoValue || !constant(v) || !is_float32(g_, v) || g_.value(v).constant->size() < 2) continue;
+      if (v == kNoValue || constant_of(g_, v) == nullptr || !is_float32(g_, v) || g_.value(v).constant->size() < 2) continue;
       const Tensor& t = *g_.value(v).constant;
       for (std::int64_t i = 0; i < t.size(); ++i) {
         float value = 0;
@@ -170,7 +172,7 @@ class Chooser {
   bool reads_only(const Node& n, const std::vector<bool>& set) const {
     bool any = false;
     for (const ValueId v : n.inputs) {
-      if (v == kNoValue || !is_float32(g_, v) || constant(v)) continue;
+      if (v == kNoValue || !is_float32(g_, v) || constant_of(g_, v) != nullptr) continue;
       if (!set[v]) return false;
       any = true;
     }
@@ -206,7 +208,7 @@ class Chooser {
 
   // Positions become angles: what is made of integers and read by nodes that stay alone stays, too.
   void keep_what_leads_to_kept() {
-    const auto uses = g_.uses();
+    const Readers readers(g_);
     for (NodeId id = static_cast<NodeId>(g_.nodes().size()); id-- > 0;) {
       const Node& n = g_.node(id);
       if (n.removed || !why_[id].empty()) continue;
@@ -215,9 +217,8 @@ class Chooser {
       for (const ValueId v : n.outputs) {
         if (v == kNoValue || !is_float32(g_, v)) continue;
         floats = true;
-        const bool shown = std::find(g_.outputs().begin(), g_.outputs().end(), v) != g_.outputs().end();
-        stays = stays && from_integers_[v] && !shown && !uses[v].empty() &&
-                std::all_of(uses[v].begin(), uses[v].end(), [&](NodeId user) { return !why_[user].empty(); });
+        stays = stays && from_integers_[v] && !is_output(g_, v) && !readers.of(v).empty() &&
+                std::ranges::all_of(readers.of(v), [&](NodeId user) { return !why_[user].empty(); });
       }
       if (floats && stays) why_[id] = "it leads to nodes that are not converted";
     }

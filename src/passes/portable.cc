@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "graph/edit.h"
 #include "ops/op.h"
 #include "passes/pass.h"
 
@@ -70,15 +71,10 @@ void write_activation(Graph& g, Node& n, const std::string& word, const std::vec
 
 // x * HardSigmoid(x), `n` being named and connected.
 void write_hard_swish(Graph& g, Node n) {
-  Node gate = n;
   const ValueId x = n.inputs[0];
-  const ValueId sigmoid = g.add_value(g.value(x).name + "_gate", g.value(x).type);
-  gate.op_type = "HardSigmoid";
-  gate.version = kHardSigmoidOpset;
-  gate.attributes.set("alpha", 1.0F / 6.0F);
-  gate.attributes.set("beta", 0.5F);
-  gate.outputs = {sigmoid};
-  g.add_node(std::move(gate));
+  const ValueId sigmoid =
+      add_node(g, make_node(n.name, "HardSigmoid", kHardSigmoidOpset, {x}, {{"alpha", 1.0F / 6.0F}, {"beta", 0.5F}}),
+               g.value(x).name + "_gate", g.value(x).type);
   n.op_type = "Mul";
   n.version = kBroadcastOpset;
   n.inputs = {x, sigmoid};
@@ -103,7 +99,7 @@ void split_activation(Graph& g, NodeId id, int opset) {
   after.name = fused.name.empty() ? "" : fused.name + "_activation";
   after.inputs = {plain};
   after.outputs = {result};
-  const bool residual = fused.inputs.size() > 3 && fused.inputs[3] != kNoValue;
+  const bool residual = has_input(fused, 3);
   if (fused.op_type == "FusedGemm" || !residual) {
     fused.op_type = fused.op_type.substr(std::string_view("Fused").size());
     fused.domain.clear();

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "graph/edit.h"
 #include "ops/training/ort/signatures.h"
 #include "tensor/element.h"
 
@@ -11,8 +12,6 @@ namespace sdx {
 namespace {
 
 constexpr int kAdded = 13;  // opset version of Shape, and of what replaces nodes
-
-bool is_onnx(const Node& n, std::string_view op) { return n.domain.empty() && n.op_type == op; }
 
 // By the names that ONNX Runtime gives to gradients: "x_grad" and, of several that are added up, "x_grad_0" are those of x.
 ValueId value_of_gradient(const Graph& graph, ValueId gradient) {
@@ -27,7 +26,7 @@ ValueId value_of_gradient(const Graph& graph, ValueId gradient) {
 ValueId pooled_value(const Graph& graph, const Node& n) {
   if (n.op_type == "MaxPoolGrad") {
     const NodeId producer = n.inputs.size() > 1 && n.inputs[1] != kNoValue ? graph.value(n.inputs[1]).producer : kNoNode;
-    if (producer != kNoNode && is_onnx(graph.node(producer), "MaxPool")) return graph.node(producer).inputs.at(0);
+    if (producer != kNoNode && is_op(graph.node(producer), "MaxPool")) return graph.node(producer).inputs.at(0);
   }
   return n.outputs.empty() || n.outputs[0] == kNoValue ? kNoValue : value_of_gradient(graph, n.outputs[0]);
 }
@@ -53,13 +52,7 @@ bool settle_pool(Graph& graph, NodeId id) {
   const std::size_t slot = max ? std::size_t{ops::MaxPoolGradIn::kShape} : std::size_t{ops::AveragePoolGradIn::kShape};
   if (n.inputs.size() != slot || n.attributes.has("input_shape")) return false;
   if (const ValueId pooled = pooled_value(graph, n); pooled != kNoValue) {
-    Node shape;
-    shape.op_type = "Shape";
-    shape.version = kAdded;
-    shape.inputs = {pooled};
-    shape.outputs = {graph.add_value(graph.value(pooled).name + "_shape")};
-    const ValueId result = shape.outputs[0];
-    graph.add_node(std::move(shape));
+    const ValueId result = add_node(graph, make_node({}, "Shape", kAdded, {pooled}), graph.value(pooled).name + "_shape");
     graph.node(id).inputs.push_back(result);
     return true;
   }
@@ -90,7 +83,7 @@ bool settle_training_nodes(Graph& graph) {
     if (n.removed) continue;
     for (Subgraph& s : n.subgraphs) changed = settle_training_nodes(*s.graph) || changed;
     changed = rename(n) || changed;
-    if (is_onnx(n, "MaxPoolGrad") || is_onnx(n, "AveragePoolGrad")) added = settle_pool(graph, id) || added;
+    if (is_op(n, "MaxPoolGrad") || is_op(n, "AveragePoolGrad")) added = settle_pool(graph, id) || added;
   }
   if (added) graph.compact();
   return changed || added;

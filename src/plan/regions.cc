@@ -6,6 +6,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "graph/edit.h"
 #include "ops/infer.h"
 #include "plan/guarded_kernel.h"
 
@@ -207,13 +208,9 @@ std::vector<Former::Group> Former::compile_groups(const ChosenProvider& chosen,
 }
 
 void Former::replace(Group group, const std::string& provider, std::shared_ptr<const std::atomic<bool>> reject_nan) {
-  Node node;
-  node.op_type = "Region";
-  node.domain = ops::kRegionDomain;
-  node.version = 1;
-  node.name = fmt::format("{}.{}", provider, result_.compiled.size());
-  node.attributes.set("region", static_cast<std::int64_t>(result_.compiled.size()));
-  node.inputs = group.inputs;
+  const std::size_t number = result_.compiled.size();
+  Node node = make_node(fmt::format("{}.{}", provider, number), "Region", 1, group.inputs,
+                        {{"region", static_cast<std::int64_t>(number)}}, ops::kRegionDomain);
   node.outputs = group.outputs;
   for (const NodeId id : group.nodes) {
     graph_.node(id).subgraphs.clear();

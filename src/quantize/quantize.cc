@@ -88,7 +88,7 @@ std::vector<std::string> float_values(const Graph& graph, const QuantOptions& op
     if (n.removed || (!ops.empty() && std::find(ops.begin(), ops.end(), n.op_type) == ops.end())) continue;
     for (const auto* list : {&n.inputs, &n.outputs}) {
       for (const ValueId v : *list) {
-        if (v == kNoValue || constant_of(graph, v) != nullptr || !is_float(graph.value(v).type.elem)) continue;
+        if (v == kNoValue || fixed_value(graph, v) != nullptr || !is_float(graph.value(v).type.elem)) continue;
         names.insert(graph.value(v).name);
       }
     }

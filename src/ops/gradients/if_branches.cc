@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/edit.h"
 #include "ops/gradients/flow/body.h"
 #include "tensor/element.h"
 
@@ -21,10 +22,7 @@ class IfGradient {
       targets_.push_back(reads[i]);
       operands_.push_back(i);
     }
-    Node n;
-    n.op_type = "If";
-    n.version = 21;
-    n.inputs = {c_.in(0).id};
+    Node n = make_node({}, "If", 21, {c_.in(0).id});
     for (std::size_t s = 0; s < c_.node().subgraphs.size(); ++s) n.subgraphs.push_back(branch(s));
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       n.outputs.push_back(c_.graph().add_value("gradient", c_.graph().value(targets_[i]).type));
@@ -64,7 +62,7 @@ class IfGradient {
       Graph& g = flow::own_body(c_, other);
       Tensor zero(type.elem, {});
       set_element(zero, 0, 0.0);
-      g.add_output(append_node(g, "Identity", {g.add_constant("none", std::move(zero))})[0]);
+      g.add_output(append_node(g, "Identity", {g.add_constant("none", std::move(zero))}));
     }
     return flow::add_result(c_, s, v, Type::tensor(type.elem));
   }

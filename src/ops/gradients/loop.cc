@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "ops/control/subgraphs.h"
 #include "ops/gradients/flow/body.h"
 
@@ -114,7 +115,7 @@ class LoopGradient {
       const Type type = body_.type(body_.captured(number));
       results.push_back(append_sum(b, b.add_input("sum", type), gradient, type));
     }
-    b.add_output(append_node(b, "Identity", {go_on_})[0]);
+    b.add_output(append_node(b, "Identity", {go_on_}));
     for (const ValueId v : results) b.add_output(v);
   }
 
@@ -153,7 +154,7 @@ class LoopGradient {
     if (index_ != kNoValue) return index_;
     Graph& b = body_.graph();
     last_ = b.add_value("last", Type::tensor(DataType::int64, SymShape{}));
-    index_ = append_node(b, "Sub", {last_, iteration_})[0];
+    index_ = append_node(b, "Sub", {last_, iteration_});
     return index_;
   }
 
@@ -188,7 +189,7 @@ class LoopGradient {
     for (std::size_t i = 0; i + 1 < body.inputs().size(); ++i) order.push_back(i);
     order.insert(order.begin() + static_cast<std::ptrdiff_t>(2 + at), body.inputs().size() - 1);
     body.permute_inputs(order);
-    const ValueId after = append_node(body, "SequenceInsert", {before, v})[0];
+    const ValueId after = append_node(body, "SequenceInsert", {before, v});
     std::vector<std::pair<ValueId, std::string>> moved;
     while (body.outputs().size() > 1 + at) {
       moved.emplace_back(body.outputs().back(), body.output_names().back());
@@ -218,10 +219,7 @@ class LoopGradient {
   void emit() {
     const Expr n = count();
     if (index_ != kNoValue) body_.provide(last_, body_.capture(c_.emit("Sub", {n, c_.int_scalar(1)}).id));
-    Node loop;
-    loop.op_type = "Loop";
-    loop.version = 21;
-    loop.inputs = {n.id, kNoValue};
+    Node loop = make_node({}, "Loop", 21, {n.id, kNoValue});
     const auto carry = [&](ValueId initial, Type type) {
       loop.inputs.push_back(initial);
       loop.outputs.push_back(c_.graph().add_value("gradient", std::move(type)));

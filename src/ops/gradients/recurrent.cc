@@ -3,6 +3,7 @@
 
 #include "ops/recurrent/recurrent.h"
 #include "base/error.h"
+#include "graph/edit.h"
 #include "ops/gradients/flow/decompose.h"
 #include "ops/recurrent/signatures.h"
 
@@ -255,11 +256,7 @@ void fused(GradientContext& c, Cell cell, const RecurrentAttrs& a) {
   node.attributes = {};
   node.attributes.set("hidden_size", a.hidden);
   if (!lstm) node.attributes.set("linear_before_reset", std::int64_t{a.linear_before_reset});
-  Node grad;
-  grad.domain = "com.microsoft";
-  grad.op_type = lstm ? "LSTMGrad" : "GRUGrad";
-  grad.version = 1;
-  grad.attributes = node.attributes;
+  Node grad = make_node({}, lstm ? "LSTMGrad" : "GRUGrad", 1, {}, node.attributes, "com.microsoft");
   for (std::size_t i = kX; i <= (lstm ? kC0 : kH0); ++i) {
     if (!lstm || i != kB) grad.inputs.push_back(c.in(i).id);
   }

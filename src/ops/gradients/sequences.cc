@@ -68,7 +68,7 @@ Expr extents_along(GradientContext& c, std::int64_t axis) {
   }
   const ValueId each = append_map(c.graph(), {c.in(0).id}, elem, [&](Graph& g, const std::vector<ValueId>& items) {
     const ValueId number = g.add_constant("axis", Tensor::of<std::int64_t>({1}, {axis}));
-    return append_node(g, "Gather", {append_node(g, "Shape", items)[0], number})[0];
+    return append_node(g, "Gather", {append_node(g, "Shape", items), number});
   });
   return c.emit("ConcatFromSequence", {c.expr(each)}, {{"axis", std::int64_t{0}}});
 }

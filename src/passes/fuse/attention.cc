@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "graph/edit.h"
 #include "ops/attention/signatures.h"
 #include "ops/reduce/signatures.h"
 #include "ops/tensor/signatures.h"
@@ -30,8 +31,8 @@ struct Match {
 };
 
 // Walks up from the softmax's input to the product of Q and K; false when there is none.
-bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int depth) {
-  if (depth == 0 || v == kNoValue || only_reader(g, v, uses) == kNoNode) return false;
+bool match_scores(const Graph& g, ValueId v, const Readers& readers, Match& m, int depth) {
+  if (depth == 0 || v == kNoValue || readers.only(v) == kNoNode) return false;
   const NodeId id = maker(g, v);
   if (id == kNoNode) return false;
   const Node& n = g.node(id);
@@ -45,7 +46,7 @@ bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int dep
   if (const ValueId inner = unscaled(g, v, scale); inner != v) {
     Match below = m;
     // A mask that is scaled as well is no mask that Attention knows.
-    if (!match_scores(g, inner, uses, below, depth - 1) || below.masks.size() != m.masks.size()) return false;
+    if (!match_scores(g, inner, readers, below, depth - 1) || below.masks.size() != m.masks.size()) return false;
     m = below;
     m.scale *= scale;
     return true;
@@ -54,14 +55,14 @@ bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int dep
     if (!same_shape(g, inner, v)) return false;
     Match below = m;
     below.masks.push_back(mask);
-    if (!match_scores(g, inner, uses, below, depth - 1)) return false;
+    if (!match_scores(g, inner, readers, below, depth - 1)) return false;
     m = below;
     return true;
   };
   const auto step = [&](std::size_t chain, const Mask& mask) { return above(n.inputs[chain], mask); };
   Mask mask;
-  if (const ValueId inner = scores_in_windows(g, v, uses, mask); inner != kNoValue) return above(inner, mask);
-  if (const ValueId inner = scores_in_places(g, v, uses, mask); inner != kNoValue) return above(inner, mask);
+  if (const ValueId inner = scores_in_windows(g, v, readers, mask); inner != kNoValue) return above(inner, mask);
+  if (const ValueId inner = scores_in_places(g, v, readers, mask); inner != kNoValue) return above(inner, mask);
   if (is_binary(n, "Add")) return step(0, {.add = n.inputs[1]}) || step(1, {.add = n.inputs[0]});
   if (n.op_type == "Where" && n.inputs.size() == 3) {
     return step(1, {.condition = n.inputs[0], .replacement = n.inputs[2], .inverted = true}) ||
@@ -89,13 +90,13 @@ bool depends_on(const Graph& g, ValueId v, const std::set<NodeId>& nodes) {
 }
 
 // Where the heads are joined again behind the product with V: Transpose [b, n, s, h] -> [b, s, n, h], Reshape -> [b, s, n h].
-NodeId join_after(const Graph& g, ValueId out, const Uses& uses, ValueId& result) {
-  const NodeId turn = only_reader(g, out, uses);
+NodeId join_after(const Graph& g, ValueId out, const Readers& readers, ValueId& result) {
+  const NodeId turn = readers.only(out);
   if (turn == kNoNode || g.node(turn).op_type != "Transpose" || !g.node(turn).domain.empty() ||
       !has_perm(g.node(turn), {0, 2, 1, 3})) {
     return kNoNode;
   }
-  const NodeId join = only_reader(g, g.node(turn).outputs[0], uses);
+  const NodeId join = readers.only(g.node(turn).outputs[0]);
   if (join == kNoNode || g.node(join).op_type != "Reshape" || !g.node(join).domain.empty()) return kNoNode;
   result = g.node(join).outputs[0];
   const SymShape *from = shape_of(g, g.node(turn).outputs[0]), *to = shape_of(g, result);
@@ -107,8 +108,8 @@ NodeId join_after(const Graph& g, ValueId out, const Uses& uses, ValueId& result
 
 // A Transpose behind the product with V after which the elements lie as in [b, s, n h], where no Reshape to this form follows: it
 // becomes a Reshape of that form. kNoNode: there is none.
-NodeId rows_after(const Graph& g, ValueId out, const Uses& uses) {
-  const NodeId turn = only_reader(g, out, uses);
+NodeId rows_after(const Graph& g, ValueId out, const Readers& readers) {
+  const NodeId turn = readers.only(out);
   const SymShape* from = shape_of(g, out);
   if (turn == kNoNode || g.node(turn).op_type != "Transpose" || !g.node(turn).domain.empty() || from == nullptr) return kNoNode;
   if (from->size() != 4 || !(*from)[1].is_const() || !(*from)[3].is_const()) return kNoNode;
@@ -131,9 +132,9 @@ ValueId reshape_rows(Graph& g, NodeId turn, const std::string& name, int version
 }
 
 // The steps between softmax and the product with V: none, or zeros in place of the NaN of rows that see nothing.
-ValueId probabilities(const Graph& g, ValueId v, const Uses& uses) {
-  if (v >= uses.size() || uses[v].size() != 2 || is_output(g, v)) return v;
-  for (const NodeId id : uses[v]) {
+ValueId probabilities(const Graph& g, ValueId v, const Readers& readers) {
+  if (readers.of(v).size() != 2 || is_output(g, v)) return v;
+  for (const NodeId id : readers.of(v)) {
     const Node& where = g.node(id);
     if (where.op_type != "Where" || where.inputs.size() != 3 || where.inputs[2] != v) continue;
     const Node* nan = made_by(g, where.inputs[0], "IsNaN", 1);
@@ -236,10 +237,10 @@ bool complete_three(const Graph& g, Match& m, ValueId probs, NodeId last) {
 
 // What joins heads behind a product [b n, t, h]: Reshape to [b, n, ..., h], Transpose to [b, ..., n, h], Reshape to [b, ..., n
 // h]. Empty where something else follows.
-std::vector<NodeId> join_after_three(const Graph& g, ValueId out, const Source& q, const Uses& uses) {
+std::vector<NodeId> join_after_three(const Graph& g, ValueId out, const Source& q, const Readers& readers) {
   std::vector<NodeId> nodes;
   for (const char* op : {"Reshape", "Transpose", "Reshape"}) {
-    const NodeId id = only_reader(g, out, uses);
+    const NodeId id = readers.only(out);
     if (id == kNoNode || g.node(id).op_type != op || !g.node(id).domain.empty() || g.node(id).inputs[0] != out) return {};
     nodes.push_back(id);
     out = g.node(id).outputs[0];
@@ -261,15 +262,12 @@ std::vector<NodeId> join_after_three(const Graph& g, ValueId out, const Source& 
 
 Node attention_node(Graph& g, const Match& m, const std::string& name, int version, const JoinedMasks& masks, ValueId result) {
   using enum ops::AttentionIn::Slot;
-  Node n;
-  n.name = name;
-  n.domain = "sdx";
-  n.op_type = "Attention";
-  n.version = 1;
-  n.attributes.set("scale", static_cast<float>(m.scale));
-  n.attributes.set("q_num_heads", m.q.heads);
-  n.attributes.set("kv_num_heads", m.k.heads);
-  n.attributes.set("by_steps", std::int64_t{1});
+  Node n = make_node(name, "Attention", 1, {},
+                     {{"scale", static_cast<float>(m.scale)},
+                      {"q_num_heads", m.q.heads},
+                      {"kv_num_heads", m.k.heads},
+                      {"by_steps", std::int64_t{1}}},
+                     "sdx");
   if (m.zero_nan) n.attributes.set("zero_nan", std::int64_t{1});
   if (m.q_scale != 1) n.attributes.set("q_scale", static_cast<float>(m.q_scale));
   if (m.k_scale != 1) n.attributes.set("k_scale", static_cast<float>(m.k_scale));
@@ -284,8 +282,8 @@ Node attention_node(Graph& g, const Match& m, const std::string& name, int versi
 }
 
 // The heads leave the batch where they come from a flat form and go back to one, else each is an entry of the batch.
-bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeId last, const Uses& uses, const std::string& name,
-                int version) {
+bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeId last, const Readers& readers,
+                const std::string& name, int version) {
   if (!complete_three(g, m, probs, last)) return false;
   double of_q = 1, of_k = 1, values = 1;
   const Source q = heads_from_batch(g, m.q.value, of_q), k = heads_from_batch(g, m.k.value, of_k),
@@ -294,7 +292,7 @@ bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeI
   ValueId result = g.node(last).outputs[0];
   std::vector<NodeId> joins;
   if (q.flat && k.flat && v.flat && q.heads == k.heads && q.heads == v.heads && values == 1 && scale > 0) {
-    joins = join_after_three(g, result, q, uses);
+    joins = join_after_three(g, result, q, readers);
   }
   const bool leave = !joins.empty();
   if (leave) {
@@ -318,19 +316,19 @@ bool fuse_three(Graph& g, Match& m, const SymShape& scores, ValueId probs, NodeI
   return true;
 }
 
-bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_at(Graph& g, NodeId id, const Readers& readers) {
   if (!is_last_axis_softmax(g, g.node(id))) return false;
   const int version = g.node(id).version;
   const std::string name = g.node(id).name.empty() ? "attention" : g.node(id).name;
   Match m;
-  if (!match_scores(g, g.node(id).inputs[0], uses, m, 8)) return false;
+  if (!match_scores(g, g.node(id).inputs[0], readers, m, 8)) return false;
   const SymShape scores = *shape_of(g, g.node(id).inputs[0]);
   if (!std::all_of(m.masks.begin(), m.masks.end(), [&](const Mask& x) { return usable(g, x, scores); })) return false;
-  const ValueId probs = probabilities(g, g.node(id).outputs.at(0), uses);
-  const NodeId last = only_reader(g, probs, uses);
+  const ValueId probs = probabilities(g, g.node(id).outputs.at(0), readers);
+  const NodeId last = readers.only(probs);
   if (last == kNoNode) return false;
   m.zero_nan = probs != g.node(id).outputs[0];
-  if (scores.size() == 3) return fuse_three(g, m, scores, probs, last, uses, name, version);
+  if (scores.size() == 3) return fuse_three(g, m, scores, probs, last, readers, name, version);
   if (!complete(g, m, probs, last)) return false;
 
   const bool cached = take_cache(g, m);
@@ -338,8 +336,8 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
 
   ValueId result = g.node(last).outputs[0];
   ValueId joined = kNoValue;
-  NodeId end = m.q.flat ? join_after(g, result, uses, joined) : kNoNode;
-  const NodeId turn = m.q.flat && end == kNoNode ? rows_after(g, result, uses) : kNoNode;
+  NodeId end = m.q.flat ? join_after(g, result, readers, joined) : kNoNode;
+  const NodeId turn = m.q.flat && end == kNoNode ? rows_after(g, result, readers) : kNoNode;
   if (turn != kNoNode) {
     end = last;
     result = reshape_rows(g, turn, name, version);
@@ -383,9 +381,9 @@ bool fuse_attention(Graph& graph) {
   bool changed = false;
   const std::size_t count = graph.nodes().size();
   // What a fusion adds and removes is its own pattern's, all of whose values have one reader.
-  const Uses uses = graph.uses();
+  const Readers readers(graph);
   for (NodeId id = 0; id < count; ++id) {
-    if (graph.node(id).op_type == "Softmax" && !graph.node(id).removed) changed = fuse_at(graph, id, uses) || changed;
+    if (graph.node(id).op_type == "Softmax" && !graph.node(id).removed) changed = fuse_at(graph, id, readers) || changed;
   }
   return changed;
 }

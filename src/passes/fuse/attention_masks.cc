@@ -12,15 +12,15 @@ constexpr double kNever = -1e9;
 constexpr int kMostTerms = 4;
 
 // The scores that the sum `at` of terms was added to, as `together` has them.
-ValueId below_terms(const Graph& g, ValueId at, ValueId together, const Uses& uses, std::vector<ValueId>& terms) {
-  if (only_reader(g, at, uses) == kNoNode || terms.size() > kMostTerms) return kNoValue;
+ValueId below_terms(const Graph& g, ValueId at, ValueId together, const Readers& readers, std::vector<ValueId>& terms) {
+  if (readers.only(at) == kNoNode || terms.size() > kMostTerms) return kNoValue;
   const Node* apart = made_by(g, at, "Reshape", 2);
   if (apart != nullptr) return same_shape(g, apart->inputs[0], together) ? apart->inputs[0] : kNoValue;
   const Node* add = made_by(g, at, "Add", 2);
   for (std::size_t i = 0; add != nullptr && i < 2; ++i) {
     if (!same_shape(g, add->inputs[i], at)) continue;
     terms.push_back(add->inputs[1 - i]);
-    if (const ValueId scores = below_terms(g, add->inputs[i], together, uses, terms); scores != kNoValue) return scores;
+    if (const ValueId scores = below_terms(g, add->inputs[i], together, readers, terms); scores != kNoValue) return scores;
     terms.pop_back();
   }
   return kNoValue;
@@ -74,7 +74,7 @@ bool fits(const Graph& g, ValueId mask, const SymShape& scores) {
 
 // A constant mask that hides exactly the keys behind each query, the last of which sees all.
 bool hides_later(const Graph& g, ValueId mask) {
-  const Tensor* t = constant_value(g, mask);
+  const Tensor* t = constant_of(g, mask);
   if (t == nullptr || t->dtype() != DataType::float32 || t->rank() < 2) return false;
   const std::int64_t keys = t->shape().back(), queries = t->shape()[t->rank() - 2];
   if (queries < 2 || t->size() != keys * queries || keys < queries) return false;
@@ -85,16 +85,6 @@ bool hides_later(const Graph& g, ValueId mask) {
     }
   }
   return true;
-}
-
-Node make(const std::string& name, std::string op, std::vector<ValueId> inputs, ValueId output, int version) {
-  Node n;
-  n.name = name;
-  n.op_type = std::move(op);
-  n.version = version;
-  n.inputs = std::move(inputs);
-  n.outputs = {output};
-  return n;
 }
 
 ValueId reshaped(Graph& g, ValueId v, const std::vector<std::int64_t>& to, const std::string& what, const std::string& name,
@@ -111,16 +101,12 @@ std::vector<std::int64_t> with_heads(const Dim& first, std::int64_t heads, const
 
 ValueId sum_of(Graph& g, ValueId a, ValueId b, const std::string& name, int version) {
   if (a == kNoValue) return b;
-  const ValueId both = g.add_value(name + "_masks");
-  g.add_node(make(name, "Add", {a, b}, both, version));
-  return both;
+  return add_node(g, make_node(name, "Add", version, {a, b}), name + "_masks");
 }
 
 ValueId added_node(Graph& g, const std::string& what, std::string op, std::vector<ValueId> inputs, const std::string& name,
                    int version) {
-  const ValueId out = g.add_value(name + what);
-  g.add_node(make(name, std::move(op), std::move(inputs), out, version));
-  return out;
+  return add_node(g, make_node(name, std::move(op), version, std::move(inputs)), name + what);
 }
 
 // A mask that is added, for [batch, heads, queries, keys].
@@ -145,13 +131,13 @@ ValueId as_added(Graph& g, const Mask& mask, const SymShape& scores, std::int64_
 
 }  // namespace
 
-ValueId scores_in_windows(const Graph& g, ValueId v, const Uses& uses, Mask& mask) {
+ValueId scores_in_windows(const Graph& g, ValueId v, const Readers& readers, Mask& mask) {
   const Node* together = made_by(g, v, "Reshape", 2);
-  if (together == nullptr || only_reader(g, together->inputs[0], uses) == kNoNode) return kNoValue;
+  if (together == nullptr || readers.only(together->inputs[0]) == kNoNode) return kNoValue;
   const Node* add = made_by(g, together->inputs[0], "Add", 2);
   for (std::size_t i = 0; add != nullptr && i < 2; ++i) {
     const Node* apart = made_by(g, add->inputs[i], "Reshape", 2);
-    if (apart == nullptr || only_reader(g, add->inputs[i], uses) == kNoNode) continue;
+    if (apart == nullptr || readers.only(add->inputs[i]) == kNoNode) continue;
     const SymShape *wide = shape_of(g, add->inputs[i]), *scores = shape_of(g, v);
     if (wide == nullptr || scores == nullptr || wide->size() != 5 || !is_const((*wide)[0], 1)) continue;
     if (SymShape(wide->begin() + 1, wide->end()) != *scores || !same_shape(g, apart->inputs[0], v)) continue;
@@ -162,7 +148,7 @@ ValueId scores_in_windows(const Graph& g, ValueId v, const Uses& uses, Mask& mas
   return kNoValue;
 }
 
-ValueId scores_in_places(const Graph& g, ValueId v, const Uses& uses, Mask& mask) {
+ValueId scores_in_places(const Graph& g, ValueId v, const Readers& readers, Mask& mask) {
   const Node* together = made_by(g, v, "Reshape", 2);
   if (together == nullptr) return kNoValue;
   const SymShape *wide = shape_of(g, together->inputs[0]), *scores = shape_of(g, v);
@@ -173,7 +159,7 @@ ValueId scores_in_places(const Graph& g, ValueId v, const Uses& uses, Mask& mask
     if (!rows.is_const() || !columns.is_const() || !is_const((*scores)[i], rows.value() * columns.value())) return kNoValue;
   }
   mask.apart = together->inputs[0];
-  const ValueId below = below_terms(g, mask.apart, v, uses, mask.places);
+  const ValueId below = below_terms(g, mask.apart, v, readers, mask.places);
   return mask.places.empty() ? kNoValue : below;
 }
 

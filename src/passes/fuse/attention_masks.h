@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "passes/fuse/match.h"
+#include "graph/edit.h"
 
 namespace sdx::fuse {
 
@@ -21,11 +21,11 @@ struct Mask {
 
 // Shifted windows (Swin) add a mask while the batch is apart from the windows: [w, n, q, k] -> [1, w, n, q, k], + mask, and back.
 // The scores before that, and the mask; kNoValue where v is made otherwise.
-ValueId scores_in_windows(const Graph& g, ValueId v, const Uses& uses, Mask& mask);
+ValueId scores_in_windows(const Graph& g, ValueId v, const Readers& readers, Mask& mask);
 
 // Relative places in a picture (SAM) are added while queries and keys have rows and columns: [b, q, k] -> [b, r, c, r, c], +
 // terms, and back. The scores before that, and the mask; kNoValue where v is made otherwise.
-ValueId scores_in_places(const Graph& g, ValueId v, const Uses& uses, Mask& mask);
+ValueId scores_in_places(const Graph& g, ValueId v, const Readers& readers, Mask& mask);
 
 // Whether Attention can add the mask to scores of these extents, [batch, heads, queries, keys] or [batch, queries, keys].
 bool usable(const Graph& g, const Mask& mask, const SymShape& scores);

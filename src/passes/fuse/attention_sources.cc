@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/tensor/signatures.h"
+#include "passes/fuse/match.h"
 
 namespace sdx::fuse {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "passes/fuse/match.h"
+#include "graph/edit.h"
 
 namespace sdx::fuse {
 

@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "base/thread_pool.h"
+#include "graph/edit.h"
 #include "ops/matrix/signatures.h"
 #include "ops/quant/signatures.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 #include "tensor/types.h"
 
 namespace sdx::fuse {
@@ -134,21 +134,14 @@ bool fuse_at(Graph& g, NodeId id) {
   const SymShape* left = shape_of(g, n.inputs[0]);
   if (left == nullptr || left->size() < 2) return false;
   const auto b = blocks_of(g, n, attr.trans_b);
-  const ValueId bias = n.inputs.size() > 2 ? n.inputs[2] : kNoValue;
+  const ValueId bias = input_of(n, 2);
   if (!b || (bias != kNoValue && !is_bias(g, bias, b->n))) return false;
   const std::int64_t bytes = b->block * b->bits / 8;
-  Node fused;
-  fused.name = n.name;
-  fused.op_type = "MatMulNBits";
-  fused.domain = "com.microsoft";
-  fused.version = 1;
-  fused.attributes.set("K", b->k);
-  fused.attributes.set("N", b->n);
-  fused.attributes.set("bits", std::int64_t{b->bits});
-  fused.attributes.set("block_size", b->block);
-  fused.inputs = {n.inputs[0],
-                  g.add_constant(n.name + "_codes", by_column(*b, b->weights, b->k, {b->n, b->count, bytes}, b->count * bytes)),
-                  g.add_constant(n.name + "_scales", scales_by_column(*b))};
+  Node fused = make_node(
+      n.name, "MatMulNBits", 1,
+      {n.inputs[0], g.add_constant(n.name + "_codes", by_column(*b, b->weights, b->k, {b->n, b->count, bytes}, b->count * bytes)),
+       g.add_constant(n.name + "_scales", scales_by_column(*b))},
+      {{"K", b->k}, {"N", b->n}, {"bits", std::int64_t{b->bits}}, {"block_size", b->block}}, "com.microsoft");
   const std::optional<Tensor> zeros = zeros_by_column(*b);
   if (zeros) fused.inputs.push_back(g.add_constant(n.name + "_zeros", *zeros));
   if (bias != kNoValue) {

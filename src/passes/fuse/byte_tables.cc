@@ -6,10 +6,10 @@
 #include <map>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "ops/evaluate.h"
 #include "ops/quant/signatures.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 #include "passes/fuse/qdq_parts.h"
 
 namespace sdx::fuse {
@@ -109,36 +109,6 @@ std::optional<Tensor> table_of(const Graph& g, const Cone& cone, const Node& qua
   return table;
 }
 
-// How many nodes read each value, kept up to date: a large network has thousands of quantizers.
-class Readers {
- public:
-  explicit Readers(const Graph& g) {
-    for (const auto& nodes : g.uses()) counts_.push_back(nodes.size());
-  }
-
-  void add(ValueId v) { ++counts_[v]; }
-  void remove(Graph& g, NodeId id) {
-    std::vector<ValueId> read = g.node(id).inputs;
-    std::ranges::sort(read);
-    const auto same = std::ranges::unique(read);
-    read.erase(same.begin(), same.end());
-    for (const ValueId v : read) {
-      if (v != kNoValue) --counts_[v];
-    }
-    g.remove_node(id);
-  }
-  // Nodes that nobody reads any more, from the last on.
-  void drop_unread(Graph& g, const std::vector<NodeId>& nodes) {
-    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
-      const ValueId out = g.node(*id).outputs[0];
-      if (counts_[out] == 0 && !is_output(g, out)) remove(g, *id);
-    }
-  }
-
- private:
-  std::vector<std::size_t> counts_;
-};
-
 bool fuse_at(Graph& g, NodeId id, Readers& readers) {
   // A copy only of what it is about: other nodes may hold whole subgraphs.
   if (const Node& n = g.node(id); n.removed || n.op_type != "QuantizeLinear" || !n.domain.empty()) return false;
@@ -150,17 +120,13 @@ bool fuse_at(Graph& g, NodeId id, Readers& readers) {
     if (!cone.reaches(quantizer) || cone.nodes().size() < 2 || !same_shape(g, cone.leaf(), quantizer.outputs[0])) continue;
     auto table = table_of(g, cone, quantizer);
     if (!table) return false;
-    Node n;
-    n.name = quantizer.name;
-    n.op_type = "ByteTable";
-    n.domain = "sdx";
-    n.version = 1;
-    n.inputs = {cone.leaf(), g.add_constant(quantizer.name + "_table", std::move(*table))};
-    n.outputs = quantizer.outputs;
-    readers.remove(g, id);
-    readers.add(cone.leaf());
-    g.add_node(std::move(n));
-    readers.drop_unread(g, cone.nodes());
+    const ValueId bytes = g.add_constant(quantizer.name + "_table", std::move(*table));
+    g.remove_node(id);
+    add_node(g, make_node(quantizer.name, "ByteTable", 1, {cone.leaf(), bytes}, {}, "sdx"), quantizer.outputs[0]);
+    readers.update();
+    for (auto node = cone.nodes().rbegin(); node != cone.nodes().rend(); ++node) {
+      if (!readers.is_read(g.node(*node).outputs[0])) g.remove_node(*node);
+    }
     return true;
   }
   return false;

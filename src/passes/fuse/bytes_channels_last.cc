@@ -37,26 +37,16 @@ bool is_byte_image(const Graph& g, ValueId v) { return rank_of(g, v) == 4 && is_
 
 // The value with the channels last whose transpose v is; kNoValue: v is none.
 ValueId last_of(const Graph& g, ValueId v) {
-  const NodeId id = g.value(v).producer;
-  if (id == kNoNode || !is_byte(g.value(v).type.elem)) return kNoValue;
-  const Node& t = g.node(id);
-  if (t.removed || t.op_type != "Transpose" || !t.domain.empty()) return kNoValue;
-  const ops::IntList perm = ops::parse<ops::TransposeAttrs>(t).perm.value_or(ops::IntList());
-  return perm.size() >= 3 && std::ranges::equal(perm, to_first(perm.size())) ? t.inputs[0] : kNoValue;
+  const Node* t = made_by(g, v, "Transpose", 1);
+  if (t == nullptr || !is_byte(g.value(v).type.elem)) return kNoValue;
+  const ops::IntList perm = ops::parse<ops::TransposeAttrs>(*t).perm.value_or(ops::IntList());
+  return perm.size() >= 3 && std::ranges::equal(perm, to_first(perm.size())) ? t->inputs[0] : kNoValue;
 }
 
 ValueId transposed(Graph& g, ValueId v, Ints perm, int version) {
-  Node t;
-  t.name = g.value(v).name + "_last";
-  t.op_type = "Transpose";
-  t.version = version;
-  t.attributes.set("perm", std::move(perm));
-  t.inputs = {v};
-  t.outputs = {g.add_value(t.name)};
-  g.value(t.outputs[0]).type.kind = Type::Kind::tensor;
-  g.value(t.outputs[0]).type.elem = g.value(v).type.elem;
-  const ValueId out = t.outputs[0];
-  g.add_node(std::move(t));
+  const std::string name = g.value(v).name + "_last";
+  const ValueId out = add_node(g, make_node(name, "Transpose", version, {v}, {{"perm", std::move(perm)}}), name);
+  g.value(out).type = Type::tensor(g.value(v).type.elem);
   return out;
 }
 
@@ -71,16 +61,9 @@ void turn(Graph& g, NodeId id, Node n, int version) {
   std::vector<Node> after;
   for (ValueId& out : n.outputs) {
     const ValueId last = g.add_value(g.value(out).name + "_last");
-    g.value(last).type.kind = Type::Kind::tensor;
-    g.value(last).type.elem = g.value(out).type.elem;
-    Node t;
-    t.name = g.value(out).name + "_first";
-    t.op_type = "Transpose";
-    t.version = version;
-    t.attributes.set("perm", to_first(rank_of(g, out)));
-    t.inputs = {last};
-    t.outputs = {out};
-    after.push_back(std::move(t));
+    g.value(last).type = Type::tensor(g.value(out).type.elem);
+    after.push_back(make_node(g.value(out).name + "_first", "Transpose", version, {last}, {{"perm", to_first(rank_of(g, out))}}));
+    after.back().outputs = {out};
     out = last;
   }
   g.remove_node(id);
@@ -145,13 +128,6 @@ void make_nhwc_pool(Node& n) {
   n.domain = "com.microsoft";
   n.version = 1;
   n.attributes.erase("storage_order");
-}
-
-bool same_shape(const Graph& g, ValueId a, ValueId b) {
-  const Type& ta = g.value(a).type;
-  const Type& tb = g.value(b).type;
-  if (!ta.shape || !tb.shape || ta.shape->size() != tb.shape->size()) return false;
-  return std::equal(ta.shape->begin(), ta.shape->end(), tb.shape->begin());
 }
 
 bool turn_concat(Graph& g, NodeId id, int version) {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/edit.h"
 #include "ops/math/fused_activation.h"
 #include "ops/matrix/signatures.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 
 namespace sdx::fuse {
 namespace {
@@ -50,28 +50,24 @@ Tensor as_kernel(const Tensor& w, bool turned, std::size_t rank) {
   return kernel;
 }
 
-bool convolve(Graph& g, NodeId id, const Uses& uses) {
+bool convolve(Graph& g, NodeId id, const Readers& readers) {
   const Node n = g.node(id);
   if (n.removed || n.domain != "sdx" || n.op_type != "Linear" || has_input(n, ops::LinearIn::kZ)) return false;
   const auto attrs = ops::parse<ops::LinearAttrs>(n);
   if (attrs.bfloat16 || !ops::parse<ops::FusedActivationFields>(n).activation.empty()) return false;
   const Tensor* w = constant_input(g, n, 1);
   const Node* before = made_by(g, n.inputs[0], "Transpose", 1);
-  const NodeId reader = only_reader(g, n.outputs[0], uses);
+  const NodeId reader = readers.only(n.outputs[0]);
   if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 2 || before == nullptr || reader == kNoNode) return false;
   const Node& after = g.node(reader);
   const SymShape* shape = shape_of(g, before->inputs[0]);
-  if (after.op_type != "Transpose" || !after.domain.empty() || shape == nullptr) return false;
+  if (!is_op(after, "Transpose") || shape == nullptr) return false;
   const std::size_t rank = shape->size();
   if (rank < 3 || rank > 5 || !moves_channels(*before, rank, true) || !moves_channels(after, rank, false)) return false;
   if (!has_planes(*shape, std::max(w->dim(0), w->dim(1)))) return false;
 
-  Node conv;
-  conv.name = n.name;
-  conv.op_type = "Conv";
-  conv.version = after.version;
-  const Tensor kernel = as_kernel(w->aligned(), attrs.trans_b, rank);
-  conv.inputs = {before->inputs[0], g.add_constant(g.value(n.inputs[1]).name + "_kernel", kernel)};
+  const ValueId kernel = g.add_constant(g.value(n.inputs[1]).name + "_kernel", as_kernel(w->aligned(), attrs.trans_b, rank));
+  Node conv = make_node(n.name, "Conv", after.version, {before->inputs[0], kernel});
   if (has_input(n, ops::LinearIn::kB)) conv.inputs.push_back(n.inputs[ops::LinearIn::kB]);
   conv.outputs = after.outputs;
   g.remove_node(reader);
@@ -84,9 +80,9 @@ bool convolve(Graph& g, NodeId id, const Uses& uses) {
 
 bool channel_products(Graph& graph) {
   bool changed = false;
-  const Uses uses = graph.uses();
+  const Readers readers(graph);
   const std::size_t count = graph.nodes().size();
-  for (NodeId id = 0; id < count; ++id) changed = convolve(graph, id, uses) || changed;
+  for (NodeId id = 0; id < count; ++id) changed = convolve(graph, id, readers) || changed;
   return changed;
 }
 

@@ -1,7 +1,7 @@
+#include "graph/edit.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 
 // Graph networks, as PyTorch Geometric exports them, read and add up whole rows by GatherElements and ScatterElements, with one
 // index per row that Expand repeats for every element: [e, 1, 1] -> [e, heads, width].

@@ -6,20 +6,14 @@
 #include <optional>
 #include <string_view>
 
+#include "graph/edit.h"
 #include "ops/math/fused_activation.h"
 #include "ops/math/signatures.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 #include "tensor/element.h"
 
 namespace sdx::fuse {
 namespace {
-
-const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
-  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return nullptr;
-  const ValueInfo& v = g.value(n.inputs[i]);
-  return v.constant && !v.is_input ? &*v.constant : nullptr;
-}
 
 struct Activation {
   std::string name;
@@ -28,8 +22,8 @@ struct Activation {
 
 // A bound of Clip: its input when constant, `otherwise` when left out.
 std::optional<float> bound(const Graph& g, const Node& n, std::size_t i, float otherwise) {
-  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return otherwise;
-  const Tensor* t = constant(g, n, i);
+  if (!has_input(n, i)) return otherwise;
+  const Tensor* t = constant_input(g, n, i);
   if (t == nullptr || t->size() != 1 || t->dtype() != DataType::float32) return std::nullopt;
   return static_cast<float>(element_as_double(*t, 0));
 }
@@ -65,27 +59,13 @@ std::optional<Activation> activation_of(const Graph& g, const Node& n) {
   return std::nullopt;
 }
 
-bool same_shape(const Type& a, const Type& b) {
-  if (!a.is_tensor() || !b.is_tensor() || a.elem != b.elem || !a.shape || !b.shape) return false;
-  if (a.shape->size() != b.shape->size()) return false;
-  return std::equal(a.shape->begin(), a.shape->end(), b.shape->begin());
-}
-
-bool is_f32(const Graph& g, const Node& n, std::size_t i) {
-  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return true;
-  const Type& t = g.value(n.inputs[i]).type;
-  return t.is_tensor() && t.elem == DataType::float32;
-}
-
 bool is_candidate(const Graph& g, const Node& n) {
   if (n.removed || n.outputs.size() != 1 || n.outputs[0] == kNoValue) return false;
   const bool fused = n.domain == "com.microsoft";
   if (!fused && !n.domain.empty()) return false;
-  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-    if (!is_f32(g, n, i)) return false;
-  }
+  if (!std::ranges::all_of(n.inputs, [&](ValueId v) { return v == kNoValue || is_f32(g, v); })) return false;
   if (n.op_type == (fused ? "FusedConv" : "Conv")) {
-    const Tensor* w = constant(g, n, 1);
+    const Tensor* w = constant_input(g, n, 1);
     return w != nullptr && w->rank() >= 3 && w->rank() <= 5 && ops::parse<ops::FusedActivationFields>(n).activation.empty();
   }
   // Before opset 7 Gemm broadcasts C by an attribute that FusedGemm lacks.
@@ -101,19 +81,18 @@ void make_fused(Node& n) {
 }
 
 // The reader goes; its result is the fused node's.
-void absorb(Graph& g, ValueId out, NodeId reader, Uses& uses) {
+void absorb(Graph& g, ValueId out, NodeId reader, Readers& readers) {
   const ValueId result = g.node(reader).outputs[0];
   g.remove_node(reader);
-  uses[out].clear();
-  replace_uses(g, result, out, uses);
+  readers.clear(out);
+  readers.replace(g, result, out);
 }
 
-bool fuse_residual(Graph& g, NodeId id, Uses& uses) {
+bool fuse_residual(Graph& g, NodeId id, Readers& readers) {
   const Node& conv = g.node(id);
-  if (conv.op_type != "Conv" && (conv.op_type != "FusedConv" || (conv.inputs.size() > 3 && conv.inputs[3] != kNoValue)))
-    return false;
+  if (conv.op_type != "Conv" && (conv.op_type != "FusedConv" || has_input(conv, 3))) return false;
   const ValueId out = conv.outputs[0];
-  const NodeId reader = only_reader(g, out, uses);
+  const NodeId reader = readers.only(out);
   if (reader == kNoNode) return false;
   const Node& add = g.node(reader);
   // Sum of two is how Caffe2's exporter writes Add; shapes are compared below, so broadcasting rules do not matter.
@@ -122,20 +101,20 @@ bool fuse_residual(Graph& g, NodeId id, Uses& uses) {
   const std::size_t other = add.inputs[0] == out ? 1 : 0;
   const ValueId z = add.inputs[other];
   // Only one of the operands is the convolution's: out + out has one reader as well.
-  if (z == out || z == kNoValue || constant(g, add, other) != nullptr) return false;
-  if (!same_shape(g.value(out).type, g.value(z).type)) return false;
+  if (z == out || z == kNoValue || constant_input(g, add, other) != nullptr) return false;
+  if (!same_shape(g, out, z)) return false;
   Node& changed = g.node(id);
   make_fused(changed);
   changed.inputs.resize(4, kNoValue);
   changed.inputs[3] = z;
-  uses[z].push_back(id);
-  absorb(g, out, reader, uses);
+  readers.add(z, id);
+  absorb(g, out, reader, readers);
   return true;
 }
 
-bool fuse_activation(Graph& g, NodeId id, Uses& uses) {
+bool fuse_activation(Graph& g, NodeId id, Readers& readers) {
   const ValueId out = g.node(id).outputs[0];
-  const NodeId reader = only_reader(g, out, uses);
+  const NodeId reader = readers.only(out);
   if (reader == kNoNode || g.node(reader).inputs[0] != out || g.node(reader).outputs[0] == kNoValue) return false;
   auto activation = activation_of(g, g.node(reader));
   if (!activation) return false;
@@ -148,53 +127,53 @@ bool fuse_activation(Graph& g, NodeId id, Uses& uses) {
     changed.attributes.set("activation_alpha", activation->params[0]);
     if (activation->params.size() > 1) changed.attributes.set("activation_beta", activation->params[1]);
   }
-  absorb(g, out, reader, uses);
+  absorb(g, out, reader, readers);
   return true;
 }
 
 bool is_scalar(const Graph& g, const Node& n, std::size_t i, float value) {
-  const Tensor* t = constant(g, n, i);
+  const Tensor* t = constant_input(g, n, i);
   return t != nullptr && t->size() == 1 && t->dtype() == DataType::float32 &&
          element_as_double(*t, 0) == static_cast<double>(value);
 }
 
 // HardSwish as exporters write it before opset 14: x * Clip(x + 3, 0, 6) / 6. Returns the four nodes when x's only readers are
 // the first and the third, else nothing.
-std::vector<NodeId> hard_swish_chain(const Graph& g, ValueId x, const Uses& uses) {
-  if (uses[x].size() != 2 || std::find(g.outputs().begin(), g.outputs().end(), x) != g.outputs().end()) return {};
+std::vector<NodeId> hard_swish_chain(const Graph& g, ValueId x, const Readers& readers) {
+  if (readers.of(x).size() != 2 || is_output(g, x)) return {};
   for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {
-    const NodeId add = uses[x][first], mul = uses[x][1 - first];
+    const NodeId add = readers.of(x)[first], mul = readers.of(x)[1 - first];
     const Node &a = g.node(add), &m = g.node(mul);
     if (!is_binary(a, "Add") || !is_binary(m, "Mul")) continue;
     const std::size_t shift = a.inputs[0] == x ? 1 : 0;
     if (a.inputs[1 - shift] != x || !is_scalar(g, a, shift, 3)) continue;
-    const NodeId clipped = only_reader(g, a.outputs[0], uses);
+    const NodeId clipped = readers.only(a.outputs[0]);
     if (clipped == kNoNode || !g.node(clipped).domain.empty() || g.node(clipped).op_type != "Clip") continue;
     if (g.node(clipped).inputs[0] != a.outputs[0]) continue;
     const auto bounds = clip(g, g.node(clipped));
     if (!bounds || bounds->params[0] != 0 || bounds->params[1] != 6) continue;
     const ValueId c = g.node(clipped).outputs[0];
-    if (only_reader(g, c, uses) != mul) continue;
+    if (readers.only(c) != mul) continue;
     if (!(m.inputs[0] == x && m.inputs[1] == c) && !(m.inputs[0] == c && m.inputs[1] == x)) continue;
-    const NodeId div = only_reader(g, m.outputs[0], uses);
+    const NodeId div = readers.only(m.outputs[0]);
     if (div == kNoNode || !is_binary(g.node(div), "Div") || g.node(div).inputs[0] != m.outputs[0]) continue;
-    if (!is_scalar(g, g.node(div), 1, 6) || !same_shape(g.value(x).type, g.value(g.node(div).outputs[0]).type)) continue;
+    if (!is_scalar(g, g.node(div), 1, 6) || !same_shape(g, x, g.node(div).outputs[0])) continue;
     return {add, clipped, mul, div};
   }
   return {};
 }
 
-bool fuse_hard_swish(Graph& g, NodeId id, Uses& uses) {
+bool fuse_hard_swish(Graph& g, NodeId id, Readers& readers) {
   const ValueId out = g.node(id).outputs[0];
-  const std::vector<NodeId> chain = hard_swish_chain(g, out, uses);
+  const std::vector<NodeId> chain = hard_swish_chain(g, out, readers);
   if (chain.empty()) return false;
   Node& changed = g.node(id);
   make_fused(changed);
   changed.attributes.set("activation", std::string("HardSwish"));
   const ValueId result = g.node(chain.back()).outputs[0];
   for (const NodeId n : chain) g.remove_node(n);
-  uses[out].clear();
-  replace_uses(g, result, out, uses);
+  readers.clear(out);
+  readers.replace(g, result, out);
   return true;
 }
 
@@ -202,11 +181,11 @@ bool fuse_hard_swish(Graph& g, NodeId id, Uses& uses) {
 
 bool fuse_epilogues(Graph& graph) {
   bool changed = false;
-  Uses uses = graph.uses();
+  Readers readers(graph);
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     if (!is_candidate(graph, graph.node(id))) continue;
-    changed = fuse_residual(graph, id, uses) || changed;
-    changed = fuse_activation(graph, id, uses) || fuse_hard_swish(graph, id, uses) || changed;
+    changed = fuse_residual(graph, id, readers) || changed;
+    changed = fuse_activation(graph, id, readers) || fuse_hard_swish(graph, id, readers) || changed;
   }
   return changed;
 }

@@ -7,8 +7,8 @@
 #include <numbers>
 #include <string>
 
+#include "graph/edit.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 
 namespace sdx::fuse {
 namespace {
@@ -86,7 +86,7 @@ Found recognise(const Graph& g, ValueId y, ValueId x) {
 // The other operand of a step whose first is not `v`.
 bool reads(const Node& n, ValueId v) { return n.inputs.size() <= 2 && (n.inputs[0] == v || n.inputs.back() == v); }
 
-bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_at(Graph& g, NodeId id, const Readers& readers) {
   const Node& anchor = g.node(id);
   const bool known = anchor.op_type == "Erf" || anchor.op_type == "Tanh" || anchor.op_type == "Sigmoid";
   if (anchor.removed || !anchor.domain.empty() || !known || !is_f32(g, anchor.inputs.at(0))) return false;
@@ -101,7 +101,7 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   }
   ValueId y = anchor.outputs.at(0);
   for (int step = 0; step < kDown; ++step) {
-    const NodeId reader = only_reader(g, y, uses);
+    const NodeId reader = readers.only(y);
     if (reader == kNoNode || g.node(reader).outputs.size() != 1 || !reads(g.node(reader), y)) return false;
     y = g.node(reader).outputs[0];
     if (y == kNoValue) return false;
@@ -126,8 +126,8 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
 
 bool fuse_gelu(Graph& graph) {
   bool changed = false;
-  const Uses uses = graph.uses();
-  for (NodeId id = 0; id < graph.nodes().size(); ++id) changed = fuse_at(graph, id, uses) || changed;
+  const Readers readers(graph);
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) changed = fuse_at(graph, id, readers) || changed;
   return changed;
 }
 

@@ -1,12 +1,10 @@
 // Sums of products of bytes that become floats, as quantising tools write them for other engines to join.
 
+#include "graph/edit.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 
 namespace sdx::fuse {
 namespace {
-
-constexpr ValueId kNone = kNoValue;
 
 bool is_single(const Graph& g, ValueId v) {
   const SymShape* s = shape_of(g, v);
@@ -15,39 +13,38 @@ bool is_single(const Graph& g, ValueId v) {
 
 // A float32 constant with a number for each column.
 bool is_row(const Graph& g, ValueId v, std::int64_t columns) {
-  const Tensor* t = constant_value(g, v);
+  const Tensor* t = constant_of(g, v);
   return t != nullptr && t->dtype() == DataType::float32 && t->rank() == 1 && t->size() == columns;
 }
 
 bool is_scale(const Graph& g, ValueId v, std::int64_t columns) {
-  const Tensor* t = constant_value(g, v);
+  const Tensor* t = constant_of(g, v);
   return t != nullptr && t->dtype() == DataType::float32 && t->rank() <= 1 && (t->size() == 1 || t->size() == columns);
 }
 
 // The node that alone reads the value, if it is an operator of two operands; `other` is the second one.
-NodeId reader(const Graph& g, ValueId v, std::string_view op, const Uses& uses, ValueId& other) {
-  const NodeId id = only_reader(g, v, uses);
+NodeId reader(const Graph& g, ValueId v, std::string_view op, const Readers& readers, ValueId& other) {
+  const NodeId id = readers.only(v);
   if (id == kNoNode || !is_binary(g.node(id), op) || g.node(id).inputs[0] == g.node(id).inputs[1]) return kNoNode;
   other = g.node(id).inputs[g.node(id).inputs[0] == v ? 1 : 0];
   return id;
 }
 
-bool fuse(Graph& g, NodeId id, const Uses& uses) {
+bool fuse(Graph& g, NodeId id, const Readers& readers) {
   // A copy only of what it is about: other nodes may hold whole subgraphs.
-  if (const Node& any = g.node(id); any.removed || !any.domain.empty() || any.op_type != "MatMulInteger") return false;
+  if (!is_op(g.node(id), "MatMulInteger")) return false;
   const Node n = g.node(id);
-  if (n.outputs[0] == kNone) return false;
-  const auto input = [&](std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : kNone; };
-  const Tensor* w = constant_value(g, n.inputs[1]);
+  if (n.outputs[0] == kNoValue) return false;
+  const Tensor* w = constant_of(g, n.inputs[1]);
   const SymShape* a = shape_of(g, n.inputs[0]);
   if (w == nullptr || w->rank() != 2 || a == nullptr || a->size() < 2) return false;
-  if (input(2) != kNone && !is_single(g, input(2))) return false;
+  if (has_input(n, 2) && !is_single(g, n.inputs[2])) return false;
   const std::int64_t columns = w->dim(1);
-  const NodeId cast = only_reader(g, n.outputs[0], uses);
-  if (cast == kNoNode || g.node(cast).op_type != "Cast" || !g.node(cast).domain.empty()) return false;
+  const NodeId cast = readers.only(n.outputs[0]);
+  if (cast == kNoNode || !is_op(g.node(cast), "Cast")) return false;
   if (!is_f32(g, g.node(cast).outputs[0])) return false;
-  ValueId scales = kNone, bias = kNone;
-  const NodeId mul = reader(g, g.node(cast).outputs[0], "Mul", uses, scales);
+  ValueId scales = kNoValue, bias = kNoValue;
+  const NodeId mul = reader(g, g.node(cast).outputs[0], "Mul", readers, scales);
   if (mul == kNoNode) return false;
   const Node* both = made_by(g, scales, "Mul", 2);
   if (both == nullptr) return false;
@@ -55,19 +52,15 @@ bool fuse(Graph& g, NodeId id, const Uses& uses) {
   const ValueId left = both->inputs[1 - constant], right = both->inputs[constant];
   if (!is_scale(g, right, columns) || !is_f32(g, left) || !is_single(g, left)) return false;
   NodeId last = mul;
-  const NodeId add = reader(g, g.node(mul).outputs[0], "Add", uses, bias);
+  const NodeId add = reader(g, g.node(mul).outputs[0], "Add", readers, bias);
   if (add != kNoNode && is_row(g, bias, columns)) {
     last = add;
   } else {
-    bias = kNone;
+    bias = kNoValue;
   }
-  Node fused;
-  fused.name = n.name;
-  fused.domain = "com.microsoft";
-  fused.op_type = "MatMulIntegerToFloat";
-  fused.version = 1;
-  fused.inputs = {n.inputs[0], n.inputs[1], left, right, input(2), input(3), bias};
-  while (fused.inputs.back() == kNone) fused.inputs.pop_back();
+  Node fused = make_node(n.name, "MatMulIntegerToFloat", 1,
+                         {n.inputs[0], n.inputs[1], left, right, input_of(n, 2), input_of(n, 3), bias}, {}, "com.microsoft");
+  while (fused.inputs.back() == kNoValue) fused.inputs.pop_back();
   fused.outputs = g.node(last).outputs;
   if (last != mul) g.remove_node(last);
   for (const NodeId gone : {mul, cast, id}) g.remove_node(gone);
@@ -76,17 +69,17 @@ bool fuse(Graph& g, NodeId id, const Uses& uses) {
 }
 
 // The bias that an Add puts on such a product.
-bool take_bias(Graph& g, NodeId id, const Uses& uses) {
+bool take_bias(Graph& g, NodeId id, const Readers& readers) {
   const Node& any = g.node(id);
   if (any.removed || any.domain != "com.microsoft" || any.op_type != "MatMulIntegerToFloat" || any.inputs.size() < 4)
     return false;
-  if (any.inputs.size() > 6 && any.inputs[6] != kNone) return false;
-  const Tensor* w = constant_value(g, any.inputs[1]);
-  ValueId bias = kNone;
-  const NodeId add = reader(g, any.outputs[0], "Add", uses, bias);
+  if (has_input(any, 6)) return false;
+  const Tensor* w = constant_of(g, any.inputs[1]);
+  ValueId bias = kNoValue;
+  const NodeId add = reader(g, any.outputs[0], "Add", readers, bias);
   if (w == nullptr || w->rank() != 2 || add == kNoNode || !is_row(g, bias, w->dim(1))) return false;
   Node fused = any;
-  fused.inputs.resize(7, kNone);
+  fused.inputs.resize(7, kNoValue);
   fused.inputs[6] = bias;
   fused.outputs = g.node(add).outputs;
   g.remove_node(add);
@@ -99,9 +92,9 @@ bool take_bias(Graph& g, NodeId id, const Uses& uses) {
 
 bool fuse_integer_products(Graph& graph) {
   bool changed = false;
-  const Uses uses = graph.uses();
+  const Readers readers(graph);
   const std::size_t count = graph.nodes().size();
-  for (NodeId id = 0; id < count; ++id) changed = fuse(graph, id, uses) || take_bias(graph, id, uses) || changed;
+  for (NodeId id = 0; id < count; ++id) changed = fuse(graph, id, readers) || take_bias(graph, id, readers) || changed;
   return changed;
 }
 

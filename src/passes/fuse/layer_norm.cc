@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "graph/edit.h"
 #include "ops/reduce/signatures.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 
 namespace sdx::fuse {
 namespace {
@@ -68,34 +68,34 @@ bool fits(const Graph& g, ValueId v, ValueId x) {
 }
 
 // The only reader of `v`, where it is `op` with numpy's broadcasting.
-NodeId binary_reader(const Graph& g, ValueId v, std::string_view op, const Uses& uses) {
-  const NodeId id = only_reader(g, v, uses);
+NodeId binary_reader(const Graph& g, ValueId v, std::string_view op, const Readers& readers) {
+  const NodeId id = readers.only(v);
   return id != kNoNode && is_binary(g.node(id), op) ? id : kNoNode;
 }
 
 // n scale + bias, from the node that makes the normalised n on; n alone where no such scale follows: parameters that training
 // never changed, or that a model does without.
-void match_affine(const Graph& g, ValueId n, const Uses& uses, Pattern& p) {
+void match_affine(const Graph& g, ValueId n, const Readers& readers, Pattern& p) {
   p.last = g.value(n).producer;
-  const NodeId mul = binary_reader(g, n, "Mul", uses);
+  const NodeId mul = binary_reader(g, n, "Mul", readers);
   if (mul == kNoNode || !fits(g, other(g.node(mul), n), p.x)) return;
   p.scale = other(g.node(mul), n);
   p.last = mul;
   if (p.rms) return;
   const ValueId scaled = g.node(mul).outputs.at(0);
-  const NodeId add = binary_reader(g, scaled, "Add", uses);
+  const NodeId add = binary_reader(g, scaled, "Add", readers);
   if (add == kNoNode || !fits(g, other(g.node(add), scaled), p.x)) return;
   p.bias = other(g.node(add), scaled);
   p.last = add;
 }
 
 // TensorFlow: with k = scale / root, x k + (bias - mean k).
-bool match_folded(const Graph& g, ValueId k, const Uses& uses, Pattern& p) {
-  if (p.rms || is_output(g, k) || uses[k].size() != 2) return false;
+bool match_folded(const Graph& g, ValueId k, const Readers& readers, Pattern& p) {
+  if (p.rms || is_output(g, k) || readers.of(k).size() != 2) return false;
   for (const std::size_t first : {0U, 1U}) {
-    const Node &a = g.node(uses[k][first]), &b = g.node(uses[k][1 - first]);
+    const Node &a = g.node(readers.of(k)[first]), &b = g.node(readers.of(k)[1 - first]);
     if (!is_binary(a, "Mul") || !is_binary(b, "Mul") || other(a, k) != p.x || mean_of(g, other(b, k)) != p.x) continue;
-    const NodeId sub = binary_reader(g, b.outputs.at(0), "Sub", uses), add = binary_reader(g, a.outputs.at(0), "Add", uses);
+    const NodeId sub = binary_reader(g, b.outputs.at(0), "Sub", readers), add = binary_reader(g, a.outputs.at(0), "Add", readers);
     if (sub == kNoNode || add == kNoNode || g.node(sub).inputs[1] != b.outputs[0] || !fits(g, g.node(sub).inputs[0], p.x))
       continue;
     if (other(g.node(add), a.outputs[0]) != g.node(sub).outputs.at(0)) continue;
@@ -107,27 +107,27 @@ bool match_folded(const Graph& g, ValueId k, const Uses& uses, Pattern& p) {
 }
 
 // What follows the root: a division by it, or its reciprocal and a product.
-bool match_quotient(const Graph& g, ValueId root, const Uses& uses, Pattern& p) {
-  const NodeId id = only_reader(g, root, uses);
+bool match_quotient(const Graph& g, ValueId root, const Readers& readers, Pattern& p) {
+  const NodeId id = readers.only(root);
   if (id == kNoNode) return false;
   const Node& n = g.node(id);
   if (is_binary(n, "Div") && n.inputs[1] == root && is_deviation(g, n.inputs[0], p)) {
-    match_affine(g, n.outputs.at(0), uses, p);
+    match_affine(g, n.outputs.at(0), readers, p);
     return true;
   }
   const bool inverse = (n.op_type == "Reciprocal" && n.domain.empty()) ||
                        (is_binary(n, "Div") && n.inputs[1] == root && scalar_value(g, n.inputs[0]) == 1.0);
   if (!inverse) return false;
   const ValueId factor = n.outputs.at(0);
-  const NodeId mul = binary_reader(g, factor, "Mul", uses);
+  const NodeId mul = binary_reader(g, factor, "Mul", readers);
   if (mul == kNoNode) return false;
   const ValueId by = other(g.node(mul), factor);
   if (is_deviation(g, by, p)) {
-    match_affine(g, g.node(mul).outputs.at(0), uses, p);
+    match_affine(g, g.node(mul).outputs.at(0), readers, p);
     return true;
   }
   p.scale = by;
-  return fits(g, by, p.x) && match_folded(g, g.node(mul).outputs.at(0), uses, p);
+  return fits(g, by, p.x) && match_folded(g, g.node(mul).outputs.at(0), readers, p);
 }
 
 // Factors of 1, as many as x's last axis is long; kNoValue where that is not known.
@@ -139,7 +139,7 @@ ValueId ones_for(Graph& g, ValueId x) {
   return g.add_constant(g.value(x).name + "_ones", std::move(ones));
 }
 
-bool fuse_root(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_root(Graph& g, NodeId id, const Readers& readers) {
   const Node& root = g.node(id);
   if (root.removed || !root.domain.empty() || root.op_type != "Sqrt" || root.inputs.at(0) == kNoValue) return false;
   const Node* add = made_by(g, root.inputs[0], "Add", 2);
@@ -156,10 +156,10 @@ bool fuse_root(Graph& g, NodeId id, const Uses& uses) {
     p.rms = p.x == kNoValue;
     if (p.rms) p.x = deviation;
     const SymShape* shape = shape_of(g, p.x);
-    if (shape == nullptr || shape->empty() || !is_f32(g, p.x) || !match_quotient(g, root.outputs.at(0), uses, p)) continue;
+    if (shape == nullptr || shape->empty() || !is_f32(g, p.x) || !match_quotient(g, root.outputs.at(0), readers, p)) continue;
     const ValueId y = g.node(p.last).outputs.at(0);
-    if (y == kNoValue || (uses[y].empty() && !is_output(g, y))) continue;  // fused already
-    if (!same_shape(g, p.x, y)) continue;                                  // an epsilon of more axes than x
+    if (y == kNoValue || (readers.of(y).empty() && !is_output(g, y))) continue;  // fused already
+    if (!same_shape(g, p.x, y)) continue;                                        // an epsilon of more axes than x
     if (p.scale == kNoValue) p.scale = ones_for(g, p.x);
     if (p.scale == kNoValue) continue;
     Node& last = g.node(p.last);
@@ -180,8 +180,8 @@ bool fuse_root(Graph& g, NodeId id, const Uses& uses) {
 
 bool fuse_layer_norm(Graph& graph) {
   bool changed = false;
-  const Uses uses = graph.uses();
-  for (NodeId id = 0; id < graph.nodes().size(); ++id) changed = fuse_root(graph, id, uses) || changed;
+  const Readers readers(graph);
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) changed = fuse_root(graph, id, readers) || changed;
   return changed;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "graph/edit.h"
 #include "ops/math/fused_activation.h"
 #include "ops/math/signatures.h"
 #include "ops/matrix/signatures.h"
@@ -29,17 +30,17 @@ void make_linear(Node& n, ValueId weights, bool trans) {
 }
 
 bool is_weight(const Graph& g, ValueId v) {
-  const Tensor* w = constant_value(g, v);
+  const Tensor* w = constant_of(g, v);
   return w != nullptr && w->dtype() == DataType::float32 && w->rank() == 2 && w->size() > 0;
 }
 
 // MatMul(x, w), and MatMul(x, Transpose(w)), whose weights are read in their own order instead of being stored twice: a model
 // whose last layer shares the embedding's table would hold three copies while it loads.
-bool start(Graph& g, NodeId id, const Uses& uses) {
+bool start(Graph& g, NodeId id, const Readers& readers) {
   Node& n = g.node(id);
   if (!is_binary(n, "MatMul") && !(n.op_type == "MatMul" && n.domain.empty() && !n.removed)) return false;
   if (n.inputs.size() != 2 || n.outputs.size() != 1 || n.outputs[0] == kNoValue) return false;
-  if (!is_f32(g, n.inputs[0]) || !has_rank(g, n.inputs[0]) || constant_value(g, n.inputs[0]) != nullptr) return false;
+  if (!is_f32(g, n.inputs[0]) || !has_rank(g, n.inputs[0]) || constant_of(g, n.inputs[0]) != nullptr) return false;
   if (is_weight(g, n.inputs[1])) {
     make_linear(n, n.inputs[1], false);
     return true;
@@ -51,21 +52,21 @@ bool start(Graph& g, NodeId id, const Uses& uses) {
   const NodeId transpose = g.value(turned).producer;
   make_linear(n, t->inputs[0], true);
   // The product itself may read it as its left operand, too.
-  if (uses[turned].size() == 1 && n.inputs[0] != turned && !is_output(g, turned)) g.remove_node(transpose);
+  if (readers.of(turned).size() == 1 && n.inputs[0] != turned && !is_output(g, turned)) g.remove_node(transpose);
   return true;
 }
 
 // The reader goes; its result is the fused node's.
-void absorb(Graph& g, NodeId id, NodeId reader, Uses& uses) {
+void absorb(Graph& g, NodeId id, NodeId reader, Readers& readers) {
   const ValueId out = g.node(id).outputs[0], result = g.node(reader).outputs[0];
   g.remove_node(reader);
-  uses[out].clear();
-  replace_uses(g, result, out, uses);
+  readers.clear(out);
+  readers.replace(g, result, out);
 }
 
 // Constants [N], [1, N], … as B.
 ValueId bias_vector(Graph& g, ValueId v, std::int64_t n) {
-  const Tensor* t = constant_value(g, v);
+  const Tensor* t = constant_of(g, v);
   if (t == nullptr || t->dtype() != DataType::float32 || t->rank() == 0 || t->size() != n || t->shape().back() != n)
     return kNoValue;
   if (t->rank() == 1) return v;
@@ -73,7 +74,7 @@ ValueId bias_vector(Graph& g, ValueId v, std::int64_t n) {
   return g.add_constant(g.value(v).name + "_flat", flat);
 }
 
-bool add_operand(Graph& g, NodeId id, NodeId reader, Uses& uses) {
+bool add_operand(Graph& g, NodeId id, NodeId reader, Readers& readers) {
   const Node& add = g.node(reader);
   const ValueId out = g.node(id).outputs[0];
   if (!is_binary(add, "Add") || add.inputs[0] == add.inputs[1]) return false;
@@ -92,15 +93,14 @@ bool add_operand(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   Node& linear = g.node(id);
   linear.inputs.resize(std::max(linear.inputs.size(), slot + 1), kNoValue);
   linear.inputs[slot] = operand;
-  if (operand >= uses.size()) uses.resize(operand + 1);
-  uses[operand].push_back(id);
-  absorb(g, id, reader, uses);
+  readers.add(operand, id);
+  absorb(g, id, reader, readers);
   return true;
 }
 
 // The weights and bias times a factor for each column, in place of what multiplies the result: layers of transformers that are
 // scaled before they are added (CaiT, ResMLP, DINOv2).
-bool scale_weights(Graph& g, NodeId id, NodeId reader, Uses& uses) {
+bool scale_weights(Graph& g, NodeId id, NodeId reader, Readers& readers) {
   const Node& mul = g.node(reader);
   const Node n = g.node(id);
   const ValueId out = n.outputs[0];
@@ -111,7 +111,7 @@ bool scale_weights(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 2 || !same_shape(g, out, mul.outputs[0])) return false;
   const auto attrs = ops::parse<ops::LinearAttrs>(n);
   const std::int64_t columns = w->shape()[attrs.trans_b ? 0 : 1], inner = columns == 0 ? 0 : w->size() / columns;
-  const Tensor* factors = constant_value(g, mul.inputs[mul.inputs[0] == out ? 1 : 0]);
+  const Tensor* factors = constant_of(g, mul.inputs[mul.inputs[0] == out ? 1 : 0]);
   if (factors == nullptr || factors->dtype() != DataType::float32 || factors->rank() == 0 || factors->size() != columns ||
       factors->shape().back() != columns || attrs.bfloat16 || (has_bias && (bias == nullptr || bias->size() != columns))) {
     return false;
@@ -135,12 +135,11 @@ bool scale_weights(Graph& g, NodeId id, NodeId reader, Uses& uses) {
     const ValueId b = g.add_constant(name + "_bias", scaled(bias->aligned(), [](std::int64_t i) { return i; }));
     g.node(id).inputs[ops::LinearIn::kB] = b;
   }
-  if (g.values().size() > uses.size()) uses.resize(g.values().size());
-  absorb(g, id, reader, uses);
+  absorb(g, id, reader, readers);
   return true;
 }
 
-bool add_activation(Graph& g, NodeId id, NodeId reader, Uses& uses) {
+bool add_activation(Graph& g, NodeId id, NodeId reader, Readers& readers) {
   const Node& n = g.node(reader);
   if (n.inputs.size() != 1 || n.outputs.size() != 1 || n.outputs[0] == kNoValue) return false;
   const bool ms = n.domain == "com.microsoft";
@@ -161,33 +160,33 @@ bool add_activation(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   // Gelus of fuse-gelu have a form with alpha 1.
   if (word == "QuickGelu" || (word.ends_with("Gelu") && alpha != 0)) linear.attributes.set("activation_alpha", alpha);
   linear.attributes.set("activation", std::move(word));
-  absorb(g, id, reader, uses);
+  absorb(g, id, reader, readers);
   return true;
 }
 
-bool extend(Graph& g, NodeId id, Uses& uses) {
+bool extend(Graph& g, NodeId id, Readers& readers) {
   const Node& n = g.node(id);
   if (!ops::parse<ops::FusedActivationFields>(n).activation.empty()) return false;
-  const NodeId reader = only_reader(g, n.outputs[0], uses);
+  const NodeId reader = readers.only(n.outputs[0]);
   if (reader == kNoNode || g.node(reader).outputs.size() != 1 || g.node(reader).outputs[0] == kNoValue) return false;
-  return add_operand(g, id, reader, uses) || scale_weights(g, id, reader, uses) || add_activation(g, id, reader, uses);
+  return add_operand(g, id, reader, readers) || scale_weights(g, id, reader, readers) || add_activation(g, id, reader, readers);
 }
 
 }  // namespace
 
 bool weights_in_place(Graph& graph) {
   bool changed = false;
-  const Uses uses = graph.uses();
-  for (NodeId id = 0; id < graph.nodes().size(); ++id) changed = start(graph, id, uses) || changed;
+  const Readers readers(graph);
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) changed = start(graph, id, readers) || changed;
   return changed;
 }
 
 bool fuse_linear(Graph& graph) {
   bool changed = false;
-  Uses uses = graph.uses();
+  Readers readers(graph);
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     if (!is_linear(graph.node(id))) continue;
-    while (extend(graph, id, uses)) changed = true;
+    while (extend(graph, id, readers)) changed = true;
   }
   return changed;
 }

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "graph/edit.h"
 #include "ops/math/fused_activation.h"
 #include "ops/matrix/signatures.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 #include "tensor/element.h"
 
 namespace sdx::fuse {
@@ -30,11 +30,11 @@ std::int64_t counts_to(const Tensor* t) {
 }
 
 // The value that Cast and Equal turn into the vectors `v`, if these have no other readers.
-OneHot one_hot(const Graph& g, ValueId v, const Uses& uses) {
+OneHot one_hot(const Graph& g, ValueId v, const Readers& readers) {
   const Node* cast = made_by(g, v, "Cast", 1);
-  if (cast == nullptr || !is_f32(g, v) || only_reader(g, v, uses) == kNoNode) return {};
+  if (cast == nullptr || !is_f32(g, v) || readers.only(v) == kNoNode) return {};
   const Node* equal = made_by(g, cast->inputs[0], "Equal", 2);
-  if (equal == nullptr || equal->version < 7 || only_reader(g, cast->inputs[0], uses) == kNoNode) return {};
+  if (equal == nullptr || equal->version < 7 || readers.only(cast->inputs[0]) == kNoNode) return {};
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     const ValueId index = equal->inputs[side];
     const SymShape* shape = shape_of(g, index);
@@ -69,29 +69,20 @@ Tensor padded_table(const Tensor& w, bool transposed, const Tensor* bias, std::i
   return table;
 }
 
-ValueId add_node(Graph& g, const std::string& name, const char* op, int version, std::vector<ValueId> inputs, ValueId out) {
-  Node n;
-  n.name = name;
-  n.op_type = op;
-  n.version = version;
-  n.inputs = std::move(inputs);
-  n.outputs = {out};
-  g.add_node(std::move(n));
-  return out;
-}
-
 template <class T>
 ValueId clipped_index(Graph& g, const std::string& name, ValueId index, std::int64_t rows) {
   const ValueId axis = g.add_constant(name + "_axis", Tensor::of<std::int64_t>({1}, {-1}));
   const ValueId low = g.add_constant(name + "_low", Tensor::scalar<T>(T{-1}));
   const ValueId high = g.add_constant(name + "_high", Tensor::scalar<T>(static_cast<T>(rows)));
   const ValueId one = g.add_constant(name + "_one", Tensor::scalar<T>(T{1}));
-  const ValueId flat = add_node(g, name + "_index", "Squeeze", 13, {index, axis}, g.add_value(name + "_index"));
-  const ValueId clipped = add_node(g, name + "_clipped", "Clip", 13, {flat, low, high}, g.add_value(name + "_clipped"));
-  return add_node(g, name + "_row", "Add", 14, {clipped, one}, g.add_value(name + "_row"));
+  const auto step = [&](const char* end, const char* op, int version, std::vector<ValueId> inputs) {
+    return add_node(g, make_node(name + end, op, version, std::move(inputs)), name + end);
+  };
+  const ValueId flat = step("_index", "Squeeze", 13, {index, axis});
+  return step("_row", "Add", 14, {step("_clipped", "Clip", 13, {flat, low, high}), one});
 }
 
-bool fuse(Graph& g, NodeId id, const Uses& uses) {
+bool fuse(Graph& g, NodeId id, const Readers& readers) {
   // A copy only of what it is about: other nodes may hold whole subgraphs.
   if (const Node& n = g.node(id); n.removed || n.domain != "sdx" || n.op_type != "Linear") return false;
   const Node linear = g.node(id);
@@ -101,7 +92,7 @@ bool fuse(Graph& g, NodeId id, const Uses& uses) {
   const bool has_bias = linear.inputs.size() > 2 && linear.inputs[2] != kNoValue;
   const Tensor *w = constant_input(g, linear, 1), *bias = constant_input(g, linear, 2);
   if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 2 || has_bias != (bias != nullptr)) return false;
-  const OneHot hot = one_hot(g, linear.inputs[0], uses);
+  const OneHot hot = one_hot(g, linear.inputs[0], readers);
   const bool transposed = ops::parse<ops::LinearAttrs>(linear).trans_b;
   const std::int64_t rows = w->shape()[transposed ? 1 : 0], n = w->shape()[transposed ? 0 : 1];
   // A file may hold Linear itself, whose bias inference does not check.
@@ -115,7 +106,7 @@ bool fuse(Graph& g, NodeId id, const Uses& uses) {
   const bool narrow = g.value(hot.index).type.elem == DataType::int32;
   const ValueId row =
       narrow ? clipped_index<std::int32_t>(g, name, hot.index, rows) : clipped_index<std::int64_t>(g, name, hot.index, rows);
-  add_node(g, linear.name, "Gather", 13, {g.add_constant(name + "_table", std::move(table)), row}, out);
+  add_node(g, make_node(linear.name, "Gather", 13, {g.add_constant(name + "_table", std::move(table)), row}), out);
   return true;
 }
 
@@ -123,9 +114,9 @@ bool fuse(Graph& g, NodeId id, const Uses& uses) {
 
 bool fuse_one_hot(Graph& graph) {
   bool changed = false;
-  const Uses uses = graph.uses();
+  const Readers readers(graph);
   const std::size_t count = graph.nodes().size();
-  for (NodeId id = 0; id < count; ++id) changed = fuse(graph, id, uses) || changed;
+  for (NodeId id = 0; id < count; ++id) changed = fuse(graph, id, readers) || changed;
   return changed;
 }
 

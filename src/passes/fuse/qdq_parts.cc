@@ -1,6 +1,5 @@
 #include "passes/fuse/qdq_parts.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -12,8 +11,6 @@
 
 namespace sdx::fuse {
 namespace {
-
-bool is_output(const Graph& g, ValueId v) { return std::find(g.outputs().begin(), g.outputs().end(), v) != g.outputs().end(); }
 
 // Relu's or Clip's bounds when they are constant.
 std::optional<std::pair<double, double>> bounds_of(const Graph& g, const Node& n) {
@@ -48,12 +45,6 @@ bool implied(const Graph& g, const Node& quantizer, std::pair<double, double> bo
 }
 
 }  // namespace
-
-const Tensor* constant_of(const Graph& g, ValueId v) {
-  if (v == kNoValue) return nullptr;
-  const ValueInfo& info = g.value(v);
-  return info.constant && !info.is_input ? &*info.constant : nullptr;
-}
 
 const Tensor* scale_of(const Graph& g, const Node& n, std::int64_t channels) {
   const Tensor* t = constant_of(g, input_of(n, 1));
@@ -98,23 +89,23 @@ NodeId byte_dequantizer(const Graph& g, const Node& n, std::size_t i) {
   return fits ? id : kNoNode;
 }
 
-NodeId only_quantizer(const Graph& g, ValueId v, const Uses& uses) {
-  if (is_output(g, v) || uses[v].size() != 1) return kNoNode;
-  const Node& q = g.node(uses[v][0]);
+NodeId only_quantizer(const Graph& g, ValueId v, const Readers& readers) {
+  if (is_output(g, v) || readers.of(v).size() != 1) return kNoNode;
+  const Node& q = g.node(readers.of(v)[0]);
   if (q.removed || q.op_type != "QuantizeLinear" || !q.domain.empty() || q.inputs[0] != v) return kNoNode;
   const Tensor* zero = constant_of(g, input_of(q, 2));
   if (zero == nullptr || !is_byte(zero->dtype()) || scale_of(g, q, 1) == nullptr || !zero_fits(g, q, 1)) return kNoNode;
-  return ops::parse<ops::QuantizeAttrs>(q).block_size == 0 ? uses[v][0] : kNoNode;
+  return ops::parse<ops::QuantizeAttrs>(q).block_size == 0 ? readers.of(v)[0] : kNoNode;
 }
 
-Quantizer clamping_quantizer(const Graph& g, ValueId v, const Uses& uses) {
-  const NodeId direct = only_quantizer(g, v, uses);
+Quantizer clamping_quantizer(const Graph& g, ValueId v, const Readers& readers) {
+  const NodeId direct = only_quantizer(g, v, readers);
   if (direct != kNoNode) return {direct, kNoNode};
-  if (is_output(g, v) || uses[v].size() != 1) return {};
-  const NodeId between = uses[v][0];
+  if (is_output(g, v) || readers.of(v).size() != 1) return {};
+  const NodeId between = readers.of(v)[0];
   const auto bounds = bounds_of(g, g.node(between));
   if (!bounds || g.node(between).inputs[0] != v) return {};
-  const NodeId after = only_quantizer(g, g.node(between).outputs[0], uses);
+  const NodeId after = only_quantizer(g, g.node(between).outputs[0], readers);
   if (after == kNoNode || !implied(g, g.node(after), *bounds)) return {};
   return {after, between};
 }

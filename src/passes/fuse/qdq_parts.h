@@ -3,18 +3,11 @@
 
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/edit.h"
 
 namespace sdx::fuse {
 
-using Uses = std::vector<std::vector<NodeId>>;
-
 inline bool is_byte(DataType t) { return t == DataType::int8 || t == DataType::uint8; }
-
-// The value when it is a constant that no caller can override; null otherwise, and for kNoValue.
-const Tensor* constant_of(const Graph& g, ValueId v);
-
-inline ValueId input_of(const Node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : kNoValue; }
 
 // The scale of a quantising node: constant float32, positive and finite, one element or `channels` of them; null: not so.
 const Tensor* scale_of(const Graph& g, const Node& n, std::int64_t channels);
@@ -29,7 +22,7 @@ NodeId dequantizer(const Graph& g, const Node& n, std::size_t i);
 NodeId byte_dequantizer(const Graph& g, const Node& n, std::size_t i);
 
 // The QuantizeLinear to bytes, with one scale, that alone reads the value; kNoNode: there is none.
-NodeId only_quantizer(const Graph& g, ValueId v, const Uses& uses);
+NodeId only_quantizer(const Graph& g, ValueId v, const Readers& readers);
 
 // The same, where Relu or Clip may stand before it whose bounds quantising applies anyway: then `between` is that node.
 // Quantising is monotonic, so it may come first: the bounds become those of the quantised range, or lie outside of it.
@@ -37,7 +30,7 @@ struct Quantizer {
   NodeId node = kNoNode;
   NodeId between = kNoNode;
 };
-Quantizer clamping_quantizer(const Graph& g, ValueId v, const Uses& uses);
+Quantizer clamping_quantizer(const Graph& g, ValueId v, const Readers& readers);
 
 // The node's zero point, or a new constant 0 of type `type` where it has none.
 ValueId zero_point(Graph& g, const Node& n, DataType type);

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/edit.h"
 #include "ops/conv/signatures.h"
 #include "ops/math/signatures.h"
 #include "ops/matrix/signatures.h"
 #include "ops/quant/signatures.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 #include "passes/fuse/qdq_parts.h"
 #include "tensor/element.h"
 
@@ -60,7 +60,7 @@ void replace(Graph& g, NodeId id, Node fused) {
   g.add_node(std::move(fused));
 }
 
-bool fuse_conv(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_conv(Graph& g, NodeId id, const Readers& readers) {
   const Node& conv = g.node(id);
   if (conv.removed || conv.op_type != "Conv" || !conv.domain.empty() || conv.version < 10) return false;
   const NodeId dx = dequantizer(g, conv, 0);
@@ -79,18 +79,15 @@ bool fuse_conv(Graph& g, NodeId id, const Uses& uses) {
     return false;
   if (w_scale->size() != 1 && ops::parse<ops::QuantizeAttrs>(g.node(dw)).axis != 0) return false;
   if (has_bias && !bias_fits(g, g.node(db), *x_scale, *w_scale, channels)) return false;
-  const Quantizer quantizer = clamping_quantizer(g, conv.outputs[0], uses);
+  const Quantizer quantizer = clamping_quantizer(g, conv.outputs[0], readers);
   if (quantizer.node == kNoNode) return false;
 
   const DataType x_type = g.value(x).type.elem;
   const DataType w_type = weights->dtype();
-  Node fused;
-  fused.name = conv.name;
-  fused.op_type = "QLinearConv";
-  fused.version = conv.version;
-  fused.attributes = conv.attributes;
-  fused.inputs = {x, g.node(dx).inputs[1], zero_point(g, g.node(dx), x_type),
-                  w, g.node(dw).inputs[1], zero_point(g, g.node(dw), w_type)};
+  Node fused = make_node(
+      conv.name, "QLinearConv", conv.version,
+      {x, g.node(dx).inputs[1], zero_point(g, g.node(dx), x_type), w, g.node(dw).inputs[1], zero_point(g, g.node(dw), w_type)},
+      conv.attributes);
   const Node& q = g.node(quantizer.node);
   fused.inputs.push_back(q.inputs[1]);
   fused.inputs.push_back(q.inputs[2]);
@@ -107,13 +104,6 @@ void push_operand(Graph& g, NodeId dequantizer, std::vector<ValueId>& inputs) {
   inputs.insert(inputs.end(), {d.inputs[0], d.inputs[1], zero_point(g, d, g.value(d.inputs[0]).type.elem)});
 }
 
-bool same_shape(const Graph& g, ValueId a, ValueId b) {
-  const Type& ta = g.value(a).type;
-  const Type& tb = g.value(b).type;
-  if (!ta.shape || !tb.shape || ta.shape->size() != tb.shape->size()) return false;
-  return std::equal(ta.shape->begin(), ta.shape->end(), tb.shape->begin());
-}
-
 bool same_params(const Graph& g, const Node& a, const Node& b) {
   return element_as_double(*constant_of(g, a.inputs[1]), 0) == element_as_double(*constant_of(g, b.inputs[1]), 0) &&
          zero_value(g, a) == zero_value(g, b);
@@ -121,22 +111,15 @@ bool same_params(const Graph& g, const Node& a, const Node& b) {
 
 DataType byte_type(const Graph& g, const Quantizer& q) { return g.value(g.node(q.node).inputs[2]).type.elem; }
 
-Node microsoft(const Node& from, const char* op) {
-  Node n;
-  n.name = from.name;
-  n.op_type = op;
-  n.domain = "com.microsoft";
-  n.version = 1;
-  return n;
-}
+Node microsoft(const Node& from, const char* op) { return make_node(from.name, op, 1, {}, {}, "com.microsoft"); }
 
-bool fuse_add(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_add(Graph& g, NodeId id, const Readers& readers) {
   const Node add = g.node(id);
   if (add.inputs.size() != 2 || (add.op_type == "Add" && add.version < 7)) return false;
   const NodeId da = byte_dequantizer(g, add, 0), db = byte_dequantizer(g, add, 1);
   if (da == kNoNode || db == kNoNode) return false;
   const ValueId a = g.node(da).inputs[0], b = g.node(db).inputs[0];
-  const Quantizer q = clamping_quantizer(g, add.outputs[0], uses);
+  const Quantizer q = clamping_quantizer(g, add.outputs[0], readers);
   const DataType type = g.value(a).type.elem;
   // A constant operand would have to be packed anew for each of its uses; broadcasting has no fast kernel.
   if (q.node == kNoNode || g.value(b).type.elem != type || byte_type(g, q) != type || !same_shape(g, a, b)) return false;
@@ -157,14 +140,14 @@ bool by_channel(const Graph& g, ValueId a, ValueId b) {
          (*tb.shape)[3] == Dim(1);
 }
 
-bool fuse_mul(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_mul(Graph& g, NodeId id, const Readers& readers) {
   const Node mul = g.node(id);
   if (mul.inputs.size() != 2 || mul.version < 7) return false;
   NodeId da = byte_dequantizer(g, mul, 0), db = byte_dequantizer(g, mul, 1);
   if (da == kNoNode || db == kNoNode) return false;
   if (by_channel(g, g.node(db).inputs[0], g.node(da).inputs[0])) std::swap(da, db);
   const ValueId a = g.node(da).inputs[0], b = g.node(db).inputs[0];
-  const Quantizer q = clamping_quantizer(g, mul.outputs[0], uses);
+  const Quantizer q = clamping_quantizer(g, mul.outputs[0], readers);
   const DataType type = g.value(a).type.elem;
   if (q.node == kNoNode || g.value(b).type.elem != type || byte_type(g, q) != type) return false;
   if (!same_shape(g, a, b) && !by_channel(g, a, b)) return false;
@@ -178,10 +161,10 @@ bool fuse_mul(Graph& g, NodeId id, const Uses& uses) {
 }
 
 // One operand, one result: AveragePool, GlobalAveragePool, Sigmoid, LeakyRelu, and Relu as LeakyRelu with alpha 0.
-bool fuse_unary(Graph& g, NodeId id, const char* op, const Uses& uses) {
+bool fuse_unary(Graph& g, NodeId id, const char* op, const Readers& readers) {
   const Node n = g.node(id);
   const NodeId d = byte_dequantizer(g, n, 0);
-  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], readers);
   if (d == kNoNode || q.node == kNoNode || byte_type(g, q) != g.value(g.node(d).inputs[0]).type.elem) return false;
   Node fused = microsoft(n, op);
   if (n.op_type == "LeakyRelu") fused.attributes.set("alpha", ops::parse<ops::ActivationAttrs>(n).alpha);
@@ -199,14 +182,14 @@ bool fuse_unary(Graph& g, NodeId id, const char* op, const Uses& uses) {
 
 // Average pools of images; bytes-channels-last turns these. Windows that reach beyond the padding (ceil_mode) count fewer taps
 // than QLinearAveragePool does.
-bool fuse_average_pool(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_average_pool(Graph& g, NodeId id, const Readers& readers) {
   const Node& n = g.node(id);
   const auto attrs = ops::parse<ops::PoolAttrs>(n);
   const Type& type = g.value(n.inputs[0]).type;
   const bool dilated = std::ranges::any_of(attrs.window.dilations, [](std::int64_t d) { return d != 1; });
   if (!type.shape || type.shape->size() != 4 || dilated) return false;
   if (attrs.count_include_pad && attrs.window.ceil_mode) return false;
-  return fuse_unary(g, id, "QLinearAveragePool", uses);
+  return fuse_unary(g, id, "QLinearAveragePool", readers);
 }
 
 // Bytes quantised anew, as between operators that were quantised apart: LeakyRelu with alpha 1, a table like the others.
@@ -230,11 +213,11 @@ bool fuse_requantize(Graph& g, NodeId id) {
 
 // What picks or moves elements works on bytes where both sides are quantised alike: quantising is monotonic, so that the
 // largest value is the largest byte.
-bool move_to_bytes(Graph& g, NodeId id, const Uses& uses) {
+bool move_to_bytes(Graph& g, NodeId id, const Readers& readers) {
   const Node n = g.node(id);
   if (n.outputs.size() != 1 || (n.op_type == "MaxPool" && n.version < 12)) return false;
   const NodeId d = byte_dequantizer(g, n, 0);
-  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], readers);
   if (d == kNoNode || q.node == kNoNode || byte_type(g, q) != g.value(g.node(d).inputs[0]).type.elem) return false;
   if (!same_params(g, g.node(d), g.node(q.node))) return false;
   Node moved = n;
@@ -246,10 +229,10 @@ bool move_to_bytes(Graph& g, NodeId id, const Uses& uses) {
 // A pool of dequantised bytes, of other steps than its result has or of a result that stays float: the largest byte first, and
 // then what stood before it (DequantizeLinear, with or without Relu), which is monotonic. A quarter of the bytes to convert, and
 // a quantizer that follows becomes a table.
-bool pool_first(Graph& g, NodeId id, const Uses& uses) {
+bool pool_first(Graph& g, NodeId id, const Readers& readers) {
   const Node pool = g.node(id);
   if (pool.op_type != "MaxPool" || pool.version < 12 || pool.outputs.size() != 1) return false;
-  const auto alone = [&](ValueId v) { return uses[v].size() == 1 && !is_output(g, v); };
+  const auto alone = [&](ValueId v) { return readers.of(v).size() == 1 && !is_output(g, v); };
   const NodeId before = g.value(pool.inputs[0]).producer;
   const bool relu = before != kNoNode && g.node(before).op_type == "Relu" && g.node(before).domain.empty();
   if (relu && !alone(pool.inputs[0])) return false;
@@ -257,8 +240,7 @@ bool pool_first(Graph& g, NodeId id, const Uses& uses) {
   if (d == kNoNode || g.value(g.node(d).inputs[0]).constant || scale_of(g, g.node(d), 1) == nullptr) return false;
   const auto value = [&](const char* end, DataType type) {
     const ValueId v = g.add_value(pool.name + end);
-    g.value(v).type.kind = Type::Kind::tensor;
-    g.value(v).type.elem = type;
+    g.value(v).type = Type::tensor(type);
     return v;
   };
   Node moved = pool;
@@ -283,7 +265,7 @@ bool pool_first(Graph& g, NodeId id, const Uses& uses) {
 }
 
 // Parts that are all quantised as the whole is are split as bytes.
-bool split_bytes(Graph& g, NodeId id, const Uses& uses) {
+bool split_bytes(Graph& g, NodeId id, const Readers& readers) {
   const Node n = g.node(id);
   const NodeId d = byte_dequantizer(g, n, 0);
   if (d == kNoNode || g.value(g.node(d).inputs[0]).constant) return false;
@@ -291,7 +273,7 @@ bool split_bytes(Graph& g, NodeId id, const Uses& uses) {
   moved.inputs[0] = g.node(d).inputs[0];
   std::vector<NodeId> quantizers;
   for (ValueId& part : moved.outputs) {
-    const NodeId q = part == kNoValue ? kNoNode : only_quantizer(g, part, uses);
+    const NodeId q = part == kNoValue ? kNoNode : only_quantizer(g, part, readers);
     if (q == kNoNode || byte_type(g, {q, kNoNode}) != g.value(moved.inputs[0]).type.elem || !same_params(g, g.node(d), g.node(q)))
       return false;
     quantizers.push_back(q);
@@ -303,9 +285,9 @@ bool split_bytes(Graph& g, NodeId id, const Uses& uses) {
   return true;
 }
 
-bool fuse_concat(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_concat(Graph& g, NodeId id, const Readers& readers) {
   const Node n = g.node(id);
-  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], readers);
   if (q.node == kNoNode || n.inputs.empty() || !ops::parse<ops::ConcatAttrs>(n).axis) return false;
   Node fused = microsoft(n, "QLinearConcat");
   fused.attributes = n.attributes;
@@ -334,7 +316,7 @@ NodeId weights_dequantizer(const Graph& g, const Node& n, bool trans) {
   return scale->size() == 1 || by_column ? id : kNoNode;
 }
 
-bool fuse_gemm(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_gemm(Graph& g, NodeId id, const Readers& readers) {
   const Node n = g.node(id);
   const auto attr = ops::parse<ops::GemmAttrs>(n);
   if (n.version < 7 || !attr.plain()) return false;
@@ -354,7 +336,7 @@ bool fuse_gemm(Graph& g, NodeId id, const Uses& uses) {
   push_operand(g, da, fused.inputs);
   fused.inputs.insert(fused.inputs.end(), {weights.inputs[0], weights.inputs[1], zero_point(g, weights, w->dtype())});
   if (has_bias) fused.inputs.push_back(g.node(dc).inputs[0]);
-  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], readers);
   if (q.node == kNoNode) {
     replace(g, id, std::move(fused));
     return true;
@@ -367,7 +349,7 @@ bool fuse_gemm(Graph& g, NodeId id, const Uses& uses) {
 }
 
 // With constant weights: QLinearMatMul, or, where the result stays float, MatMulIntegerToFloat.
-bool fuse_matmul(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_matmul(Graph& g, NodeId id, const Readers& readers) {
   const Node n = g.node(id);
   const NodeId da = byte_dequantizer(g, n, 0), db = weights_dequantizer(g, n, false);
   if (da == kNoNode || db == kNoNode || n.version < 10) return false;
@@ -376,19 +358,16 @@ bool fuse_matmul(Graph& g, NodeId id, const Uses& uses) {
   if (g.value(left.inputs[0]).constant || !a.shape || a.shape->size() < 2) return false;
   const ValueId b = weights.inputs[0], a_zero = zero_point(g, left, a.elem),
                 b_zero = zero_point(g, weights, g.value(b).type.elem);
-  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], readers);
   if (q.node == kNoNode) {
     Node fused = microsoft(n, "MatMulIntegerToFloat");
     fused.inputs = {left.inputs[0], b, left.inputs[1], weights.inputs[1], a_zero, b_zero};
     replace(g, id, std::move(fused));
     return true;
   }
-  Node fused;
-  fused.name = n.name;
-  fused.op_type = "QLinearMatMul";
-  fused.version = n.version;
-  fused.inputs = {left.inputs[0],           left.inputs[1],          a_zero, b, weights.inputs[1], b_zero,
-                  g.node(q.node).inputs[1], g.node(q.node).inputs[2]};
+  Node fused = make_node(
+      n.name, "QLinearMatMul", n.version,
+      {left.inputs[0], left.inputs[1], a_zero, b, weights.inputs[1], b_zero, g.node(q.node).inputs[1], g.node(q.node).inputs[2]});
   replace(g, id, q, std::move(fused));
   return true;
 }
@@ -401,8 +380,7 @@ bool gather_bytes(Graph& g, NodeId id) {
   Node picked = n, floats = g.node(d);
   picked.inputs[0] = floats.inputs[0];
   picked.outputs[0] = g.add_value(n.name + "_bytes");
-  g.value(picked.outputs[0]).type.kind = Type::Kind::tensor;
-  g.value(picked.outputs[0]).type.elem = g.value(picked.inputs[0]).type.elem;
+  g.value(picked.outputs[0]).type = Type::tensor(g.value(picked.inputs[0]).type.elem);
   floats.name = n.name + "_dequantized";
   floats.inputs[0] = picked.outputs[0];
   floats.outputs = n.outputs;
@@ -412,24 +390,24 @@ bool gather_bytes(Graph& g, NodeId id) {
   return true;
 }
 
-bool fuse_other(Graph& g, NodeId id, const Uses& uses) {
+bool fuse_other(Graph& g, NodeId id, const Readers& readers) {
   const Node& n = g.node(id);
   if (n.removed || !n.domain.empty() || n.outputs.empty() || n.outputs[0] == kNoValue) return false;
   const std::string& op = n.op_type;
-  if (op == "Add" || op == "Sum") return fuse_add(g, id, uses);
-  if (op == "Mul") return fuse_mul(g, id, uses);
-  if (op == "Gemm") return fuse_gemm(g, id, uses);
-  if (op == "MatMul") return fuse_matmul(g, id, uses);
+  if (op == "Add" || op == "Sum") return fuse_add(g, id, readers);
+  if (op == "Mul") return fuse_mul(g, id, readers);
+  if (op == "Gemm") return fuse_gemm(g, id, readers);
+  if (op == "MatMul") return fuse_matmul(g, id, readers);
   if (op == "Gather") return gather_bytes(g, id);
-  if (op == "GlobalAveragePool") return fuse_unary(g, id, "QLinearGlobalAveragePool", uses);
-  if (op == "AveragePool") return fuse_average_pool(g, id, uses);
-  if (op == "Sigmoid") return fuse_unary(g, id, "QLinearSigmoid", uses);
-  if (op == "LeakyRelu" || op == "Relu") return fuse_unary(g, id, "QLinearLeakyRelu", uses);
+  if (op == "GlobalAveragePool") return fuse_unary(g, id, "QLinearGlobalAveragePool", readers);
+  if (op == "AveragePool") return fuse_average_pool(g, id, readers);
+  if (op == "Sigmoid") return fuse_unary(g, id, "QLinearSigmoid", readers);
+  if (op == "LeakyRelu" || op == "Relu") return fuse_unary(g, id, "QLinearLeakyRelu", readers);
   if (op == "QuantizeLinear") return fuse_requantize(g, id);
-  if (op == "Concat") return fuse_concat(g, id, uses);
-  if (op == "Split") return split_bytes(g, id, uses);
+  if (op == "Concat") return fuse_concat(g, id, readers);
+  if (op == "Split") return split_bytes(g, id, readers);
   for (const char* moves : {"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"}) {
-    if (op == moves) return move_to_bytes(g, id, uses) || pool_first(g, id, uses);
+    if (op == moves) return move_to_bytes(g, id, readers) || pool_first(g, id, readers);
   }
   return false;
 }
@@ -437,10 +415,10 @@ bool fuse_other(Graph& g, NodeId id, const Uses& uses) {
 }  // namespace
 
 bool qdq_to_integer(Graph& graph) {
-  const Uses uses = graph.uses();
+  const Readers readers(graph);
   const std::size_t count = graph.nodes().size();
   bool changed = false;
-  for (NodeId id = 0; id < count; ++id) changed = fuse_conv(graph, id, uses) || fuse_other(graph, id, uses) || changed;
+  for (NodeId id = 0; id < count; ++id) changed = fuse_conv(graph, id, readers) || fuse_other(graph, id, readers) || changed;
   return changed;
 }
 

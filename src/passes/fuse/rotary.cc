@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "graph/edit.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
@@ -82,7 +83,7 @@ std::optional<Tensor> first_halves(const Tensor& table, const Shape& shape) {
 
 class Rotary {
  public:
-  explicit Rotary(Graph& graph) : g_(graph), uses_(graph.uses()) {}
+  explicit Rotary(Graph& graph) : g_(graph), readers_(graph) {}
 
   bool run() {
     bool changed = false;
@@ -119,14 +120,13 @@ class Rotary {
     NodeId last = id;
     std::int64_t dim = 0;
     // Partial rotation: the elements behind pass as they are.
-    if (const NodeId join = only_reader(g_, y, uses_); join != kNoNode) {
+    if (const NodeId join = readers_.only(y); join != kNoNode) {
       if (const ValueId whole = partly(g_.node(join), x, y); whole != kNoValue) {
         from = whole, to = g_.node(join).outputs[0], last = join, dim = shape[3].value();
       }
     }
-    Node n = make(name, "RotaryEmbedding", {from, half_cos, half_sin}, to);
-    n.domain = "sdx";
-    n.version = 1;
+    Node n = make_node(name, "RotaryEmbedding", 1, {from, half_cos, half_sin}, {}, "sdx");
+    n.outputs = {to};
     if (dim != 0) n.attributes.set("rotary_embedding_dim", dim);
     g_.remove_node(id);
     if (last != id) g_.remove_node(last);
@@ -182,15 +182,6 @@ class Rotary {
     g_.add_node(std::move(reshape));
     g_.add_node(std::move(transpose));
     return true;
-  }
-
-  Node make(const std::string& name, std::string op, std::vector<ValueId> inputs, ValueId output) const {
-    Node n;
-    n.name = name;
-    n.op_type = std::move(op);
-    n.inputs = std::move(inputs);
-    n.outputs = {output};
-    return n;
   }
 
   // [b, s, h / 2] of a table [b, 1, s, h] whose halves are equal: an Unsqueeze of Cos or Sin of Concat(f, f), perhaps scaled, or
@@ -270,7 +261,7 @@ class Rotary {
   }
 
   Graph& g_;
-  Uses uses_;
+  Readers readers_;
   std::map<ValueId, ValueId> halves_;  // table -> half of it, or kNoValue
 };
 

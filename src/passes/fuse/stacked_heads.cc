@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <span>
 
+#include "graph/edit.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
@@ -18,20 +19,20 @@ struct Stack {
 };
 
 // The nodes that read v, where all of them take one entry of its first axis; else none.
-std::vector<NodeId> takers(const Graph& g, ValueId v, const Uses& uses) {
-  if (is_output(g, v) || v >= uses.size()) return {};
-  for (const NodeId id : uses[v]) {
+std::vector<NodeId> takers(const Graph& g, ValueId v, const Readers& readers) {
+  if (is_output(g, v)) return {};
+  for (const NodeId id : readers.of(v)) {
     const Node& n = g.node(id);
     if (n.removed || n.op_type != "Gather" || !n.domain.empty() || n.inputs[0] != v || n.inputs[1] == v) return {};
     const Tensor* index = constant_input(g, n, 1);
     if (index == nullptr || index->rank() != 0 || ops::parse<ops::GatherAttrs>(n).axis != 0) return {};
   }
-  return uses[v];
+  return readers.of(v);
 }
 
 // Split of the first axis in ones, each without that axis: Gathers in its place. timm's unbind(0) is exported so.
-bool gather_parts(Graph& g, ValueId v, const Uses& uses) {
-  const NodeId id = only_reader(g, v, uses);
+bool gather_parts(Graph& g, ValueId v, const Readers& readers) {
+  const NodeId id = readers.only(v);
   if (id == kNoNode || g.node(id).op_type != "Split" || !g.node(id).domain.empty()) return false;
   const Node split = g.node(id);
   const std::int64_t axis = ops::parse<ops::SplitAttrs>(split).axis;
@@ -39,7 +40,7 @@ bool gather_parts(Graph& g, ValueId v, const Uses& uses) {
   for (const ValueId part : split.outputs) {
     const SymShape* s = shape_of(g, part);
     if (part == kNoValue || s == nullptr || !is_const((*s)[0], 1) || is_output(g, part)) return false;
-    for (const NodeId reader : uses[part]) {
+    for (const NodeId reader : readers.of(part)) {
       const Node& n = g.node(reader);
       const SymShape* out = n.op_type == "Squeeze" && n.domain.empty() ? shape_of(g, n.outputs[0]) : nullptr;
       // Of several axes of extent 1 it may be another one that goes: the elements are the same.
@@ -50,7 +51,7 @@ bool gather_parts(Graph& g, ValueId v, const Uses& uses) {
     const auto at = static_cast<std::int64_t>(i);
     const ValueId index = g.add_constant(g.value(split.outputs[i]).name + "_index",
                                          Tensor::of<std::int64_t>({}, std::span<const std::int64_t>(&at, 1)));
-    for (const NodeId reader : uses[split.outputs[i]]) {
+    for (const NodeId reader : readers.of(split.outputs[i])) {
       Node gather = g.node(reader);
       g.remove_node(reader);
       gather.op_type = "Gather";
@@ -74,20 +75,20 @@ bool turns_stack(const Graph& g, NodeId id) {
          has_known_heads(shape_of(g, n.inputs[0]));
 }
 
-// `id` has turns_stack(). `uses` may be those before other stacks were taken apart: these share no node with this one.
-std::optional<Stack> stack_at(const Graph& g, NodeId id, const Uses& uses) {
+// `id` has turns_stack(). `readers` may be those before other stacks were taken apart: these share no node with this one.
+std::optional<Stack> stack_at(const Graph& g, NodeId id, const Readers& readers) {
   const Node& n = g.node(id);
   const SymShape* x = shape_of(g, n.inputs[0]);
-  Stack s{id, kNoNode, takers(g, n.outputs[0], uses)};
+  Stack s{id, kNoNode, takers(g, n.outputs[0], readers)};
   if (!s.gathers.empty()) return s;
-  s.reshape = only_reader(g, n.outputs[0], uses);
+  s.reshape = readers.only(n.outputs[0]);
   if (s.reshape == kNoNode || g.node(s.reshape).op_type != "Reshape" || !g.node(s.reshape).domain.empty()) return std::nullopt;
   const ValueId together = g.node(s.reshape).outputs[0];
   const SymShape* to = shape_of(g, together);
   if (to == nullptr || to->size() != 4 || !(*x)[0].is_const() || !(*x)[1].is_const()) return std::nullopt;
   const bool fits =
       (*to)[0] == (*x)[2] && is_const((*to)[1], (*x)[0].value() * (*x)[3].value()) && (*to)[2] == (*x)[1] && (*to)[3] == (*x)[4];
-  s.gathers = takers(g, together, uses);
+  s.gathers = takers(g, together, readers);
   return fits && !s.gathers.empty() ? std::optional(s) : std::nullopt;
 }
 
@@ -100,28 +101,16 @@ class Chain {
     return add("Reshape", {v, shape_constant(g_, base_ + "/shape", to)}, {}, out);
   }
   ValueId transpose(ValueId v, ValueId out) {
-    Attributes a;
-    a.set("perm", std::vector<std::int64_t>{0, 2, 1, 3});
-    return add("Transpose", {v}, std::move(a), out);
+    return add("Transpose", {v}, attributes_of({{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}), out);
   }
   ValueId gather(ValueId v, ValueId index) {
-    Attributes a;
-    a.set("axis", std::int64_t{2});
-    return add("Gather", {v, index}, std::move(a), kNoValue);
+    return add("Gather", {v, index}, attributes_of({{"axis", std::int64_t{2}}}), kNoValue);
   }
 
  private:
   ValueId add(const char* op, std::vector<ValueId> inputs, Attributes attributes, ValueId out) {
-    Node n;
-    n.name = name_;
-    n.op_type = op;
-    n.version = version_;
-    n.inputs = std::move(inputs);
-    n.attributes = std::move(attributes);
-    n.outputs = {out != kNoValue ? out : g_.add_value(base_ + "/" + op)};
-    out = n.outputs[0];
-    g_.add_node(std::move(n));
-    return out;
+    return add_node(g_, make_node(name_, op, version_, std::move(inputs), std::move(attributes)),
+                    out != kNoValue ? out : g_.add_value(base_ + "/" + op));
   }
   Graph& g_;
   std::string name_, base_;
@@ -153,13 +142,13 @@ void take_apart(Graph& g, const Stack& s) {
 
 bool fuse_stacked_heads(Graph& graph) {
   bool changed = false;
-  Uses uses;
+  std::optional<Readers> readers;
   const std::size_t count = graph.nodes().size();
   for (NodeId id = 0; id < count; ++id) {
     if (!turns_stack(graph, id)) continue;
-    if (uses.empty()) uses = graph.uses();
-    if (gather_parts(graph, graph.node(id).outputs[0], uses)) uses = graph.uses();
-    const auto stack = stack_at(graph, id, uses);
+    if (!readers) readers.emplace(graph);
+    if (gather_parts(graph, graph.node(id).outputs[0], *readers)) readers.emplace(graph);
+    const auto stack = stack_at(graph, id, *readers);
     if (!stack) continue;
     take_apart(graph, *stack);
     changed = true;

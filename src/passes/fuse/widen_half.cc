@@ -10,11 +10,11 @@
 #include <string_view>
 
 #include "base/system/cpu_bf16.h"
+#include "graph/edit.h"
 #include "ops/attention/signatures.h"
 #include "ops/matrix/signatures.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/match.h"
 #include "tensor/types.h"
 
 namespace sdx::fuse {
@@ -133,7 +133,7 @@ bool is_other_float(const Graph& g, ValueId v) {
 
 class Widener {
  public:
-  explicit Widener(Graph& graph) : g_(graph), uses_(graph.uses()) {}
+  explicit Widener(Graph& graph) : g_(graph), readers_(graph) {}
 
   bool run() {
     const std::size_t count = g_.nodes().size();
@@ -173,17 +173,13 @@ class Widener {
     return true;
   }
 
-  const Tensor* constant(ValueId v) const {
-    return v != kNoValue && g_.value(v).constant && !g_.value(v).is_input ? &*g_.value(v).constant : nullptr;
-  }
-
   // The matrix behind a Transpose: the embedding's table as last layer; else v.
   ValueId unturned(ValueId v) const {
     const NodeId id = v == kNoValue ? kNoNode : g_.value(v).producer;
     if (id == kNoNode) return v;
     const Node& t = g_.node(id);
     if (t.op_type != "Transpose" || !t.domain.empty() || t.inputs.size() != 1) return v;
-    const Tensor* w = constant(t.inputs[0]);
+    const Tensor* w = constant_of(g_, t.inputs[0]);
     const bool turns = w != nullptr && w->rank() == 2 &&
                        (!ops::parse<ops::TransposeAttrs>(t).perm || ops::parse<ops::TransposeAttrs>(t).is({1, 0}));
     return turns ? t.inputs[0] : v;
@@ -205,9 +201,9 @@ class Widener {
   bool has_large_weights(const Node& n) const {
     const bool gemm = n.op_type == "Gemm", fused = n.domain == "com.microsoft" && n.op_type == "FusedMatMul";
     if (n.inputs.size() < 2 || !(fused || (n.domain.empty() && (gemm || n.op_type == "MatMul")))) return false;
-    const Tensor* w = constant(gemm || fused ? n.inputs[1] : unturned(n.inputs[1]));
+    const Tensor* w = constant_of(g_, gemm || fused ? n.inputs[1] : unturned(n.inputs[1]));
     const Type& x = g_.value(n.inputs[0]).type;
-    if (w == nullptr || !is_half(w->dtype()) || w->rank() != 2 || constant(n.inputs[0]) != nullptr || !x.shape ||
+    if (w == nullptr || !is_half(w->dtype()) || w->rank() != 2 || constant_of(g_, n.inputs[0]) != nullptr || !x.shape ||
         x.shape->empty() || !stays(*w, *x.shape)) {
       return false;
     }
@@ -219,7 +215,7 @@ class Widener {
     const auto attr = ops::parse<ops::GemmAttrs>(n);
     if (n.version < 7 || attr.trans_a || attr.alpha != 1.0F) return false;
     if (n.inputs.size() < 3 || n.inputs[2] == kNoValue) return true;
-    const Tensor* bias = constant(n.inputs[2]);
+    const Tensor* bias = constant_of(g_, n.inputs[2]);
     return bias != nullptr && attr.beta == 1.0F && bias->shape() == Shape{w->dim(attr.trans_b ? 0 : 1)};
   }
 
@@ -229,7 +225,7 @@ class Widener {
     const auto rank = [&](std::size_t i) {
       return g_.value(n.inputs[i]).type.shape ? g_.value(n.inputs[i]).type.shape->size() : 0;
     };
-    return constant(n.inputs[0]) == nullptr && constant(n.inputs[1]) == nullptr && rank(0) > 0 && rank(1) == 2 &&
+    return constant_of(g_, n.inputs[0]) == nullptr && constant_of(g_, n.inputs[1]) == nullptr && rank(0) > 0 && rank(1) == 2 &&
            unturned(n.inputs[1]) == n.inputs[1] && g_.value(n.inputs[0]).type.elem == DataType::bfloat16;
   }
 
@@ -257,7 +253,7 @@ class Widener {
     }
     if (twin == twins_.end() || out == kNoValue || g_.value(out).type.elem != DataType::float32) return false;
     // Nodes that read it follow: they are as they were.
-    replace_readers(g_, out, twin->second, uses_[out]);
+    readers_.replace(g_, out, twin->second);
     return true;
   }
 
@@ -270,10 +266,9 @@ class Widener {
       // The angles of PagedAttention may be float32 anyway.
       if (is_other_float(g_, v) && !(is_paged(n) && (i == ops::PagedIn::kCos || i == ops::PagedIn::kSin))) return false;
       if (!is_half(g_, v)) continue;
-      const ValueInfo& info = g_.value(v);
-      if (info.constant && !info.is_input) {
+      if (const Tensor* constant = constant_of(g_, v)) {
         // Operators of com.microsoft have no form with weights of 16 bits.
-        if (info.constant->size() > (n.domain.empty() ? kMaxConstant : 16 * kMaxConstant)) return false;
+        if (constant->size() > (n.domain.empty() ? kMaxConstant : 16 * kMaxConstant)) return false;
       } else if (moves && !twins_.contains(v) && !narrowed_.contains(v)) {
         if (n.op_type != "Concat") return false;
       } else {
@@ -294,30 +289,22 @@ class Widener {
   }
 
   void add_cast(ValueId from, ValueId to, DataType type) {
-    Node cast;
-    cast.op_type = "Cast";
-    cast.version = 13;
-    cast.inputs = {from};
-    cast.outputs = {to};
-    cast.attributes.set("to", static_cast<std::int64_t>(type));
-    g_.add_node(std::move(cast));
+    add_node(g_, make_node({}, "Cast", 13, {from}, {{"to", static_cast<std::int64_t>(type)}}), to);
   }
 
   ValueId twin_of(ValueId v) {
     if (const auto found = twins_.find(v); found != twins_.end()) return found->second;
     if (const auto found = narrowed_.find(v); found != narrowed_.end()) return found->second;
-    const ValueInfo& info = g_.value(v);
     ValueId twin = kNoValue;
-    if (info.constant && !info.is_input) {
-      const Tensor& half = *info.constant;
-      Tensor wide(DataType::float32, half.shape());
+    if (const Tensor* half = constant_of(g_, v)) {
+      Tensor wide(DataType::float32, half->shape());
       auto* to = static_cast<float*>(wide.mutable_data());
-      for (std::int64_t i = 0; i < half.size(); ++i) {
+      for (std::int64_t i = 0; i < half->size(); ++i) {
         std::uint16_t bits = 0;
-        std::memcpy(&bits, static_cast<const char*>(half.data()) + i * 2, sizeof(bits));
-        to[i] = widened(half.dtype(), bits);
+        std::memcpy(&bits, static_cast<const char*>(half->data()) + i * 2, sizeof(bits));
+        to[i] = widened(half->dtype(), bits);
       }
-      twin = g_.add_constant(info.name + "_f32", std::move(wide));
+      twin = g_.add_constant(g_.value(v).name + "_f32", std::move(wide));
     } else {
       twin = new_value(v);
       add_cast(v, twin, DataType::float32);
@@ -348,7 +335,7 @@ class Widener {
   }
 
   Graph& g_;
-  const Uses uses_;
+  Readers readers_;
   std::map<ValueId, ValueId> twins_;     // value of 16 bits -> the same in float32
   std::map<ValueId, ValueId> narrowed_;  // result of a cast -> what was cast
 };

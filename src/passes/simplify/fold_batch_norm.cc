@@ -8,9 +8,9 @@
 #include "base/block_pool.h"
 #include "base/system/mapped_file.h"
 #include "base/thread_pool.h"
+#include "graph/edit.h"
 #include "ops/conv/signatures.h"
 #include "ops/norm/signatures.h"
-#include "passes/fuse/match.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"
 
@@ -20,12 +20,6 @@ namespace {
 struct Affine {
   std::vector<double> scale, shift;  // per output channel
 };
-
-const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
-  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return nullptr;
-  const ValueInfo& v = g.value(n.inputs[i]);
-  return v.constant && !v.is_input ? &*v.constant : nullptr;
-}
 
 bool inference_form(const Node& n) {
   const auto attr = ops::parse<ops::BatchNormAttrs>(n);
@@ -41,7 +35,7 @@ bool batch_norm_affine(const Graph& g, const Node& n, std::int64_t channels, Aff
   if (n.op_type != "BatchNormalization" || !n.domain.empty() || !inference_form(n)) return false;
   const Tensor* p[4];
   for (std::size_t i = 0; i < 4; ++i) {
-    p[i] = constant(g, n, i + 1);
+    p[i] = constant_input(g, n, i + 1);
     if (p[i] == nullptr || p[i]->size() != channels) return false;
   }
   const double epsilon = static_cast<double>(ops::parse<ops::BatchNormAttrs>(n).epsilon);
@@ -59,7 +53,7 @@ bool elementwise_affine(const Graph& g, const Node& n, ValueId conv_out, std::in
   const bool mul = n.op_type == "Mul";
   if ((!mul && n.op_type != "Add") || !n.domain.empty() || n.version < 7 || n.inputs.size() != 2) return false;
   const std::size_t other = n.inputs[0] == conv_out ? 1 : 0;
-  const Tensor* t = constant(g, n, other);
+  const Tensor* t = constant_input(g, n, other);
   if (t == nullptr || n.inputs[1 - other] != conv_out || t->rank() > rank) return false;
   const bool single = t->size() == 1;
   if (!single) {
@@ -127,13 +121,13 @@ Tensor scaled_weights(const Tensor& w, const Affine& a, bool transposed, std::in
 }
 
 // Folds the only reader of the convolution's output into it. Returns whether it did.
-bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses, BlockPool& pool) {
+bool fold_reader(Graph& g, NodeId id, Readers& readers, BlockPool& pool) {
   const Node& conv = g.node(id);
   const bool transposed = conv.op_type == "ConvTranspose";
   if (conv.removed || !conv.domain.empty() || (conv.op_type != "Conv" && !transposed)) return false;
-  const Tensor* w = constant(g, conv, 1);
+  const Tensor* w = constant_input(g, conv, 1);
   const bool has_bias = conv.inputs.size() > 2 && conv.inputs[2] != kNoValue;
-  const Tensor* b = constant(g, conv, 2);
+  const Tensor* b = constant_input(g, conv, 2);
   if (w == nullptr || (has_bias && b == nullptr) || (w->dtype() != DataType::float32 && w->dtype() != DataType::float64))
     return false;
   const std::int64_t group = ops::group_of(conv.attributes);
@@ -141,14 +135,10 @@ bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses, Bl
   const std::int64_t channels = transposed ? w->shape()[1] * group : w->shape()[0];
   if (b != nullptr && b->size() != channels) return false;
   const ValueId out = conv.outputs[0];
-  for (const ValueId v : g.outputs()) {
-    if (v == out) return false;
-  }
-  if (uses[out].size() != 1) return false;
-  const NodeId reader_id = uses[out][0];
+  const NodeId reader_id = readers.only(out);
+  if (reader_id == kNoNode) return false;
   const Node& reader = g.node(reader_id);
   Affine a;
-  if (reader.removed || !reader.subgraphs.empty()) return false;
   const bool norm = !reader.inputs.empty() && reader.inputs[0] == out && batch_norm_affine(g, reader, channels, a);
   if (!norm && !elementwise_affine(g, reader, out, channels, w->rank(), a)) return false;
 
@@ -169,8 +159,8 @@ bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses, Bl
   changed.inputs.resize(3, kNoValue);
   changed.inputs[1] = new_w;
   changed.inputs[2] = new_b;
-  uses[out].clear();
-  fuse::replace_uses(g, result, out, uses);
+  readers.clear(out);
+  readers.replace(g, result, out);
   return true;
 }
 
@@ -179,12 +169,12 @@ bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses, Bl
 bool fold_batch_norm(Graph& graph) {
   bool changed = false;
   BlockPool pool;
-  std::vector<std::vector<NodeId>> uses = graph.uses();
+  Readers readers(graph);
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     const std::string& op = graph.node(id).op_type;
     if (op != "Conv" && op != "ConvTranspose") continue;
     // A chain Conv -> Mul -> Add -> BatchNormalization folds link by link.
-    while (fold_reader(graph, id, uses, pool)) changed = true;
+    while (fold_reader(graph, id, readers, pool)) changed = true;
   }
   return changed;
 }

@@ -4,17 +4,15 @@
 
 #include <algorithm>
 
+#include "graph/edit.h"
 #include "ops/conv/signatures.h"
 #include "ops/tensor/signatures.h"
-#include "passes/fuse/match.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"
 
 namespace sdx::simplify {
 namespace {
 
-using fuse::constant_input;
-using fuse::has_input;
 using Ints = std::vector<std::int64_t>;
 
 constexpr std::int64_t kMost = 1 << 20;  // of a padding; far from what overflows

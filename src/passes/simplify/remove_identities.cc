@@ -1,17 +1,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/edit.h"
 #include "ops/image/signatures.h"
 #include "ops/random/signatures.h"
 #include "ops/tensor/signatures.h"
-#include "passes/fuse/match.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"
 
 namespace sdx::simplify {
 namespace {
-
-using fuse::constant_input;
 
 const Type& type_in(const Graph& g, const Node& n, std::size_t i) { return g.value(n.inputs[i]).type; }
 
@@ -34,12 +32,6 @@ bool all_equal(const Tensor* t, double value) {
 }
 
 bool all_zero_ints(const Tensor* t) { return t != nullptr && is_integer(t->dtype()) && all_equal(t, 0); }
-
-// `uses`: with nodes that may be gone.
-bool unused(const Graph& g, ValueId value, const fuse::Uses& uses) {
-  return std::all_of(uses[value].begin(), uses[value].end(), [&](NodeId id) { return g.node(id).removed; }) &&
-         !fuse::is_output(g, value);
-}
 
 // Whether a Resize gives each pixel its own place.
 bool keeps_pixels(const Graph& g, const Node& n, const Type& in, const Type& out) {
@@ -78,12 +70,12 @@ bool replaces_all(const Graph& g, const Node& n, const Type& out) {
 }
 
 // The input that the node merely passes on, or -1. `out` is the type of its first output.
-int passed_input(const Graph& g, const Node& n, const Type& out, const fuse::Uses& uses) {
+int passed_input(const Graph& g, const Node& n, const Type& out, const Readers& readers) {
   const std::string& op = n.op_type;
   if (!n.domain.empty()) return -1;
   if (op == "Identity") return 0;
   if (op == "Dropout") {
-    const bool plain = n.outputs.size() < 2 || n.outputs[1] == kNoValue || unused(g, n.outputs[1], uses);
+    const bool plain = n.outputs.size() < 2 || n.outputs[1] == kNoValue || !readers.is_read(n.outputs[1]);
     const bool trains = (n.inputs.size() > 2 && n.inputs[2] != kNoValue) || ops::parse<ops::DropoutAttrs>(n).says_training();
     return plain && !trains ? 0 : -1;
   }
@@ -124,7 +116,7 @@ int passed_input(const Graph& g, const Node& n, const Type& out, const fuse::Use
 }
 
 // Transpose(Transpose(x)): one transposition with the product of both, which the next round removes when it moves nothing.
-bool merge_transposes(Graph& g, NodeId id, fuse::Uses& uses) {
+bool merge_transposes(Graph& g, NodeId id, Readers& readers) {
   Node& n = g.node(id);
   if (n.op_type != "Transpose" || !n.domain.empty() || n.inputs[0] == kNoValue) return false;
   const NodeId before = g.value(n.inputs[0]).producer;
@@ -142,7 +134,7 @@ bool merge_transposes(Graph& g, NodeId id, fuse::Uses& uses) {
   const ValueId source = first.inputs[0];
   n.attributes.set("perm", merged);
   n.inputs[0] = source;
-  uses[source].push_back(id);
+  readers.add(source, id);
   return true;
 }
 
@@ -150,27 +142,27 @@ bool merge_transposes(Graph& g, NodeId id, fuse::Uses& uses) {
 
 bool remove_identities(Graph& graph) {
   bool changed = false;
-  fuse::Uses uses = graph.uses();
+  Readers readers(graph);
   std::vector<bool> is_output(graph.values().size(), false);
   for (const ValueId v : graph.outputs()) is_output[v] = true;
   std::map<ValueId, ValueId> outputs;  // replaced at last, all at once
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     if (graph.node(id).removed) continue;
-    changed = merge_transposes(graph, id, uses) || changed;
+    changed = merge_transposes(graph, id, readers) || changed;
     const Node& node = graph.node(id);
     if (node.outputs.empty() || node.outputs[0] == kNoValue) continue;
     const ValueId out = node.outputs[0];
-    const int passed = passed_input(graph, node, graph.value(out).type, uses);
+    const int passed = passed_input(graph, node, graph.value(out).type, readers);
     if (passed < 0) continue;
     const ValueId in = node.inputs[static_cast<std::size_t>(passed)];
     if (in == kNoValue) continue;
     // Subgraphs return their outputs by value: an output that is the graph's own input or a constant stays as it is.
     graph.remove_node(id);
     if (is_output[out]) outputs.emplace(out, in);
-    fuse::replace_nodes_uses(graph, out, in, uses);
+    readers.replace_in_nodes(graph, out, in);
     changed = true;
   }
-  fuse::replace_outputs(graph, outputs);
+  replace_outputs(graph, outputs);
   return changed;
 }
 

@@ -5,16 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "graph/edit.h"
 #include "ops/conv/signatures.h"
 #include "ops/image/signatures.h"
 #include "ops/tensor/signatures.h"
-#include "passes/fuse/match.h"
 #include "passes/simplify/simplify.h"
 
 namespace sdx::simplify {
 namespace {
-
-using fuse::Uses;
 
 // Narrower ones are not worth a step more.
 constexpr std::int64_t kLeastChannels = 64;
@@ -23,7 +21,7 @@ bool is_pointwise(const Graph& g, const Node& n) {
   const bool fused = n.domain == "com.microsoft" && n.op_type == "FusedConv";
   if (n.removed || !(fused || (n.domain.empty() && n.op_type == "Conv"))) return false;
   if (n.inputs.size() > ops::ConvIn::kZ && n.inputs[ops::ConvIn::kZ] != kNoValue) return false;
-  const Tensor* w = fuse::constant_input(g, n, ops::ConvIn::kW);
+  const Tensor* w = constant_input(g, n, ops::ConvIn::kW);
   if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 4 || w->shape()[2] != 1 || w->shape()[3] != 1) return false;
   const auto attr = ops::parse<ops::ConvAttrs>(n);
   const auto all = [](const ops::IntList& list, std::int64_t value) {
@@ -34,8 +32,8 @@ bool is_pointwise(const Graph& g, const Node& n) {
 
 // [N, C, H, W] of which all but N are constant; null otherwise.
 const SymShape* picture(const Graph& g, ValueId v) {
-  const SymShape* s = fuse::shape_of(g, v);
-  const bool fits = s != nullptr && s->size() == 4 && fuse::is_f32(g, v) &&
+  const SymShape* s = shape_of(g, v);
+  const bool fits = s != nullptr && s->size() == 4 && is_f32(g, v) &&
                     std::all_of(s->begin() + 1, s->end(), [](const Dim& d) { return d.is_const() && d.value() > 0; });
   return fits ? s : nullptr;
 }
@@ -44,9 +42,9 @@ std::int64_t area(const SymShape& s) { return s[2].value() * s[3].value(); }
 
 // The Resize that makes v out of at most half as many pixels, for `reader` alone, if it interpolates pixels linearly and by
 // weights whose sum is 1; null otherwise.
-const Node* enlarged(const Graph& g, ValueId v, NodeId reader, std::int64_t outputs, const Uses& uses) {
+const Node* enlarged(const Graph& g, ValueId v, NodeId reader, std::int64_t outputs, const Readers& readers) {
   const NodeId id = g.value(v).producer;
-  if (id == kNoNode || fuse::only_reader(g, v, uses) != reader) return nullptr;
+  if (id == kNoNode || readers.only(v) != reader) return nullptr;
   const Node& n = g.node(id);
   if (n.removed || !n.domain.empty() || n.op_type != "Resize" || n.version < 11 || n.inputs.size() < 3) return nullptr;
   const auto attr = ops::parse<ops::ResizeAttrs>(n);
@@ -57,9 +55,9 @@ const Node* enlarged(const Graph& g, ValueId v, NodeId reader, std::int64_t outp
   if (from == nullptr || to == nullptr || !((*from)[0] == (*to)[0]) || !((*from)[1] == (*to)[1])) return nullptr;
   const std::int64_t channels = (*from)[1].value();
   if (channels < kLeastChannels || outputs > channels || 2 * area(*from) > area(*to)) return nullptr;
-  const Tensor* sizes = fuse::constant_input(g, n, 3);
+  const Tensor* sizes = constant_input(g, n, 3);
   const bool by_sizes = n.inputs.size() > 3 && n.inputs[3] != kNoValue;
-  const Tensor* by = by_sizes ? sizes : fuse::constant_input(g, n, 2);
+  const Tensor* by = by_sizes ? sizes : constant_input(g, n, 2);
   return by != nullptr && by->size() == 4 ? &n : nullptr;
 }
 
@@ -71,7 +69,7 @@ struct Part {
 
 class Rewrite {
  public:
-  Rewrite(Graph& g, const Uses& uses, NodeId id) : g_(g), uses_(uses), id_(id) {}
+  Rewrite(Graph& g, const Readers& readers, NodeId id) : g_(g), readers_(readers), id_(id) {}
 
   bool run() {
     const Node conv = g_.node(id_);
@@ -91,9 +89,7 @@ class Rewrite {
       Node join = g_.node(concat_);
       join.inputs.clear();
       for (const Part& p : rest) join.inputs.push_back(p.value);
-      x = g_.add_value(g_.value(conv.outputs[0]).name + "_rest");
-      join.outputs = {x};
-      g_.add_node(std::move(join));
+      x = add_node(g_, std::move(join), g_.value(conv.outputs[0]).name + "_rest");
     }
     Node last = conv;
     last.domain = "com.microsoft", last.op_type = "FusedConv", last.version = 1;
@@ -111,20 +107,19 @@ class Rewrite {
   bool find_parts(const Node& conv) {
     const ValueId joined = conv.inputs[0];
     concat_ = g_.value(joined).producer;
-    if (concat_ == kNoNode || fuse::only_reader(g_, joined, uses_) != id_ || picture(g_, conv.outputs.at(0)) == nullptr)
-      return false;
+    if (concat_ == kNoNode || readers_.only(joined) != id_ || picture(g_, conv.outputs.at(0)) == nullptr) return false;
     const Node& concat = g_.node(concat_);
     if (concat.op_type != "Concat" || !concat.domain.empty()) return false;
     const std::int64_t axis = ops::parse<ops::ConcatAttrs>(concat).along();
     if (axis != 1 && axis != -3) return false;
-    const Tensor& w = *fuse::constant_input(g_, conv, ops::ConvIn::kW);
+    const Tensor& w = *constant_input(g_, conv, ops::ConvIn::kW);
     std::int64_t at = 0;
     Part* largest = nullptr;
     bool any = false, all = true;
     for (const ValueId v : concat.inputs) {
       if (picture(g_, v) == nullptr) return false;
       const std::int64_t channels = (*picture(g_, v))[1].value();
-      const bool small = enlarged(g_, v, concat_, w.shape()[0], uses_) != nullptr;
+      const bool small = enlarged(g_, v, concat_, w.shape()[0], readers_) != nullptr;
       parts_.push_back({v, at, channels, small});
       at += channels;
       any = any || small, all = all && small;
@@ -142,7 +137,7 @@ class Rewrite {
 
   // The columns of the weights for these parts.
   ValueId weights(const Node& conv, const std::vector<Part>& parts) {
-    const Tensor& w = *fuse::constant_input(g_, conv, ops::ConvIn::kW);
+    const Tensor& w = *constant_input(g_, conv, ops::ConvIn::kW);
     std::int64_t columns = 0;
     for (const Part& p : parts) columns += p.channels;
     Tensor out(DataType::float32, {w.shape()[0], columns, 1, 1});
@@ -160,42 +155,27 @@ class Rewrite {
 
   ValueId enlarged_after(const Node& conv, const Part& p) {
     Node resize = g_.node(g_.value(p.value).producer);
-    Node small;
-    small.name = conv.name;
-    small.op_type = "Conv";
-    small.version = resize.version;
-    small.inputs = {resize.inputs[0], weights(conv, {p})};
-    small.outputs = {g_.add_value(g_.value(p.value).name + "_small")};
-    const std::int64_t outputs = g_.value(small.inputs[1]).constant->shape()[0];
+    const ValueId part = weights(conv, {p});
+    const std::int64_t outputs = g_.value(part).constant->shape()[0];
+    const ValueId small =
+        add_node(g_, make_node(conv.name, "Conv", resize.version, {resize.inputs[0], part}), g_.value(p.value).name + "_small");
     if (resize.inputs.size() > 3 && resize.inputs[3] != kNoValue) {
-      const auto sizes = fuse::constant_input(g_, resize, 3)->values<std::int64_t>();
+      const auto sizes = constant_input(g_, resize, 3)->values<std::int64_t>();
       std::vector<std::int64_t> to(sizes.begin(), sizes.end());
       to[1] = outputs;
-      resize.inputs[3] = fuse::shape_constant(g_, g_.value(p.value).name + "_sizes", to);
+      resize.inputs[3] = shape_constant(g_, g_.value(p.value).name + "_sizes", to);
     }
     g_.remove_node(g_.value(p.value).producer);
-    resize.inputs[0] = small.outputs[0];
-    resize.outputs = {g_.add_value(g_.value(p.value).name + "_convolved")};
-    const ValueId y = resize.outputs[0];
-    g_.add_node(std::move(small));
-    g_.add_node(std::move(resize));
-    return y;
+    resize.inputs[0] = small;
+    return add_node(g_, std::move(resize), g_.value(p.value).name + "_convolved");
   }
 
   ValueId added(const Node& conv, ValueId a, ValueId b) {
-    Node n;
-    n.name = conv.name;
-    n.op_type = "Add";
-    n.version = 13;
-    n.inputs = {a, b};
-    n.outputs = {g_.add_value(g_.value(b).name + "_sum")};
-    const ValueId y = n.outputs[0];
-    g_.add_node(std::move(n));
-    return y;
+    return add_node(g_, make_node(conv.name, "Add", 13, {a, b}), g_.value(b).name + "_sum");
   }
 
   Graph& g_;
-  const Uses& uses_;
+  const Readers& readers_;
   NodeId id_, concat_ = kNoNode;
   std::vector<Part> parts_;
 };
@@ -205,11 +185,10 @@ class Rewrite {
 bool resize_late(Graph& graph) {
   bool changed = false;
   const std::size_t count = graph.nodes().size();
-  Uses uses = graph.uses();
+  const Readers readers(graph);
   for (NodeId id = 0; id < count; ++id) {
-    if (!is_pointwise(graph, graph.node(id)) || !Rewrite(graph, uses, id).run()) continue;
+    if (!is_pointwise(graph, graph.node(id)) || !Rewrite(graph, readers, id).run()) continue;
     // Nodes that were added read no value that another convolution's inputs depend on.
-    uses.resize(graph.values().size());
     changed = true;
   }
   return changed;

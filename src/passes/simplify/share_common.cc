@@ -2,8 +2,8 @@
 #include <cstring>
 #include <map>
 
+#include "graph/edit.h"
 #include "ops/op.h"
-#include "passes/fuse/match.h"
 #include "passes/pass.h"
 #include "passes/simplify/simplify.h"
 
@@ -83,7 +83,7 @@ std::string constant_key(const Tensor& t) {
   return key;
 }
 
-bool share_constants(Graph& graph, fuse::Uses& uses) {
+bool share_constants(Graph& graph, Readers& readers) {
   bool changed = false;
   std::map<std::string, std::vector<ValueId>> seen;
   for (ValueId v = 0; v < graph.values().size(); ++v) {
@@ -101,7 +101,7 @@ bool share_constants(Graph& graph, fuse::Uses& uses) {
       alike.push_back(v);
       continue;
     }
-    fuse::replace_uses(graph, v, *same, uses);
+    readers.replace(graph, v, *same);
     graph.value(v).constant.reset();
     changed = true;
   }
@@ -111,8 +111,8 @@ bool share_constants(Graph& graph, fuse::Uses& uses) {
 }  // namespace
 
 bool share_common(Graph& graph) {
-  fuse::Uses uses = graph.uses();
-  bool changed = share_constants(graph, uses);
+  Readers readers(graph);
+  bool changed = share_constants(graph, readers);
   std::map<std::string, NodeId> seen;
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     std::string key = key_of(graph.node(id));
@@ -126,7 +126,7 @@ bool share_common(Graph& graph) {
     if (!same_outputs) continue;
     graph.remove_node(id);
     for (std::size_t i = 0; i < gone.size(); ++i) {
-      if (gone[i] != kNoValue) fuse::replace_uses(graph, gone[i], kept[i], uses);
+      if (gone[i] != kNoValue) readers.replace(graph, gone[i], kept[i]);
     }
     changed = true;
   }

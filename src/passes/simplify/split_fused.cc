@@ -6,13 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "graph/edit.h"
 #include "ops/matrix/signatures.h"
 #include "passes/simplify/simplify.h"
 
 namespace sdx::simplify {
 namespace {
-
-bool is_float(const Graph& g, ValueId v) { return v != kNoValue && g.value(v).type.elem == DataType::float32; }
 
 // Appends nodes whose results are named after the one that they stand for.
 struct Steps {
@@ -21,18 +20,9 @@ struct Steps {
   int count = 0;
 
   ValueId make(const char* domain, const char* op, int version, std::vector<ValueId> inputs, Attributes attributes, bool last) {
-    Node n;
-    n.name = from.name;
-    n.domain = domain;
-    n.op_type = op;
-    n.version = version;
-    n.inputs = std::move(inputs);
-    n.attributes = std::move(attributes);
     const ValueId to = last ? from.outputs[0] : g.add_value(g.value(from.outputs[0]).name + "_" + std::to_string(++count));
     if (!last) g.value(to).type = Type::tensor(DataType::float32);
-    n.outputs = {to};
-    g.add_node(std::move(n));
-    return to;
+    return add_node(g, make_node(from.name, op, version, std::move(inputs), std::move(attributes), domain), to);
   }
   ValueId add(ValueId a, ValueId b) { return make("", "Add", 14, {a, b}, {}, false); }
 };
@@ -41,13 +31,13 @@ struct Steps {
 bool is_bias(const Graph& g, ValueId bias, ValueId x) {
   const auto& b = g.value(bias).type.shape;
   const auto& s = g.value(x).type.shape;
-  return is_float(g, bias) && b && s && b->size() == 1 && !s->empty() && b->front() == s->back();
+  return is_f32(g, bias) && b && s && b->size() == 1 && !s->empty() && b->front() == s->back();
 }
 
 // BiasGelu and FastGelu.
 bool split_gelu(Graph& g, NodeId id) {
   const Node n = g.node(id);
-  if (n.inputs.size() != 2 || !is_float(g, n.inputs[0]) || n.inputs[1] == kNoValue || !is_bias(g, n.inputs[1], n.inputs[0]))
+  if (n.inputs.size() != 2 || !is_f32(g, n.inputs[0]) || n.inputs[1] == kNoValue || !is_bias(g, n.inputs[1], n.inputs[0]))
     return false;
   g.remove_node(id);
   Steps steps{g, n};
@@ -59,7 +49,7 @@ bool split_gelu(Graph& g, NodeId id) {
 bool split_gemm_gelu(Graph& g, NodeId id) {
   const Node n = g.node(id);
   const bool has_bias = n.inputs.size() > 2 && n.inputs[2] != kNoValue;
-  if (!is_float(g, n.inputs[0]) || !is_float(g, n.inputs[1]) || (has_bias && !is_bias(g, n.inputs[2], n.inputs[1]))) return false;
+  if (!is_f32(g, n.inputs[0]) || !is_f32(g, n.inputs[1]) || (has_bias && !is_bias(g, n.inputs[2], n.inputs[1]))) return false;
   g.remove_node(id);
   Steps steps{g, n};
   ValueId y = steps.make("", "MatMul", 13, {n.inputs[0], n.inputs[1]}, {}, false);
@@ -80,7 +70,7 @@ bool split_matmul(Graph& g, NodeId id) {
   const Node n = g.node(id);
   for (std::size_t i = 0; i < 2; ++i) {
     const auto& shape = g.value(n.inputs[i]).type.shape;
-    if (!is_float(g, n.inputs[i]) || !shape || shape->size() < 2) return false;
+    if (!is_f32(g, n.inputs[i]) || !shape || shape->size() < 2) return false;
   }
   const auto attr = ops::parse<ops::FusedMatMulAttrs>(n);
   if (attr.trans_batch_a || attr.trans_batch_b || n.op_type == "FusedMatMulActivation") return false;
@@ -90,9 +80,7 @@ bool split_matmul(Graph& g, NodeId id) {
   std::vector<ValueId> operands{n.inputs[0], n.inputs[1]};
   for (std::size_t i = 0; i < 2; ++i) {
     if (!(i == 0 ? attr.trans_a : attr.trans_b)) continue;
-    Attributes attributes;
-    attributes.set("perm", swapped(g, n, i));
-    operands[i] = steps.make("", "Transpose", 13, {operands[i]}, std::move(attributes), false);
+    operands[i] = steps.make("", "Transpose", 13, {operands[i]}, attributes_of({{"perm", swapped(g, n, i)}}), false);
   }
   const ValueId y = steps.make("", "MatMul", 13, std::move(operands), {}, alpha == 1.0F);
   if (alpha != 1.0F) {

@@ -5,17 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/edit.h"
 #include "ops/conv/signatures.h"
 #include "passes/simplify/simplify.h"
 
 namespace sdx::simplify {
 namespace {
-
-const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
-  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return nullptr;
-  const ValueInfo& v = g.value(n.inputs[i]);
-  return v.constant && !v.is_input ? &*v.constant : nullptr;
-}
 
 bool all_are(ops::IntList values, std::int64_t value) {
   return std::all_of(values.begin(), values.end(), [&](std::int64_t v) { return v == value; });
@@ -78,7 +73,7 @@ bool transposed_conv(Graph& graph) {
   for (NodeId id = 0; id < count; ++id) {
     const Node& n = graph.node(id);
     if (n.removed || n.op_type != "ConvTranspose" || !n.domain.empty()) continue;
-    const Tensor* w = constant(graph, n, 1);
+    const Tensor* w = constant_input(graph, n, 1);
     if (w == nullptr || w->dtype() != DataType::float32 || w->rank() < 3 || w->size() == 0) continue;
     const auto attr = ops::parse<ops::ConvAttrs>(n);
     const std::int64_t group = attr.group;

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "ops/custom.h"
 #include "ops/op.h"
 #include "providers/cpu/custom_kernel.h"
@@ -43,11 +44,7 @@ const Type& LowerContext::input(std::size_t i) const { return has_input(i) ? gra
 
 const Type& LowerContext::output(std::size_t i) const { return has_output(i) ? graph_.value(node_.outputs[i]).type : kUnknown; }
 
-const Tensor* LowerContext::constant(std::size_t i) const {
-  if (!has_input(i)) return nullptr;
-  const ValueInfo& v = graph_.value(node_.inputs[i]);
-  return v.constant && !v.is_input ? &*v.constant : nullptr;
-}
+const Tensor* LowerContext::constant(std::size_t i) const { return constant_input(graph_, node_, i); }
 
 Packed LowerContext::pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const cache::PackKey& key,
                           const std::function<void(float*)>& fill) {

@@ -106,7 +106,7 @@ bool Rewriter::is_one_hot(ValueId v) const {
 
 std::string Rewriter::product(NodeId id) {
   const Node n = edit_.graph().node(id);
-  const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
+  const Tensor* w = fixed_value(edit_.graph(), n.inputs[1]);
   if (options_.op_types_to_quantize.empty() && is_one_hot(n.inputs[0])) return "one-hot rows pick from its weights as they are";
   if (!is_f32(n.inputs[0]) || !is_f32(n.inputs[1])) return "its operands are not both float32";
   if (w == nullptr) {
@@ -127,7 +127,7 @@ std::string Rewriter::product(NodeId id) {
 
 std::string Rewriter::gemm(NodeId id) {
   const Node n = edit_.graph().node(id);
-  const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
+  const Tensor* w = fixed_value(edit_.graph(), n.inputs[1]);
   if (!is_f32(n.inputs[0])) return "it does not compute in float32";
   if (w == nullptr || w->rank() != 2) return "its weights are not a constant matrix";
   const float alpha = n.attributes.get_float("alpha", 1), beta = n.attributes.get_float("beta", 1);
@@ -146,7 +146,7 @@ std::string Rewriter::gemm(NodeId id) {
 
 std::string Rewriter::conv(NodeId id) {
   const Node n = edit_.graph().node(id);
-  const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
+  const Tensor* w = fixed_value(edit_.graph(), n.inputs[1]);
   if (!is_f32(n.inputs[0])) return "it does not compute in float32";
   if (w == nullptr || w->rank() < 3) return "its weights are not a constant";
   // Convolutions of bytes whose range is found in each run lose much accuracy, and gain no time. A scale for each kernel costs
@@ -160,7 +160,7 @@ std::string Rewriter::conv(NodeId id) {
   Shape spread(w->rank(), 1);
   spread[1] = w->dim(0);
   ValueId bias = input_of(n, 2);
-  if (const Tensor* b = constant_of(edit_.graph(), bias)) {
+  if (const Tensor* b = fixed_value(edit_.graph(), bias)) {
     bias = edit_.constant(name_of(n, "_bias"), b->reshaped(spread));
   } else if (bias != kNoValue) {
     return "its bias is not a constant";
@@ -175,7 +175,7 @@ std::string Rewriter::conv(NodeId id) {
 
 std::string Rewriter::lstm(NodeId id) {
   const Node n = edit_.graph().node(id);
-  const Tensor *w = constant_of(edit_.graph(), n.inputs[1]), *r = constant_of(edit_.graph(), n.inputs[2]);
+  const Tensor *w = fixed_value(edit_.graph(), n.inputs[1]), *r = fixed_value(edit_.graph(), n.inputs[2]);
   if (!is_f32(n.inputs[0])) return "it does not compute in float32";
   if (w == nullptr || r == nullptr || w->rank() != 3 || r->rank() != 3) return "its weights are not constant";
   if (n.attributes.get_int("layout", 0) != 0) return "its batches come first (layout 1)";
@@ -196,7 +196,7 @@ std::string Rewriter::lstm(NodeId id) {
 std::string Rewriter::gru(NodeId id) {
   const Node n = edit_.graph().node(id);
   for (const std::size_t i : {1, 2}) {
-    const Tensor* w = constant_of(edit_.graph(), n.inputs[i]);
+    const Tensor* w = fixed_value(edit_.graph(), n.inputs[i]);
     if (w == nullptr || w->rank() != 3 || w->dtype() != DataType::float32) return "its weights are not float32 constants";
   }
   const auto axis = options_.per_channel && edit_.opset() >= 13 ? std::optional<std::int64_t>(1) : std::nullopt;
@@ -210,7 +210,7 @@ std::string Rewriter::gru(NodeId id) {
 std::string Rewriter::attention(NodeId id) {
   const Node n = edit_.graph().node(id);
   if (n.domain != "com.microsoft") return "only com.microsoft's has an integer form";
-  const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
+  const Tensor* w = fixed_value(edit_.graph(), n.inputs[1]);
   if (!is_f32(n.inputs[0]) || w == nullptr || w->rank() != 2) return "its weights are not a constant float32 matrix";
   if (n.attributes.has("qkv_hidden_sizes")) return "queries, keys and values have sizes of their own (qkv_hidden_sizes)";
   if (input_of(n, 2) == kNoValue || input_of(n, 5) != kNoValue || input_of(n, 6) != kNoValue) {
@@ -232,7 +232,7 @@ std::string Rewriter::embed_layer_norm(NodeId id) {
   inputs.resize(18, kNoValue);
   for (std::size_t i = 2; i < 7; ++i) {
     if (n.inputs[i] == kNoValue) continue;
-    if (constant_of(edit_.graph(), n.inputs[i]) == nullptr || !is_f32(n.inputs[i])) return "its tables are not float32 constants";
+    if (fixed_value(edit_.graph(), n.inputs[i]) == nullptr || !is_f32(n.inputs[i])) return "its tables are not float32 constants";
   }
   for (std::size_t i = 2; i < 7; ++i) {
     if (n.inputs[i] == kNoValue) continue;
@@ -249,7 +249,7 @@ std::string Rewriter::embed_layer_norm(NodeId id) {
 // Rows of the table are taken as bytes, and become floats then.
 std::string Rewriter::gather(NodeId id) {
   const Node n = edit_.graph().node(id);
-  const Tensor* table = constant_of(edit_.graph(), n.inputs[0]);
+  const Tensor* table = fixed_value(edit_.graph(), n.inputs[0]);
   if (table == nullptr || table->dtype() != DataType::float32) return "it does not gather from a float32 constant";
   constexpr std::int64_t kSmall = 1024;  // bytes: scales and a further node would be no gain
   if (static_cast<std::int64_t>(table->bytes()) < kSmall) return "its table is small";

@@ -51,7 +51,7 @@ StoredWeights WeightStore::store(ValueId weights, std::optional<std::int64_t> ax
   const auto [at, added] = stored_.try_emplace({weights, axis.value_or(-1), static_cast<int>(t), '='});
   if (!added) return at->second;
   const std::string name = edit_.graph().value(weights).name;
-  at->second = add(name, quantize_tensor(*constant_of(edit_.graph(), weights), settings(name, t, axis)));
+  at->second = add(name, quantize_tensor(*fixed_value(edit_.graph(), weights), settings(name, t, axis)));
   return at->second;
 }
 
@@ -62,7 +62,7 @@ StoredWeights WeightStore::store_kernels(ValueId weights, bool each) {
   const std::string name = edit_.graph().value(weights).name;
   WeightSettings s = settings(name, t, each ? std::optional<std::int64_t>(0) : std::nullopt);
   s.symmetric = s.symmetric || each;
-  QuantizedTensor q = quantize_tensor(*constant_of(edit_.graph(), weights), s);
+  QuantizedTensor q = quantize_tensor(*fixed_value(edit_.graph(), weights), s);
   if (each) q.zero = code_scalar(t, q.zero.size() == 0 ? 0 : element_as_int(q.zero, 0));
   at->second = add(name, std::move(q));
   return at->second;
@@ -73,7 +73,7 @@ StoredWeights WeightStore::store_transposed(ValueId weights, std::optional<std::
   if (!added) return at->second;
   const std::string name = edit_.graph().value(weights).name;
   const auto across = axis ? std::optional<std::int64_t>(1 - *axis) : std::nullopt;
-  QuantizedTensor q = quantize_tensor(*constant_of(edit_.graph(), weights), settings(name, options_.weight_type, across));
+  QuantizedTensor q = quantize_tensor(*fixed_value(edit_.graph(), weights), settings(name, options_.weight_type, across));
   q.codes = transposed(q.codes);
   at->second = add(name, std::move(q));
   return at->second;
@@ -84,7 +84,7 @@ StoredWeights WeightStore::store_gates(ValueId weights) {
   const auto [at, added] = stored_.try_emplace({weights, rows ? 1 : -1, static_cast<int>(QuantType::qint8), 'G'});
   if (!added) return at->second;
   const std::string name = edit_.graph().value(weights).name;
-  const Tensor& w = *constant_of(edit_.graph(), weights);
+  const Tensor& w = *fixed_value(edit_.graph(), weights);
   const std::int64_t directions = w.dim(0), gates = w.dim(1), width = w.dim(2);
   const Shape flat = rows ? Shape{directions * gates, width} : Shape{directions, gates * width};
   QuantizedTensor q = quantize_tensor(w.reshaped(flat), settings(name, QuantType::qint8, 0));
@@ -110,7 +110,7 @@ ValueId WeightStore::dequantized(ValueId weights, std::optional<std::int64_t> ax
 }
 
 ValueId WeightStore::reshaped(ValueId constant, const Shape& shape) {
-  const Tensor t = constant_of(edit_.graph(), constant)->reshaped(shape);
+  const Tensor t = fixed_value(edit_.graph(), constant)->reshaped(shape);
   return edit_.constant(edit_.graph().value(constant).name + "_spread", t);
 }
 

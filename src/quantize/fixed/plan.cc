@@ -106,7 +106,7 @@ bool is_function(const Graph& g, const Node& n) {
   if (!n.domain.empty() || std::ranges::find(kFunctions, n.op_type) == std::end(kFunctions)) return false;
   return std::ranges::all_of(n.inputs, [&](ValueId v) {
     if (v == kNoValue) return true;
-    const Tensor* t = constant_of(g, v);
+    const Tensor* t = fixed_value(g, v);
     return has_floats(g, v) && (t == nullptr || t->size() == 1);
   });
 }
@@ -126,7 +126,7 @@ bool leaves_range(const Graph& g, const Node& n) {
   if (n.op_type != "Pad" || n.attributes.get_string("mode", "constant") != "constant") return false;
   const ValueId value = input_of(n, 2);
   if (value == kNoValue) return false;
-  const Tensor* t = constant_of(g, value);
+  const Tensor* t = fixed_value(g, value);
   return t == nullptr || t->size() == 0 || element_as_double(*t, 0) != 0;
 }
 
@@ -184,13 +184,13 @@ std::string Planner::refusal(const Node& n) const {
   if (entry_of(n) == nullptr) return {};
   if (!has_floats(g_, n.inputs[0]) && n.op_type != "Where") return "it does not compute in float32 or float16";
   if (kind == weighted) {
-    const Tensor* w = constant_of(g_, n.inputs[1]);
+    const Tensor* w = fixed_value(g_, n.inputs[1]);
     const bool alone = o_.op_types_to_quantize.empty();
     const bool needs = n.op_type == "MatMul" ? o_.extra.matmul_const_b_only.value_or(alone) : alone;
     if (w == nullptr && needs && given_scales(g_, n.inputs[1]).empty()) return "its weights are not a constant";
     if (w != nullptr && w->dtype() != first) return "its weights are not floats";
     if (w != nullptr && w->rank() < 2) return "its weights are not a matrix";
-    if (constant_of(g_, n.inputs[0]) != nullptr) return "its first operand is constant";
+    if (fixed_value(g_, n.inputs[0]) != nullptr) return "its first operand is constant";
   }
   return {};
 }
@@ -237,7 +237,7 @@ ValueId Planner::argument(const Node& n, const std::set<ValueId>& bytes) const {
   if (!is_function(g_, n) || n.outputs.size() != 1) return kNoValue;
   ValueId found = kNoValue;
   for (const ValueId v : n.inputs) {
-    if (v == kNoValue || constant_of(g_, v) != nullptr) continue;
+    if (v == kNoValue || fixed_value(g_, v) != nullptr) continue;
     const auto known = argument_.find(v);
     const ValueId root = known == argument_.end() ? v : known->second;
     const NodeId from = g_.value(root).producer;
@@ -292,7 +292,7 @@ void Planner::choose_gaining() {
 void Planner::add_values(NodeId id, bool all) {
   const Node& n = g_.node(id);
   const StaticKind kind = static_kind(n);
-  const bool own_scales = kind != mover || leaves_range(g_, n) || constant_of(g_, n.inputs[0]) != nullptr;
+  const bool own_scales = kind != mover || leaves_range(g_, n) || fixed_value(g_, n.inputs[0]) != nullptr;
   for (const std::size_t i : data_inputs(g_, n)) {
     const NodeId before = g_.value(n.inputs[i]).producer;
     // What Relu bounds goes from the node before it without being quantised between.
@@ -335,8 +335,8 @@ std::vector<float> given_scales(const Graph& graph, ValueId v) {
   const NodeId from = v == kNoValue ? kNoNode : graph.value(v).producer;
   if (from == kNoNode || graph.node(from).op_type != "DequantizeLinear" || graph.node(from).inputs.size() < 2) return {};
   const Node& n = graph.node(from);
-  const Tensor* scale = constant_of(graph, n.inputs[1]);
-  if (scale == nullptr || constant_of(graph, n.inputs[0]) == nullptr || scale->rank() > 1) return {};
+  const Tensor* scale = fixed_value(graph, n.inputs[1]);
+  if (scale == nullptr || fixed_value(graph, n.inputs[0]) == nullptr || scale->rank() > 1) return {};
   std::vector<float> out;
   for (std::int64_t i = 0; i < scale->size(); ++i) out.push_back(static_cast<float>(element_as_double(*scale, i)));
   return out;
@@ -347,7 +347,7 @@ std::vector<std::size_t> data_inputs(const Graph& graph, const Node& node) {
   const StaticKind kind = static_kind(node);
   const auto add = [&](std::size_t i) {
     const ValueId v = input_of(node, i);
-    if (has_floats(graph, v) && constant_of(graph, v) == nullptr && given_scales(graph, v).empty()) out.push_back(i);
+    if (has_floats(graph, v) && fixed_value(graph, v) == nullptr && given_scales(graph, v).empty()) out.push_back(i);
   };
   if (kind == weighted) {
     add(0);

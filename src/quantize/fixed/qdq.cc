@@ -50,9 +50,9 @@ class Writer {
     for (NodeId id = 0; id < plan_.nodes.size(); ++id) {
       if (plan_.nodes[id]) drop_bounds(id);
     }
-    const auto uses = edit_.graph().uses();
+    const Readers readers(edit_.graph());
     for (const ValueId v : plan_.activations) {
-      if (params_.contains(v)) insert(v, uses[v]);
+      if (params_.contains(v)) insert(v, readers.of(v));
     }
     for (NodeId id = 0; id < plan_.nodes.size(); ++id) {
       if (plan_.nodes[id]) note_quantized(report_, ops_[id]);
@@ -178,7 +178,7 @@ void Writer::quantize_constants(NodeId id) {
   }
   const std::size_t last = kind == StaticKind::norm ? 2 : kind == StaticKind::pointwise ? n.inputs.size() : 1;
   for (std::size_t i = kind == StaticKind::norm ? 1 : 0; i < last && i < n.inputs.size(); ++i) {
-    const Tensor* t = constant_of(edit_.graph(), n.inputs[i]);
+    const Tensor* t = fixed_value(edit_.graph(), n.inputs[i]);
     if (t == nullptr || !has_floats(edit_.graph(), n.inputs[i]) || t->size() == 0) continue;
     const ValueId floats = constants_.operand(n.inputs[i]).floats;
     edit_.graph().node(id).inputs[i] = floats;
@@ -196,7 +196,7 @@ void Writer::quantize_weights(NodeId id) {
   const Bias b = bias_of(id);
   const std::vector<float> x = scales_of(n.inputs[0]);
   const float x_scale = x.size() == 1 ? x[0] : 0;
-  const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
+  const Tensor* w = fixed_value(edit_.graph(), n.inputs[1]);
   if (w == nullptr) {
     quantize_bias(id, b, x_scale, scales_of(n.inputs[1]));
     return;
@@ -206,7 +206,7 @@ void Writer::quantize_weights(NodeId id) {
   if (o_.per_channel && (w->rank() == 2 || n.op_type != "MatMul")) {
     axis = own_axis != o_.extra.qdq_op_type_per_channel_support_to_axis.end() ? own_axis->second : channel_axis(n, w->rank());
   }
-  const Tensor* bias = b.value == kNoValue ? nullptr : constant_of(edit_.graph(), b.value);
+  const Tensor* bias = b.value == kNoValue ? nullptr : fixed_value(edit_.graph(), b.value);
   const StoredFloats stored = constants_.weights(n.inputs[1], axis, bias, x_scale);
   edit_.graph().node(id).inputs[1] = stored.floats;
   quantize_bias(id, b, x_scale, stored.scales);
@@ -223,14 +223,14 @@ Writer::Bias Writer::added_bias(NodeId id) const {
   const Graph& g = edit_.graph();
   const Node& n = g.node(id);
   const ValueId product = n.outputs[0];
-  const Tensor* w = constant_of(g, n.inputs[1]);
+  const Tensor* w = fixed_value(g, n.inputs[1]);
   if (o_.quant_format != QuantFormat::qdq || w == nullptr || w->rank() != 2) return {};
   const NodeId reader = readers_.only(product);
   if (reader == kNoNode || plan_.contains(product)) return {};
   const Node& add = g.node(reader);
   if (!is_op(add, "Add") || plan_.nodes[reader] || add.inputs.size() != 2) return {};
   const std::size_t other = add.inputs[0] == product ? 1 : 0;
-  const Tensor* bias = constant_of(g, add.inputs[other]);
+  const Tensor* bias = fixed_value(g, add.inputs[other]);
   if (bias == nullptr || bias->rank() != 1 || bias->size() != w->dim(1)) return {};
   return {reader, other, add.inputs[other]};
 }
@@ -238,7 +238,7 @@ Writer::Bias Writer::added_bias(NodeId id) const {
 void Writer::quantize_bias(NodeId id, const Bias& at, float x_scale, const std::vector<float>& w_scales) {
   const Node n = edit_.graph().node(id);
   const ValueId b = at.value;
-  const Tensor* bias = b == kNoValue ? nullptr : constant_of(edit_.graph(), b);
+  const Tensor* bias = b == kNoValue ? nullptr : fixed_value(edit_.graph(), b);
   const bool whole = o_.activation_type != QuantType::qfloat8e4m3fn && o_.weight_type != QuantType::qfloat8e4m3fn;
   if (!o_.extra.quantize_bias || bias == nullptr || x_scale <= 0 || w_scales.empty() || !whole || !has_floats(edit_.graph(), b))
     return;
@@ -264,7 +264,7 @@ bool Writer::bounds_hold(const Node& n, const Activation& a) const {
   if (n.op_type == "Clip") {
     const auto bound = [&](std::size_t i, double otherwise) -> std::optional<double> {
       if (input_of(n, i) == kNoValue) return otherwise;
-      const Tensor* t = constant_of(edit_.graph(), n.inputs[i]);
+      const Tensor* t = fixed_value(edit_.graph(), n.inputs[i]);
       return t == nullptr || t->size() != 1 ? std::nullopt : std::optional(element_as_double(*t, 0));
     };
     const auto least = bound(1, -high), most = bound(2, high);

@@ -44,7 +44,7 @@ ValueId ConstantWriter::dequantize(const std::string& name, std::vector<ValueId>
 
 StoredFloats ConstantWriter::write(ValueId constant, const QuantizedTensor& q) {
   const std::string name = edit_.graph().value(constant).name;
-  const Tensor floats = *constant_of(edit_.graph(), constant);
+  const Tensor floats = *fixed_value(edit_.graph(), constant);
   const ValueId scale = edit_.constant(name + "_scale", q.scale), zero = edit_.constant(name + "_zero_point", q.zero);
   StoredFloats out;
   for (const QuantParams& p : params_in(q)) out.scales.push_back(p.scale);
@@ -80,7 +80,7 @@ bool ConstantWriter::grow(std::vector<QuantParams>& params, const Tensor& bias, 
 }
 
 StoredFloats ConstantWriter::weights(ValueId constant, std::optional<std::int64_t> axis, const Tensor* bias, float x_scale) {
-  const Tensor floats = *constant_of(edit_.graph(), constant);
+  const Tensor floats = *fixed_value(edit_.graph(), constant);
   WeightSettings s;
   s.type = o_.weight_type;
   s.axis = axis;
@@ -131,7 +131,7 @@ StoredFloats ConstantWriter::operand(ValueId constant) {
   s.type = o_.activation_type;
   s.symmetric = o_.extra.activation_symmetric.value_or(s.type == QuantType::qfloat8e4m3fn);
   s.least_range = o_.extra.minimum_real_range;
-  at->second = write(constant, quantize_tensor(*constant_of(edit_.graph(), constant), s));
+  at->second = write(constant, quantize_tensor(*fixed_value(edit_.graph(), constant), s));
   return at->second;
 }
 

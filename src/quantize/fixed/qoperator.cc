@@ -45,7 +45,7 @@ class Converter {
     const NodeId from = v == kNoValue ? kNoNode : g_.value(v).producer;
     if (from == kNoNode || g_.node(from).op_type != "DequantizeLinear" || g_.node(from).inputs.size() != 3) return {};
     const Node& d = g_.node(from);
-    const Tensor* scale = constant_of(g_, d.inputs[1]);
+    const Tensor* scale = fixed_value(g_, d.inputs[1]);
     if (scale == nullptr || scale->size() != 1) return {};
     return Operand{d.inputs[0], d.inputs[1], d.inputs[2]};
   }
@@ -132,7 +132,7 @@ void Converter::move(NodeId id, const Node& n) {
   if (!x || (n.op_type == "Resize" && n.attributes.get_string("mode", "nearest") != "nearest")) return;
   // A constant value of Pad would have to be bytes as well.
   if (n.op_type == "Pad" && n.attributes.get_string("mode", "constant") == "constant") return;
-  const auto number = [&](ValueId v) { return constant_of(g_, v); };
+  const auto number = [&](ValueId v) { return fixed_value(g_, v); };
   std::vector<NodeId> ends;
   for (const ValueId out : n.outputs) {
     const NodeId q = out == kNoValue ? kNoNode : quantizer(out);

@@ -23,9 +23,9 @@ bool transposed(const Node& n) { return n.op_type == "Gemm" && n.attributes.get_
 // The extent of the input's last axis that the node's constant matrix multiplies; 0: it is no such node.
 std::int64_t depth(const Graph& g, const Node& n) {
   if (!is_op(n, "MatMul") && !is_op(n, "Gemm")) return 0;
-  const Tensor* w = constant_of(g, input_of(n, 1));
+  const Tensor* w = fixed_value(g, input_of(n, 1));
   if (w == nullptr || w->rank() != 2 || w->dtype() != DataType::float32 || w->size() == 0) return 0;
-  if (constant_of(g, n.inputs[0]) != nullptr || g.value(n.inputs[0]).type.elem != DataType::float32) return 0;
+  if (fixed_value(g, n.inputs[0]) != nullptr || g.value(n.inputs[0]).type.elem != DataType::float32) return 0;
   if (n.op_type == "Gemm" && n.attributes.get_int("transA", 0) != 0) return 0;
   return w->dim(transposed(n) ? 1 : 0);
 }
@@ -71,7 +71,7 @@ class Folder {
   bool divide(NodeId id, std::size_t input) {
     const ValueId v = input_of(g_.node(id), input);
     if (v == kNoValue) return true;
-    const Tensor* t = constant_of(g_, v);
+    const Tensor* t = fixed_value(g_, v);
     if (t == nullptr || t->dtype() != DataType::float32) return false;
     if (t->size() == 1) {
       Tensor row(DataType::float32, {extent()});
@@ -94,25 +94,25 @@ class Folder {
     if (norm(id, n)) return true;
     if (is_op(n, "Relu")) return read_once(n.inputs[0]) && fold(n.inputs[0]);
     if (is_op(n, "Mul") || is_op(n, "Add")) {
-      const std::size_t constant = constant_of(g_, n.inputs[1]) != nullptr ? 1 : 0;
+      const std::size_t constant = fixed_value(g_, n.inputs[1]) != nullptr ? 1 : 0;
       const ValueId other = n.inputs[1 - constant];
       // The result has the other operand's extent: a constant may not be what gives it.
       const Type& type = g_.value(other).type;
-      if (constant_of(g_, n.inputs[constant]) == nullptr || !type.shape || type.shape->empty()) return false;
+      if (fixed_value(g_, n.inputs[constant]) == nullptr || !type.shape || type.shape->empty()) return false;
       if (!type.shape->back().is_const() || type.shape->back().value() != extent() || !divide(id, constant)) return false;
       return n.op_type == "Mul" || (read_once(other) && fold(other));
     }
-    if (is_op(n, "MatMul")) return constant_of(g_, n.inputs[1]) != nullptr && matrix(n) && divide(id, 1);
+    if (is_op(n, "MatMul")) return fixed_value(g_, n.inputs[1]) != nullptr && matrix(n) && divide(id, 1);
     if (is_op(n, "Gemm") && matrix(n)) {
       if (!transposed(n)) return divide(id, 1) && divide(id, 2);
-      changes_.push_back({id, 1, scaled(*constant_of(g_, n.inputs[1]), d_, true, false)});
+      changes_.push_back({id, 1, scaled(*fixed_value(g_, n.inputs[1]), d_, true, false)});
       return divide(id, 2);
     }
     return false;
   }
 
   bool matrix(const Node& n) const {
-    const Tensor* w = constant_of(g_, n.inputs[1]);
+    const Tensor* w = fixed_value(g_, n.inputs[1]);
     return w != nullptr && w->rank() == 2 && w->dtype() == DataType::float32 && w->dim(transposed(n) ? 0 : 1) == extent();
   }
 
@@ -122,7 +122,7 @@ class Folder {
     if (microsoft && n.op_type == "SkipLayerNormalization") return divide(id, 2) && divide(id, 3);
     if (microsoft && n.op_type == "SkipSimplifiedLayerNormalization") return divide(id, 2);
     if (!n.domain.empty() || (n.op_type != "LayerNormalization" && n.op_type != "RMSNormalization")) return false;
-    const Tensor* scale = constant_of(g_, input_of(n, 1));
+    const Tensor* scale = fixed_value(g_, input_of(n, 1));
     return scale != nullptr && scale->rank() == 1 && scale->size() == extent() && divide(id, 1) && divide(id, 2);
   }
 
@@ -137,7 +137,7 @@ Divisors divisors_of(const Graph& g, const std::vector<NodeId>& readers, const s
   std::vector<float> weights(inputs.size(), 0.0F);
   for (const NodeId id : readers) {
     const Node& n = g.node(id);
-    const Tensor w = constant_of(g, n.inputs[1])->aligned();
+    const Tensor w = fixed_value(g, n.inputs[1])->aligned();
     const auto x = w.values<float>();
     const auto columns = static_cast<std::size_t>(w.dim(1));
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -186,8 +186,7 @@ std::int64_t smooth(Model& model, CalibrationDataReader& data, const StaticQuant
     const std::vector<NodeId>& group = readers[x];
     if (magnitudes[i].size() != static_cast<std::size_t>(extents[i])) continue;  // no data reached it
     const Divisors d = divisors_of(g, group, magnitudes[i], alpha);
-    const auto& outputs = g.outputs();
-    const bool alone = g.uses()[x].size() == group.size() && std::find(outputs.begin(), outputs.end(), x) == outputs.end();
+    const bool alone = Readers(g).of(x).size() == group.size() && !is_output(g, x);
     ValueId smoothed = x;
     if (!(options.extra.smooth_quant_folding && alone && Folder(g, d).run(x))) {
       Tensor factors(DataType::float32, {extents[i]});
@@ -200,7 +199,7 @@ std::int64_t smooth(Model& model, CalibrationDataReader& data, const StaticQuant
     for (const NodeId id : group) {
       const ValueId old = g.node(id).inputs[1];
       const bool turned = transposed(g.node(id));
-      const ValueId w = edit.constant(g.value(old).name + "_smooth", scaled(*constant_of(g, old), d, !turned, true));
+      const ValueId w = edit.constant(g.value(old).name + "_smooth", scaled(*fixed_value(g, old), d, !turned, true));
       g.node(id).inputs[0] = smoothed;
       g.node(id).inputs[1] = w;
       ++count;

@@ -33,24 +33,9 @@ void check_known(const std::vector<std::string>& asked, const std::vector<std::s
 
 }  // namespace
 
-const Tensor* constant_of(const Graph& graph, ValueId value) {
-  if (value == kNoValue) return nullptr;
-  const ValueInfo& info = graph.value(value);
-  if (info.constant) return info.is_input ? nullptr : &*info.constant;
-  if (info.producer == kNoNode) return nullptr;
-  const Node& n = graph.node(info.producer);
-  if (n.op_type != "Constant" || !n.domain.empty()) return nullptr;
-  const AttributeValue* held = n.attributes.find("value");
-  return held == nullptr ? nullptr : std::get_if<Tensor>(held);
-}
-
-ValueId input_of(const Node& node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
-
 bool is_float(DataType type) {
   return type == DataType::float32 || type == DataType::float16 || type == DataType::float64 || type == DataType::bfloat16;
 }
-
-bool is_op(const Node& node, std::string_view op) { return node.domain.empty() && node.op_type == op; }
 
 Editor::Editor(Graph& graph, int opset) : graph_(graph), opset_(opset) {
   for (const Node& n : graph.nodes()) {
@@ -60,22 +45,15 @@ Editor::Editor(Graph& graph, int opset) : graph_(graph), opset_(opset) {
 
 ValueId Editor::value(const std::string& name, DataType type) {
   const ValueId v = graph_.add_value(name);
-  graph_.value(v).type.kind = Type::Kind::tensor;
-  graph_.value(v).type.elem = type;
+  graph_.value(v).type = Type::tensor(type);
   return v;
 }
 
 NodeId Editor::node(const std::string& name, const char* op, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
                     Attributes attributes, const char* domain) {
-  Node n;
-  n.name = name;
+  Node n = make_node(name, op, *domain == '\0' ? opset_ : 1, std::move(inputs), std::move(attributes), domain);
   for (int i = 1; !n.name.empty() && !names_.insert(n.name).second; ++i) n.name = name + "_" + std::to_string(i);
-  n.op_type = op;
-  n.domain = domain;
-  n.version = n.domain.empty() ? opset_ : 1;
-  n.inputs = std::move(inputs);
   n.outputs = std::move(outputs);
-  n.attributes = std::move(attributes);
   return graph_.add_node(std::move(n));
 }
 
@@ -84,8 +62,6 @@ ValueId Editor::op(const char* op, std::vector<ValueId> inputs, const std::strin
   node(graph_.value(out).name, op, std::move(inputs), {out}, std::move(attributes));
   return out;
 }
-
-Readers::Readers(const Graph& graph) : read_(graph.uses()), outputs_(graph.outputs().begin(), graph.outputs().end()) {}
 
 Choice::Choice(const Graph& graph, const QuantSelection& selection, std::vector<std::string> known, bool subgraphs)
     : ops_(selection.op_types_to_quantize), only_(selection.nodes_to_quantize), without_(selection.nodes_to_exclude) {

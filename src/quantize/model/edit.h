@@ -8,16 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/edit.h"
 #include "quantize/numbers/params.h"
 
 namespace sdx::quantize {
 
-// The constant that no caller can override, whether an initializer or the value of a Constant node; null: it is none.
-const Tensor* constant_of(const Graph& graph, ValueId value);
-ValueId input_of(const Node& node, std::size_t i);
-bool is_float(DataType type);                       // of 32, 16 or 64 bits
-bool is_op(const Node& node, std::string_view op);  // of ai.onnx
+bool is_float(DataType type);  // of 32, 16 or 64 bits
 
 // Adds nodes and constants to one graph.
 class Editor {
@@ -52,18 +48,6 @@ class Choice {
 
  private:
   std::vector<std::string> ops_, only_, without_;
-};
-
-// The readers of a graph's values as it is when this is made.
-class Readers {
- public:
-  explicit Readers(const Graph& graph);
-  // The one node that reads the value, if nobody else does: not the caller. kNoNode otherwise.
-  NodeId only(ValueId v) const { return read_[v].size() == 1 && !outputs_.contains(v) ? read_[v][0] : kNoNode; }
-
- private:
-  std::vector<std::vector<NodeId>> read_;
-  std::set<ValueId> outputs_;
 };
 
 // Notes for the report.

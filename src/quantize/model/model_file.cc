@@ -65,7 +65,7 @@ std::set<std::string, std::less<>> scale_names(const Graph& graph) {
     if (!pairs && !n.op_type.starts_with("QLinear") && n.op_type != "QGemm") continue;
     const bool bias = pairs && !n.inputs.empty() && graph.value(n.inputs[0]).type.elem == DataType::int32;
     for (std::size_t i = pairs ? 1 : 0; i < n.inputs.size(); ++i) {
-      const Tensor* t = n.inputs[i] == kNoValue ? nullptr : constant_of(graph, n.inputs[i]);
+      const Tensor* t = n.inputs[i] == kNoValue ? nullptr : fixed_value(graph, n.inputs[i]);
       const bool vector = t != nullptr && t->rank() == 1 && t->size() != 1;
       if (t == nullptr || t->rank() > 1 || (vector && (bias || t->dtype() == DataType::int32))) continue;
       names.insert(graph.value(n.inputs[i]).name);

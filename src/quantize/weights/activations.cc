@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "onnx/writer.h"
 
 namespace sdx::quantize {
@@ -21,39 +22,25 @@ constexpr std::size_t kInMemory = std::size_t{1} << 30;        // larger models 
 
 // Adds a node of ai.onnx whose output is new.
 ValueId add(Graph& g, int opset, const char* op, std::vector<ValueId> inputs, Attributes attributes = {}) {
-  Node n;
-  n.op_type = op;
-  n.version = opset;
-  n.inputs = std::move(inputs);
-  n.attributes = std::move(attributes);
-  const ValueId out = g.add_value("observed");
-  n.outputs = {out};
-  g.add_node(std::move(n));
-  return out;
-}
-
-Attributes attribute(const char* name, AttributeValue value) {
-  Attributes a;
-  a.set(name, std::move(value));
-  return a;
+  return add_node(g, make_node({}, op, opset, std::move(inputs), std::move(attributes)), "observed");
 }
 
 // The value as float32 [rows, extent].
 ValueId rows_of(Graph& g, int opset, ValueId value, std::int64_t extent) {
-  const ValueId plain = add(g, opset, "Cast", {value}, attribute("to", std::int64_t{1}));
+  const ValueId plain = add(g, opset, "Cast", {value}, attributes_of({{"to", std::int64_t{1}}}));
   const ValueId shape = g.add_constant("observed_shape", Tensor::of<std::int64_t>({2}, {-1, extent}));
   return add(g, opset, "Reshape", {plain, shape});
 }
 
 ValueId products_of(Graph& g, int opset, ValueId value, std::int64_t extent) {
   const ValueId rows = rows_of(g, opset, value, extent);
-  const ValueId turned = add(g, opset, "Transpose", {rows}, attribute("perm", std::vector<std::int64_t>{1, 0}));
+  const ValueId turned = add(g, opset, "Transpose", {rows}, attributes_of({{"perm", std::vector<std::int64_t>{1, 0}}}));
   return add(g, opset, "MatMul", {turned, rows});
 }
 
 ValueId magnitudes_of(Graph& g, int opset, ValueId value, std::int64_t extent) {
   const ValueId sizes = add(g, opset, "Abs", {rows_of(g, opset, value, extent)});
-  Attributes attributes = attribute("keepdims", std::int64_t{0});
+  Attributes attributes = attributes_of({{"keepdims", std::int64_t{0}}});
   std::vector<ValueId> operands{sizes};
   if (opset >= 18) {
     operands.push_back(g.add_constant("observed_axis", Tensor::of<std::int64_t>({1}, {0})));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/edit.h"
 #include "tensor/types.h"
 
 namespace sdx::quantize {
@@ -181,34 +182,21 @@ void to_gather(Node& node, const Operands& o, const std::vector<ValueId>& weight
 
 // DequantizeLinear in front of the node.
 void dequantize_before(Graph& graph, Node& node, const Target& t, const Operands& o, const std::vector<ValueId>& weights) {
-  Node d;
-  d.name = node.name.empty() ? "" : node.name + "_DequantizeLinear";
-  d.op_type = "DequantizeLinear";
-  d.version = std::max(node.version, 21);
-  d.inputs = {weights[0], weights[1]};
+  const int version = std::max(node.version, 21);
+  Node d = make_node(node.name.empty() ? "" : node.name + "_DequantizeLinear", "DequantizeLinear", version,
+                     {weights[0], weights[1]}, {{"axis", std::int64_t{t.transposed ? 1 : 0}}, {"block_size", o.format.block}});
   if (weights[2] != kNoValue) d.inputs.push_back(weights[2]);
   const bool gemm_transposed = node.op_type == "Gemm" && t.transposed;
-  d.attributes.set("axis", std::int64_t{t.transposed ? 1 : 0});
-  d.attributes.set("block_size", o.format.block);
-  const ValueId whole =
-      graph.add_value(graph.value(weights[0]).name + "_dequantized",
-                      Type::tensor(t.weight.tensor->dtype(), t.transposed ? SymShape{o.n, o.k} : SymShape{o.k, o.n}));
-  d.outputs = {whole};
-  graph.add_node(std::move(d));
+  const DataType type = t.weight.tensor->dtype();
+  const ValueId whole = add_node(graph, std::move(d), graph.value(weights[0]).name + "_dequantized",
+                                 Type::tensor(type, t.transposed ? SymShape{o.n, o.k} : SymShape{o.k, o.n}));
   if (!t.transposed || gemm_transposed) {
     node.inputs[1] = whole;
     return;
   }
-  Node turn;
-  turn.op_type = "Transpose";
-  turn.version = std::max(node.version, 21);
-  turn.inputs = {whole};
-  turn.attributes.set("perm", std::vector<std::int64_t>{1, 0});
-  const ValueId matrix =
-      graph.add_value(graph.value(whole).name + "_transposed", Type::tensor(t.weight.tensor->dtype(), SymShape{o.k, o.n}));
-  turn.outputs = {matrix};
-  graph.add_node(std::move(turn));
-  node.inputs[1] = matrix;
+  Node turn = make_node({}, "Transpose", version, {whole}, {{"perm", std::vector<std::int64_t>{1, 0}}});
+  node.inputs[1] =
+      add_node(graph, std::move(turn), graph.value(whole).name + "_transposed", Type::tensor(type, SymShape{o.k, o.n}));
 }
 
 }  // namespace

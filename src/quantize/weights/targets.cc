@@ -1,5 +1,7 @@
 #include "quantize/weights/targets.h"
 
+#include "graph/edit.h"
+
 #include <algorithm>
 
 namespace sdx::quantize {
@@ -95,11 +97,10 @@ OwnedConstant constant_in(Scope& scope, ValueId value) {
   Scope* at = &scope;
   while (at != nullptr && value != kNoValue) {
     const ValueInfo& info = at->graph->value(value);
-    if (info.constant && !info.is_input) return {at, value, &*info.constant};
+    if (const Tensor* held = fixed_value(*at->graph, value)) return {at, value, held};
     if (info.producer != kNoNode) {
       const Node& maker = at->graph->node(info.producer);
       if (!maker.domain.empty()) return {};
-      if (maker.op_type == "Constant" && maker.attributes.has("value")) return {at, value, &maker.attributes.get_tensor("value")};
       if (maker.op_type != "Identity") return {};
       value = maker.inputs[0];
       continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "ops/op.h"
 #include "tensor/element.h"
 
@@ -139,15 +140,7 @@ void batch_norm_outputs(Graph& graph, NodeId id) {
 // The newest rule's version: what it adds means the same since.
 ValueId add_op(Graph& graph, const std::string& op, std::vector<ValueId> inputs, const std::string& output,
                Attributes attributes = {}) {
-  Node n;
-  n.op_type = op;
-  n.version = kNewest;
-  n.inputs = std::move(inputs);
-  n.attributes = std::move(attributes);
-  const ValueId out = graph.add_value(output);
-  n.outputs = {out};
-  graph.add_node(std::move(n));
-  return out;
+  return add_node(graph, make_node({}, op, kNewest, std::move(inputs), std::move(attributes)), output);
 }
 
 // Before 13 the axes from `axis` on (1 where it is not given) were one.

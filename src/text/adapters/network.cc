@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "ops/infer.h"
 #include "tensor/element.h"
 #include "text/model/network/graph_writer.h"
@@ -197,23 +198,12 @@ class Adding {
         node("MatMul", lora + "/B", {low, graph_.add_constant(lora + "/B/weight", rounded(std::move(b), type))});
     const ValueId sum = graph_.add_value(lora + "/Add/output_0", graph_.value(y).type);
     graph_.replace_uses(y, sum);
-    put("Add", lora + "/Add", {y, added}, sum);
+    add_node(graph_, make_node(lora + "/Add", "Add", version_, {y, added}), sum);
     used_.insert(piece.weight);
   }
 
   ValueId node(const char* op, const std::string& name, std::vector<ValueId> inputs) {
-    const ValueId out = graph_.add_value(name + "/output_0");
-    put(op, name, std::move(inputs), out);
-    return out;
-  }
-  void put(const char* op, const std::string& name, std::vector<ValueId> inputs, ValueId out) {
-    Node n;
-    n.name = name;
-    n.op_type = op;
-    n.version = version_;
-    n.inputs = std::move(inputs);
-    n.outputs = {out};
-    graph_.add_node(std::move(n));
+    return add_node(graph_, make_node(name, op, version_, std::move(inputs)), name + "/output_0");
   }
 
   Graph& graph_;

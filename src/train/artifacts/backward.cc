@@ -122,7 +122,7 @@ class TrainingModel {
       const bool own = g.value(value).producer != kNoNode && std::find(named.begin(), named.end(), value) == named.end();
       if (!own) {
         const Type type = g.value(value).type;
-        value = add_op(g, "Identity", kTrainingOpset, {value}, "gradient");
+        value = add_node(g, make_node({}, "Identity", kTrainingOpset, {value}), "gradient");
         g.value(value).type = type;
       }
       named.push_back(value);
@@ -162,8 +162,8 @@ class TrainingModel {
     const Type flag = Type::tensor(DataType::boolean, {Dim(1)});
     const ValueId reset = g.add_input("lazy_reset_grad", flag);
     for (std::size_t i = 0; i < buffers.size(); ++i) {
-      const ValueId out =
-          add_op(g, "InPlaceAccumulatorV2", 1, {buffers[i], gradients[i], reset}, names[i] + ".out", {}, "com.microsoft");
+      const ValueId out = add_node(
+          g, make_node({}, "InPlaceAccumulatorV2", 1, {buffers[i], gradients[i], reset}, {}, "com.microsoft"), names[i] + ".out");
       g.value(out).type = flag;
       g.node(g.value(out).producer).name = "GradientAccumulator" + std::to_string(kept + i);
       g.add_output(out);

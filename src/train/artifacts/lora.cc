@@ -108,7 +108,7 @@ class AddLora {
   ValueId product(const Node& like, ValueId x, ValueId w, const std::string& name) {
     Attributes attributes;
     if (transposed(like)) attributes.set("transB", std::int64_t{1});
-    return add_op(g_, like.op_type.c_str(), opset_, {x, w}, name, attributes);
+    return add_node(g_, make_node({}, like.op_type, opset_, {x, w}, std::move(attributes)), name);
   }
 
   // The layer's own result gets another name, so that what follows, and the graph's outputs, see the sum.
@@ -118,18 +118,13 @@ class AddLora {
     const ValueId out = layer.outputs.at(0);
     const std::string name = g_.value(out).name;
     const ValueId low = product(layer, layer.inputs[0], pair.a, name + "/lora_A");
-    const ValueId scaled = add_op(g_, "Mul", opset_, {low, pair.factor}, name + "/lora_scaled");
+    const ValueId scaled = add_node(g_, make_node({}, "Mul", opset_, {low, pair.factor}), name + "/lora_scaled");
     const ValueId high = product(layer, scaled, pair.b, name + "/lora_B");
     const ValueId own = g_.add_value(name + "/frozen", g_.value(out).type);
     g_.node(id).outputs[0] = own;
     g_.value(own).producer = id;
-    Node sum;
-    sum.op_type = "Add";
-    sum.version = opset_;
-    sum.inputs = {own, high};
-    sum.outputs = {out};
     g_.value(out).producer = kNoNode;
-    g_.add_node(std::move(sum));
+    add_node(g_, make_node({}, "Add", opset_, {own, high}), out);
   }
 
   Model& model_;
@@ -150,20 +145,20 @@ struct Branch {
 
 class Merge {
  public:
-  explicit Merge(Graph& graph) : g_(graph), users_(graph.uses()) {}
+  explicit Merge(Graph& graph) : g_(graph), readers_(graph) {}
 
   void run(const LoraPair& pair) {
     const auto w = g_.find(pair.weights);
     const auto a = g_.find(pair.a);
     const auto b = g_.find(pair.b);
     if (!w || !a || !b) return;  // a requested output precedes this layer
-    const Tensor* const weights = constant_of(g_, *w);
-    if (weights == nullptr || constant_of(g_, *a) == nullptr || constant_of(g_, *b) == nullptr) {
+    const Tensor* const weights = fixed_value(g_, *w);
+    if (weights == nullptr || fixed_value(g_, *a) == nullptr || fixed_value(g_, *b) == nullptr) {
       fail(ErrorCode::invalid_argument, "LoRA's weights '{}', '{}' and '{}' are not constants of the model", pair.weights, pair.a,
            pair.b);
     }
     std::optional<ValueId> merged;
-    for (const NodeId low : users_[*a]) {
+    for (const NodeId low : readers_.of(*a)) {
       const Branch branch = follow(low, *w, *b);
       if (branch.layer == kNoNode)
         fail(ErrorCode::invalid_model, "{} is not the LoRA branch that the model's metadata describes", g_.describe(low));
@@ -177,7 +172,7 @@ class Merge {
 
  private:
   NodeId only_user(NodeId id, std::string_view op) const {
-    const std::vector<NodeId>& users = users_[g_.node(id).outputs.at(0)];
+    const std::vector<NodeId>& users = readers_.of(g_.node(id).outputs.at(0));
     return users.size() == 1 && g_.node(users[0]).op_type == op ? users[0] : kNoNode;
   }
 
@@ -205,9 +200,9 @@ class Merge {
 
   // Sums in double: once, and W is large beside what is added.
   Tensor sum(const LoraPair& pair, bool turned) const {
-    const Tensor w = constant_of(g_, *g_.find(pair.weights))->aligned();
-    const Tensor first = constant_of(g_, *g_.find(turned ? pair.b : pair.a))->aligned();
-    const Tensor second = constant_of(g_, *g_.find(turned ? pair.a : pair.b))->aligned();
+    const Tensor w = fixed_value(g_, *g_.find(pair.weights))->aligned();
+    const Tensor first = fixed_value(g_, *g_.find(turned ? pair.b : pair.a))->aligned();
+    const Tensor second = fixed_value(g_, *g_.find(turned ? pair.a : pair.b))->aligned();
     for (const Tensor* t : {&w, &first, &second}) {
       if (t->dtype() == DataType::float32 && t->shape().size() == 2) continue;
       fail(ErrorCode::invalid_model, "LoRA's weights for '{}' are not matrices of float32", pair.weights);
@@ -239,7 +234,7 @@ class Merge {
   }
 
   Graph& g_;
-  std::vector<std::vector<NodeId>> users_;
+  Readers readers_;  // of the model as it came
 };
 
 }  // namespace

@@ -57,9 +57,8 @@ class LossGraph {
   ValueId cross_entropy() {
     warn_of_softmax();
     const ValueId labels = target("labels", labels_type());
-    Attributes attributes;
-    attributes.set("reduction", std::string("mean"));
-    const ValueId loss = op("SoftmaxCrossEntropyLoss", {scores_, labels}, "onnx::loss::2", attributes);
+    const ValueId loss =
+        op("SoftmaxCrossEntropyLoss", {scores_, labels}, "onnx::loss::2", attributes_of({{"reduction", std::string("mean")}}));
     const ValueId log_prob = graph_.add_value("onnx::log_prob::3");
     const NodeId id = graph_.value(loss).producer;
     graph_.node(id).outputs.push_back(log_prob);
@@ -117,7 +116,7 @@ class LossGraph {
   }
 
   ValueId op(const char* type, std::vector<ValueId> inputs, const char* name, Attributes attributes = {}) {
-    return add_op(graph_, type, version_, std::move(inputs), name, std::move(attributes));
+    return add_node(graph_, make_node({}, type, version_, std::move(inputs), std::move(attributes)), name);
   }
 
   // A value of the model of that name, a second output of the model that was asked for, or a new input.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/edit.h"
 
 namespace sdx::train {
 
@@ -18,12 +18,5 @@ ValueId constant_to_input(Graph& graph, ValueId constant);
 
 // The name, which another value may have now: that one gets another.
 void take_name(Graph& graph, ValueId value, const std::string& name);
-
-// Adds `op` of a domain (ai.onnx: "") and version; returns its only output, whose type is not known yet.
-ValueId add_op(Graph& graph, const char* op, int version, std::vector<ValueId> inputs, const std::string& output,
-               Attributes attributes = {}, const std::string& domain = {});
-
-// The whole constant, whether it is an initializer or the value of a Constant node; null: it is none.
-const Tensor* constant_of(const Graph& graph, ValueId value);
 
 }  // namespace sdx::train

@@ -80,7 +80,7 @@ ValueId clipped(Graph& g, ValueId gradients, float norm, int& number) {
   Attributes a;
   a.set("max_norm", norm);
   const std::string name = fmt::format("onnx::clip_grad_norm_output::{}", number++);
-  const ValueId out = add_op(g, "InplaceClipGradNorm", 1, {gradients}, name, std::move(a), "com.microsoft");
+  const ValueId out = add_node(g, make_node({}, "InplaceClipGradNorm", 1, {gradients}, std::move(a), "com.microsoft"), name);
   g.node(g.value(out).producer).name = fmt::format("onnx::InplaceClipGradNorm::{}", number++);
   g.value(out).type = g.value(gradients).type;
   return out;

@@ -1,9 +1,8 @@
 #include "train/artifacts/training_form.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/log.h"
+#include "graph/edit.h"
 #include "ops/norm/signatures.h"
 #include "tensor/element.h"
 #include "train/artifacts/model_edit.h"
@@ -16,13 +15,12 @@ using ops::BatchNormIn;
 bool is_batch_norm(const Node& n) { return !n.removed && n.domain.empty() && n.op_type == "BatchNormalization"; }
 
 // Drops unused outputs after the first. False if one of them is used.
-bool keep_first_output(Graph& graph, NodeId id, const std::vector<std::vector<NodeId>>& users) {
+bool keep_first_output(Graph& graph, NodeId id, const Readers& readers) {
   Node& n = graph.node(id);
   for (std::size_t i = 1; i < n.outputs.size(); ++i) {
     const ValueId v = n.outputs[i];
     if (v == kNoValue) continue;
-    const auto& out = graph.outputs();
-    if (!users[v].empty() || std::find(out.begin(), out.end(), v) != out.end()) return false;
+    if (readers.is_read(v)) return false;
   }
   for (std::size_t i = 1; i < n.outputs.size(); ++i) {
     if (n.outputs[i] != kNoValue) graph.value(n.outputs[i]).producer = kNoNode;
@@ -36,14 +34,14 @@ bool changes_in_place(const Graph& graph, ValueId statistics) {
   return info.is_input || info.constant;
 }
 
-void batch_norm_to_training(Graph& graph, NodeId id, const std::vector<std::vector<NodeId>>& users) {
+void batch_norm_to_training(Graph& graph, NodeId id, const Readers& readers) {
   const Node before = graph.node(id);
   if (before.attributes.get_int("spatial", 1) == 0) return;
   if (!changes_in_place(graph, before.inputs.at(BatchNormIn::kMean)) ||
       !changes_in_place(graph, before.inputs.at(BatchNormIn::kVariance))) {
     return;
   }
-  if (!keep_first_output(graph, id, users)) {
+  if (!keep_first_output(graph, id, readers)) {
     log::warning("{} has its statistics as outputs: it keeps its form", graph.describe(id));
     return;
   }
@@ -86,28 +84,28 @@ void to_batch_norm_internal(Graph& graph, NodeId id) {
 }
 
 void to_training_form(Graph& graph, bool batch_statistics) {
-  const auto users = graph.uses();
+  const Readers readers(graph);
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     const Node& n = graph.node(id);
     if (n.removed || !n.domain.empty()) continue;
     if (n.op_type == "Dropout") dropout_to_training(graph, id);
     if (n.op_type != "BatchNormalization") continue;
     if (batch_statistics) {
-      batch_norm_to_training(graph, id, users);
-    } else if (keep_first_output(graph, id, users)) {
+      batch_norm_to_training(graph, id, readers);
+    } else if (keep_first_output(graph, id, readers)) {
       graph.node(id).attributes.erase("training_mode");
     }
   }
 }
 
 void to_inference_form(Graph& graph) {
-  const auto users = graph.uses();
+  const Readers readers(graph);
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     Node& n = graph.node(id);
     for (Subgraph& s : n.subgraphs) to_inference_form(*s.graph);
     if (n.removed || !n.domain.empty()) continue;
     if (n.op_type == "Dropout" && n.inputs.size() > 2) n.inputs.resize(2);
-    if (is_batch_norm(n) && keep_first_output(graph, id, users)) n.attributes.erase("training_mode");
+    if (is_batch_norm(n) && keep_first_output(graph, id, readers)) n.attributes.erase("training_mode");
   }
 }
 

@@ -11,10 +11,6 @@
 namespace sdx::train {
 namespace {
 
-bool is_op(const Graph& graph, NodeId id, std::string_view op) {
-  return id != kNoNode && graph.node(id).domain.empty() && graph.node(id).op_type == op;
-}
-
 bool passes_on(const Node& n) {
   return n.op_type == "Softmax" || n.op_type == "LogSoftmax" || n.op_type == "Sigmoid" || n.op_type == "Identity" ||
          n.op_type == "Reshape" || n.op_type == "Squeeze" || n.op_type == "Cast";
@@ -30,21 +26,23 @@ Layer last_layer(const Graph& graph, ValueId scores) {
   ValueId v = scores;
   for (std::size_t steps = 0; steps < graph.nodes().size(); ++steps) {
     const NodeId id = graph.value(v).producer;
-    if (is_op(graph, id, "Gemm") || is_op(graph, id, "MatMul")) {
+    if (id == kNoNode) break;
+    const Node& n = graph.node(id);
+    if (is_op(n, "Gemm") || is_op(n, "MatMul")) {
       layer.product = id;
       return layer;
     }
-    if (is_op(graph, id, "Add") && layer.sum == kNoNode) {
-      const std::vector<ValueId>& in = graph.node(id).inputs;
-      const std::size_t bias = constant_of(graph, in[1]) != nullptr ? 1 : 0;
-      if (constant_of(graph, in[bias]) == nullptr) break;
+    if (is_op(n, "Add") && layer.sum == kNoNode) {
+      const std::vector<ValueId>& in = n.inputs;
+      const std::size_t bias = fixed_value(graph, in[1]) != nullptr ? 1 : 0;
+      if (fixed_value(graph, in[bias]) == nullptr) break;
       layer.sum = id;
       layer.bias_input = bias;
       v = in[1 - bias];
       continue;
     }
-    if (id == kNoNode || !passes_on(graph.node(id)) || layer.sum != kNoNode) break;
-    v = graph.node(id).inputs.at(0);
+    if (!passes_on(n) || layer.sum != kNoNode) break;
+    v = n.inputs.at(0);
   }
   fail(ErrorCode::invalid_argument,
        "head_classes: '{}' does not come from a Gemm, or a MatMul with an Add, which a new head could replace",
@@ -79,7 +77,7 @@ std::vector<std::string> replace_head(Graph& graph, ValueId scores, std::int64_t
   if (classes < 1) fail(ErrorCode::invalid_argument, "head_classes: {}; expected at least 1", classes);
   const Layer layer = last_layer(graph, scores);
   const Node product = graph.node(layer.product);
-  const Tensor* const old = constant_of(graph, product.inputs.at(1));
+  const Tensor* const old = fixed_value(graph, product.inputs.at(1));
   if (old == nullptr || old->shape().size() != 2 || old->dtype() != DataType::float32) {
     fail(ErrorCode::invalid_argument, "head_classes: the weights of {} are not a constant of float32[n,m]",
          graph.describe(layer.product));

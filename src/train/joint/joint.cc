@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "graph/edit.h"
 #include "onnx/functions.h"
 #include "ops/infer.h"
 #include "ops/norm/signatures.h"
@@ -26,14 +27,7 @@ constexpr std::size_t kMostKept = std::size_t{2} << 30, kMostBlocks = 1024;
 bool is_float(const Type& t) { return t.is_tensor() && (ops::types::floats & ops::bit(t.elem)) != 0; }
 
 ValueId emit(Graph& graph, const char* op, ValueId a, ValueId b) {
-  Node n;
-  n.op_type = op;
-  n.version = 21;
-  n.inputs = {a, b};
-  n.outputs = {graph.add_value("statistics")};
-  const ValueId out = n.outputs[0];
-  graph.add_node(std::move(n));
-  return out;
+  return add_node(graph, make_node({}, op, 21, {a, b}), "statistics");
 }
 
 // The new variance with that of the sample in place of the population's, which ONNX's operator takes: times n / (n - 1).

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "graph/edit.h"
 #include "ops/infer.h"
 #include "passes/expand_gradients.h"
 #include "passes/pass.h"
@@ -20,10 +21,7 @@ void settle_known(Graph& graph) {
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     const Node& n = graph.node(id);
     if (n.removed) continue;
-    const auto settled = [&](ValueId v) {
-      const bool output = std::find(graph.outputs().begin(), graph.outputs().end(), v) != graph.outputs().end();
-      return v == kNoValue || (known.values.contains(v) && !output);
-    };
+    const auto settled = [&](ValueId v) { return v == kNoValue || (known.values.contains(v) && !is_output(graph, v)); };
     if (std::all_of(n.outputs.begin(), n.outputs.end(), settled)) done.push_back(id);
   }
   for (const NodeId id : done) {
@@ -79,13 +77,7 @@ class Part {
   void add_output(ValueId v) { part_.add_output(operand(v)); }
   // A value that no other output shares memory with.
   void add_copied_output(ValueId v) {
-    Node n;
-    n.op_type = "Identity";
-    n.version = 21;
-    n.inputs = {operand(v)};
-    n.outputs = {part_.add_value("copy", from_.value(v).type)};
-    part_.add_output(n.outputs[0]);
-    part_.add_node(std::move(n));
+    part_.add_output(sdx::add_node(part_, make_node({}, "Identity", 21, {operand(v)}), "copy", from_.value(v).type));
   }
   bool has(ValueId v) const { return inner_.contains(v); }
   Graph take() { return std::move(part_); }
@@ -102,10 +94,7 @@ class Part {
   std::map<ValueId, ValueId> inner_;
 };
 
-bool is_constant(const Graph& graph, ValueId v) {
-  const ValueInfo& info = graph.value(v);
-  return info.constant && !info.is_input;
-}
+bool is_constant(const Graph& graph, ValueId v) { return constant_of(graph, v) != nullptr; }
 
 // The values that nodes of the second program read and the first computes, or that are the model's inputs.
 std::vector<ValueId> read_by_others(const Graph& graph, const std::vector<bool>& in_first, const std::vector<bool>& in_second,
@@ -155,12 +144,9 @@ std::vector<bool> still_read(Graph& graph) {
   for (const ValueId v : inputs) names.push_back(graph.value(v).name);
   ops::infer_in_place(graph);
   run_passes(graph);
-  const auto uses = graph.uses();
+  const Readers readers(graph);
   std::vector<bool> out;
-  for (const ValueId v : graph.inputs()) {
-    const bool output = std::find(graph.outputs().begin(), graph.outputs().end(), v) != graph.outputs().end();
-    out.push_back(output || !uses[v].empty());
-  }
+  for (const ValueId v : graph.inputs()) out.push_back(readers.is_read(v));
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "graph/edit.h"
 #include "kernels/cpu/gemm/gemm_bf16.h"
 #include "ops/matrix/signatures.h"
 
@@ -18,7 +19,7 @@ bool is_float_matrix(const Graph& graph, ValueId v) {
   return t.has_static_shape() && t.elem == DataType::float32 && t.shape->size() == 2;
 }
 
-Shape shape_of(const Graph& graph, ValueId v) { return to_shape(*graph.value(v).type.shape); }
+Shape extents_of(const Graph& graph, ValueId v) { return to_shape(*graph.value(v).type.shape); }
 
 struct Product {
   ValueId x = kNoValue, w = kNoValue, bias = kNoValue;
@@ -47,7 +48,7 @@ std::optional<Product> product_of(const Graph& graph, const Node& node) {
   p.trans_w = attrs.trans_b;
   if (node.inputs.size() > 2 && node.inputs[2] != kNoValue && attrs.beta != 0) {
     const Type& c = graph.value(node.inputs[2]).type;
-    const std::int64_t n = shape_of(graph, p.w)[p.trans_w ? 0 : 1];
+    const std::int64_t n = extents_of(graph, p.w)[p.trans_w ? 0 : 1];
     if (attrs.beta != 1 || !c.has_static_shape() || to_shape(*c.shape) != Shape{n}) return std::nullopt;
     p.bias = node.inputs[2];
   }
@@ -55,23 +56,16 @@ std::optional<Product> product_of(const Graph& graph, const Node& node) {
 }
 
 bool is_worth_it(const Graph& graph, const Product& p) {
-  const Shape x = shape_of(graph, p.x), w = shape_of(graph, p.w);
+  const Shape x = extents_of(graph, p.x), w = extents_of(graph, p.w);
   const std::int64_t k = w[p.trans_w ? 1 : 0], n = w[p.trans_w ? 0 : 1];
   const std::int64_t rows = k == 0 ? 0 : element_count(x) / k;
   return rows >= kLeastRows && k >= 8 && n >= 8 && rows * k * n >= kLeastProducts;
 }
 
 ValueId transposed(Graph& graph, ValueId x) {
-  const Shape shape = shape_of(graph, x);
-  Node node;
-  node.op_type = "Transpose";
-  node.version = 13;
-  node.inputs = {x};
-  node.outputs = {graph.add_value({}, Type::tensor(DataType::float32, to_sym({shape[1], shape[0]})))};
-  node.attributes.set("perm", std::vector<std::int64_t>{1, 0});
-  const ValueId out = node.outputs[0];
-  graph.add_node(std::move(node));
-  return out;
+  const Shape shape = extents_of(graph, x);
+  return add_node(graph, make_node({}, "Transpose", 13, {x}, {{"perm", std::vector<std::int64_t>{1, 0}}}), {},
+                  Type::tensor(DataType::float32, to_sym({shape[1], shape[0]})));
 }
 
 void replace(Graph& graph, NodeId id, Product p) {

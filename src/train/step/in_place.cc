@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "ops/context.h"
 #include "ops/custom.h"
 
@@ -94,15 +95,15 @@ bool may_share(const Graph& graph, const Node& node) {
 }
 
 // When the memory of a value has been read for the last time.
-class Readers {
+class LastReads {
  public:
-  explicit Readers(const Graph& graph) : graph_(graph), uses_(graph.uses()), before_(uses_.size(), SIZE_MAX) {}
+  explicit LastReads(const Graph& graph) : graph_(graph), readers_(graph), before_(graph.values().size(), SIZE_MAX) {}
 
   // How many nodes must come before one that writes there.
   std::size_t before_writing(ValueId v) {
     if (before_[v] != SIZE_MAX) return before_[v];
     std::size_t at = made_before(v);
-    for (const NodeId id : uses_[v]) {
+    for (const NodeId id : readers_.of(v)) {
       const Node& node = graph_.node(id);
       at = std::max<std::size_t>(at, id + 1);
       if (!may_share(graph_, node)) continue;
@@ -119,7 +120,7 @@ class Readers {
 
  private:
   const Graph& graph_;
-  std::vector<std::vector<NodeId>> uses_;
+  Readers readers_;
   std::vector<std::size_t> before_;  // by value; SIZE_MAX: not known yet
 };
 
@@ -190,14 +191,14 @@ void own_gradients(Graph& graph, std::vector<UpdateValues>& values) {
 }
 
 void insert_in_place(Graph& graph, std::vector<InPlaceNode> nodes) {
-  Readers readers(graph);
+  LastReads reads(graph);
   const std::size_t count = graph.nodes().size();
   std::vector<std::size_t> at(nodes.size(), 0);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (const ValueId v : nodes[i].node.inputs) {
-      if (v != kNoValue) at[i] = std::max(at[i], readers.made_before(v));
+      if (v != kNoValue) at[i] = std::max(at[i], reads.made_before(v));
     }
-    for (const ValueId v : nodes[i].written) at[i] = std::max(at[i], readers.before_writing(v));
+    for (const ValueId v : nodes[i].written) at[i] = std::max(at[i], reads.before_writing(v));
     if (nodes[i].after < i) at[i] = std::max(at[i], at[nodes[i].after]);
     if (nodes[i].last) at[i] = count;
   }

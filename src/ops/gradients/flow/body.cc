@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "ops/op.h"
 
 namespace sdx::ops::flow {
@@ -120,12 +121,7 @@ std::vector<ValueId> Body::take_random() {
 }
 
 void Body::provide(ValueId v, const char* op, std::vector<ValueId> inputs) {
-  Node n;
-  n.op_type = op;
-  n.version = 21;
-  n.inputs = std::move(inputs);
-  n.outputs = {v};
-  graph_.add_node(std::move(n));
+  add_node(graph_, make_node({}, op, 21, std::move(inputs)), v);
 }
 
 Subgraph Body::finish(const char* attribute) {
@@ -153,7 +149,7 @@ Graph& own_body(GradientContext& c, std::size_t index) { return *c.graph().node(
 
 ValueId add_result(GradientContext& c, std::size_t index, ValueId v, Type type) {
   Graph& body = own_body(c, index);
-  const ValueId result = append_node(body, "Identity", {v})[0];
+  const ValueId result = append_node(body, "Identity", {v});
   body.value(result).type = body.value(v).type;
   body.add_output(result);
   const ValueId outer = c.graph().add_value(body.value(v).name + "_each", std::move(type));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "graph/edit.h"
 #include "ops/conv/conv_geometry.h"
 #include "ops/conv/signatures.h"
 #include "ops/norm/signatures.h"
@@ -28,40 +29,28 @@ bool among(const std::array<std::string_view, N>& list, std::string_view word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
 bool is_gelu(const Node& n) { return n.domain == "com.microsoft" && (n.op_type == "QuickGelu" || n.op_type == "Gelu"); }
 
 class Blocker {
  public:
-  Blocker(Graph& graph, std::int64_t block)
-      : g_(graph), block_(block), uses_(graph.uses()), twin_(graph.values().size(), kNoValue) {}
+  Blocker(Graph& graph, std::int64_t block) : g_(graph), block_(block), readers_(graph), twin_(graph.values().size(), kNoValue) {}
 
   bool run() {
     const std::size_t count = g_.nodes().size();
     for (NodeId id = 0; id < count; ++id) visit(id);
     if (made_.empty()) return false;
     // Whoever still reads a plain form gets it under its old name.
-    const std::vector<std::vector<NodeId>> uses = g_.uses();
+    const Readers readers(g_);
     for (const ValueId v : made_) {
-      const bool output = std::find(g_.outputs().begin(), g_.outputs().end(), v) != g_.outputs().end();
-      if (!output && uses[v].empty()) continue;
-      Node back = own_node("UnblockChannels", g_.value(v).name);
-      back.inputs = {twin_[v]};
-      back.outputs = {v};
-      back.attributes.set("channels", channels(v));
-      g_.add_node(std::move(back));
+      if (!readers.is_read(v)) continue;
+      add_node(g_, own_node("UnblockChannels", v, twin_[v], attributes_of({{"channels", channels(v)}})), v);
     }
     return true;
   }
 
  private:
-  static Node own_node(std::string op, const std::string& name) {
-    Node n;
-    n.name = name + "/" + op;
-    n.op_type = std::move(op);
-    n.domain = "sdx";
-    n.version = kDomainVersion;
-    return n;
+  Node own_node(const std::string& op, ValueId of, ValueId input, Attributes attributes) const {
+    return make_node(g_.value(of).name + "/" + op, op, kDomainVersion, {input}, std::move(attributes), "sdx");
   }
 
   const SymShape* shape(ValueId v) const {
@@ -75,14 +64,8 @@ class Blocker {
     return s != nullptr && s->size() == 4 && (*s)[1].is_const() && (*s)[1].value() > 0;
   }
   std::int64_t channels(ValueId v) const { return (*shape(v))[1].value(); }
-  bool one_pixel(ValueId v) const { return is_one((*shape(v))[2]) && is_one((*shape(v))[3]); }
+  bool one_pixel(ValueId v) const { return is_const((*shape(v))[2], 1) && is_const((*shape(v))[3], 1); }
   bool has_twin(ValueId v) const { return v != kNoValue && v < twin_.size() && twin_[v] != kNoValue; }
-  const Tensor* constant(ValueId v) const {
-    if (v == kNoValue) return nullptr;
-    const ValueInfo& info = g_.value(v);
-    return info.constant && !info.is_input ? &*info.constant : nullptr;
-  }
-
   ValueId new_value(ValueId like) {
     const SymShape& s = *shape(like);
     SymShape blocked{s[0], Dim((channels(like) + block_ - 1) / block_), s[2], s[3], Dim(block_)};
@@ -94,13 +77,8 @@ class Blocker {
   // The blocked form of a picture, made where it is not there yet.
   ValueId blocked(ValueId v) {
     if (twin_[v] == kNoValue) {
-      Node in = own_node("BlockChannels", g_.value(v).name);
-      in.inputs = {v};
       const ValueId made = new_value(v);
-      in.outputs = {made};
-      in.attributes.set("block", block_);
-      g_.add_node(std::move(in));
-      twin_[v] = made;
+      twin_[v] = add_node(g_, own_node("BlockChannels", v, v, attributes_of({{"block", block_}})), made);
     }
     return twin_[v];
   }
@@ -139,11 +117,11 @@ class Blocker {
     if (!has_one_result(n)) return false;
     const bool fused = n.domain == "com.microsoft" && n.op_type == "FusedConv";
     if ((!fused && !(n.domain.empty() && n.op_type == "Conv")) || ops::crops(n.attributes)) return false;
-    const Tensor* w = constant(n.inputs.size() > 1 ? n.inputs[1] : kNoValue);
+    const Tensor* w = constant_input(g_, n, 1);
     if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 4 || w->size() == 0 || !is_picture(n.inputs[0]))
       return false;
     if (n.inputs.size() > 2 && n.inputs[2] != kNoValue) {
-      const Tensor* bias = constant(n.inputs[2]);
+      const Tensor* bias = constant_of(g_, n.inputs[2]);
       if (bias == nullptr || bias->dtype() != DataType::float32) return false;
     }
     const std::int64_t group = ops::group_of(n.attributes);
@@ -158,7 +136,7 @@ class Blocker {
   // How many groups side by side fill blocks; 0: not so few that products with the zeros between them cost less than what blocks
   // gain. Products of four or eight rows use a quarter of the multiply-adds, and patches are gathered for each group.
   std::int64_t together(const Node& n) const {
-    const Shape& w = constant(n.inputs[1])->shape();
+    const Shape& w = constant_of(g_, n.inputs[1])->shape();
     const std::int64_t group = ops::group_of(n.attributes), in = w[1], out = w[0] / group;
     if (in % block_ == 0 && out % block_ == 0) return 1;
     if (is_depthwise(n) || is_pointwise(n)) return 0;
@@ -170,7 +148,7 @@ class Blocker {
 
   // Weights of so many groups as those of one, with zeros between them.
   ValueId joined(ValueId v, std::int64_t group, std::int64_t m) {
-    const Tensor& t = *constant(v);
+    const Tensor& t = *constant_of(g_, v);
     const Shape& w = t.shape();
     Tensor all(DataType::float32, {w[0], m * w[1], w[2], w[3]});
     auto* to = static_cast<float*>(all.mutable_data());
@@ -188,7 +166,7 @@ class Blocker {
   // Whether blocks gain more than the way into them and back costs, about half a cycle for each element that is read and written.
   // Against products of gathered patches they spare a fifth of the multiply-adds' time, and most of it where groups are small.
   bool worth_the_way(const Node& n) const {
-    const Shape& w = constant(n.inputs[1])->shape();
+    const Shape& w = constant_of(g_, n.inputs[1])->shape();
     const std::int64_t group = ops::group_of(n.attributes), in = w[1] * group;
     if (w[2] * w[3] == 1) return false;
     const auto window = ops::parse<ops::WindowFields>(n);
@@ -202,12 +180,12 @@ class Blocker {
   }
 
   bool is_depthwise(const Node& n) const {
-    const Shape& w = constant(n.inputs[1])->shape();
+    const Shape& w = constant_of(g_, n.inputs[1])->shape();
     return w[1] == 1 && ops::group_of(n.attributes) == w[0];
   }
   // Output pixels are input pixels.
   bool is_pointwise(const Node& n) const {
-    const Shape& w = constant(n.inputs[1])->shape();
+    const Shape& w = constant_of(g_, n.inputs[1])->shape();
     const ops::IntList pads = ops::parse<ops::WindowFields>(n).pads;
     return w[2] == 1 && w[3] == 1 && !is_strided(n) &&
            std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; });
@@ -215,7 +193,7 @@ class Blocker {
 
   // Somebody who can take the blocked form.
   bool has_taker(ValueId v) const {
-    return std::any_of(uses_[v].begin(), uses_[v].end(), [&](NodeId id) {
+    return std::ranges::any_of(readers_.of(v), [&](NodeId id) {
       const Node& n = g_.node(id);
       if (is_conv(n) || match_shuffle(id) || (n.domain.empty() && n.op_type == "Split")) return true;
       if (is_gelu(n)) return has_one_result(n) && has_taker(n.outputs[0]);
@@ -230,7 +208,7 @@ class Blocker {
     const ValueId x = n.inputs[0], y = n.outputs[0];
     const bool few = channels(x) < block_ && ops::group_of(n.attributes) == 1 && !has_twin(x);
     if (!has_twin(x) && !has_taker(y) && !worth_the_way(n)) return;
-    const ValueId z = n.inputs.size() > 3 ? n.inputs[3] : kNoValue;
+    const ValueId z = input_of(n, 3);
     if (z != kNoValue && (!is_picture(z) || channels(z) != channels(y))) return;
     const ValueId from = few ? x : blocked(x);
     const ValueId sum = z != kNoValue ? blocked(z) : kNoValue;
@@ -260,19 +238,14 @@ class Blocker {
     std::int64_t groups;
   };
 
-  NodeId sole_reader(ValueId v) const {
-    if (v >= uses_.size() || uses_[v].size() != 1 || g_.node(uses_[v][0]).removed) return kNoNode;
-    const bool output = std::find(g_.outputs().begin(), g_.outputs().end(), v) != g_.outputs().end();
-    return output || !g_.node(uses_[v][0]).subgraphs.empty() ? kNoNode : uses_[v][0];
-  }
   bool reads_first(NodeId id, ValueId v) const { return id != kNoNode && g_.node(id).inputs[0] == v; }
-  bool is_op(NodeId id, std::string_view op) const {
+  bool is_step(NodeId id, std::string_view op) const {
     const Node& n = g_.node(id);
-    return !n.removed && n.domain.empty() && n.op_type == op && n.outputs.size() == 1 && !n.inputs.empty();
+    return is_op(n, op) && n.outputs.size() == 1 && !n.inputs.empty();
   }
 
   std::optional<Shuffle> match_shuffle(NodeId id) const {
-    if (!is_op(id, "Reshape") || !is_picture(g_.node(id).inputs[0])) return std::nullopt;
+    if (!is_step(id, "Reshape") || !is_picture(g_.node(id).inputs[0])) return std::nullopt;
     const SymShape& x = *shape(g_.node(id).inputs[0]);
     const ValueId parts = g_.node(id).outputs[0];
     const SymShape* split = shape(parts);
@@ -280,32 +253,32 @@ class Blocker {
     Shuffle s{{id, kNoNode, kNoNode}, kNoNode, kNoNode, (*split)[1].value()};
     const bool same = (*split)[0] == x[0] && (*split)[3] == x[2] && (*split)[4] == x[3];
     if (!same || s.groups < 1 || s.groups * (*split)[2].value() != x[1].value()) return std::nullopt;
-    s.moves[1] = sole_reader(parts);
-    if (!reads_first(s.moves[1], parts) || !is_op(s.moves[1], "Transpose")) return std::nullopt;
+    s.moves[1] = readers_.only(parts);
+    if (!reads_first(s.moves[1], parts) || !is_step(s.moves[1], "Transpose")) return std::nullopt;
     if (!ops::parse<ops::TransposeAttrs>(g_.node(s.moves[1])).is({0, 2, 1, 3, 4})) return std::nullopt;
     const ValueId turned = g_.node(s.moves[1]).outputs[0];
-    s.moves[2] = sole_reader(turned);
-    if (!reads_first(s.moves[2], turned) || !is_op(s.moves[2], "Reshape")) return std::nullopt;
+    s.moves[2] = readers_.only(turned);
+    if (!reads_first(s.moves[2], turned) || !is_step(s.moves[2], "Reshape")) return std::nullopt;
     ValueId v = g_.node(s.moves[2]).outputs[0];
     if (!is_picture(v) || *shape(v) != x) return std::nullopt;
-    s.pointwise = sole_reader(v);
+    s.pointwise = readers_.only(v);
     if (reads_first(s.pointwise, v) && is_conv(g_.node(s.pointwise)) && is_depthwise(g_.node(s.pointwise))) {
       s.depthwise = s.pointwise;
       if (g_.node(s.depthwise).inputs.size() > 3) return std::nullopt;
       v = g_.node(s.depthwise).outputs[0];
-      s.pointwise = sole_reader(v);
+      s.pointwise = readers_.only(v);
     }
     if (!reads_first(s.pointwise, v)) return std::nullopt;
     const Node& last = g_.node(s.pointwise);
     if (!is_conv(last) || !is_pointwise(last) || is_depthwise(last)) return std::nullopt;
-    const ValueId z = last.inputs.size() > 3 ? last.inputs[3] : kNoValue;
+    const ValueId z = input_of(last, 3);
     if (z != kNoValue && (!is_picture(z) || channels(z) != channels(last.outputs[0]))) return std::nullopt;
     return s;
   }
 
   // Rows of a constant as they were before the shuffle.
   ValueId unshuffled(ValueId v, std::int64_t groups) {
-    const Tensor& t = *constant(v);
+    const Tensor& t = *constant_of(g_, v);
     const std::int64_t rows = t.dim(0), each = rows / groups;
     const auto bytes = static_cast<std::size_t>(t.size() / rows) * sizeof(float);
     Tensor out(DataType::float32, t.shape());
@@ -379,7 +352,7 @@ class Blocker {
 
   // `count` float32 values of a constant, whatever its shape.
   std::optional<std::vector<float>> values(ValueId v, std::int64_t count) const {
-    const Tensor* t = constant(v);
+    const Tensor* t = constant_of(g_, v);
     if (t == nullptr || t->dtype() != DataType::float32 || t->size() != count) return std::nullopt;
     std::vector<float> out(static_cast<std::size_t>(count));
     std::memcpy(out.data(), t->data(), out.size() * sizeof(float));
@@ -404,10 +377,8 @@ class Blocker {
 
   // The only node that reads v, if it comes after nothing else: kNoNode where the caller or a subgraph reads it too.
   NodeId only_reader(ValueId v) const {
-    if (v >= uses_.size() || uses_[v].size() != 1) return kNoNode;
-    if (std::find(g_.outputs().begin(), g_.outputs().end(), v) != g_.outputs().end()) return kNoNode;
-    const NodeId reader = uses_[v][0];
-    return has_one_result(g_.node(reader)) && g_.node(reader).domain.empty() ? reader : kNoNode;
+    const NodeId reader = readers_.only(v);
+    return reader != kNoNode && has_one_result(g_.node(reader)) && g_.node(reader).domain.empty() ? reader : kNoNode;
   }
 
   // Multiplications and additions per channel that follow, and Relu at last, are done in the same step. Returns the result.
@@ -469,7 +440,7 @@ class Blocker {
     const Node& n = g_.node(id);
     if (!has_twin(n.inputs[0])) return;
     for (std::size_t i = 1; i < n.inputs.size(); ++i) {
-      if (n.inputs[i] != kNoValue && constant(n.inputs[i]) == nullptr) return;
+      if (n.inputs[i] != kNoValue && constant_of(g_, n.inputs[i]) == nullptr) return;
     }
     g_.node(id).inputs[0] = twin_[n.inputs[0]];
     convert(id);
@@ -482,7 +453,7 @@ class Blocker {
     return s[s.size() - 3] == count;
   }
   ValueId block_constant(ValueId v, std::int64_t count) {
-    const Tensor& t = *constant(v);
+    const Tensor& t = *constant_of(g_, v);
     const std::int64_t blocks = (count + block_ - 1) / block_;
     Tensor out(DataType::float32, {1, blocks, 1, 1, block_});
     auto* to = static_cast<float*>(out.mutable_data());
@@ -496,7 +467,7 @@ class Blocker {
   enum class Operand : std::uint8_t { no, blocked, scalar, constant, plain };
   Operand operand(ValueId v, std::int64_t count) const {
     if (v == kNoValue) return Operand::no;
-    if (const Tensor* t = constant(v)) {
+    if (const Tensor* t = constant_of(g_, v)) {
       if (t->dtype() == DataType::float32 && t->size() == 1 && t->rank() <= 4) return Operand::scalar;
       return per_channel(*t, count) ? Operand::constant : Operand::no;
     }
@@ -588,9 +559,9 @@ class Blocker {
 
   Graph& g_;
   std::int64_t block_;
-  std::vector<std::vector<NodeId>> uses_;  // before anything changed
-  std::vector<ValueId> twin_;              // value -> its blocked form
-  std::vector<ValueId> made_;              // values no longer computed in plain form
+  Readers readers_;            // before anything changed
+  std::vector<ValueId> twin_;  // value -> its blocked form
+  std::vector<ValueId> made_;  // values no longer computed in plain form
 };
 
 }  // namespace

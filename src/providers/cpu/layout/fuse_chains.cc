@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "graph/edit.h"
 #include "ops/context.h"
 #include "ops/custom.h"
 #include "providers/cpu/layout/chain_step.h"
@@ -58,7 +59,7 @@ std::shared_ptr<const ops::CustomOp> make_op(std::shared_ptr<ChainOp> chain) {
 class ChainFuser {
  public:
   explicit ChainFuser(Graph& graph)
-      : g_(graph), uses_(graph.uses()), state_(graph.nodes().size()), is_output_(graph.values().size(), false) {
+      : g_(graph), readers_(graph), state_(graph.nodes().size()), is_output_(graph.values().size(), false) {
     for (const ValueId v : graph.outputs()) is_output_[v] = true;
   }
 
@@ -108,7 +109,7 @@ class ChainFuser {
     for (NodeId id = static_cast<NodeId>(g_.nodes().size()); id-- > 0;) {
       if (!state_[id].step) continue;
       std::uint32_t level = kNone;
-      for (const NodeId reader : uses_[g_.node(id).outputs[0]]) {
+      for (const NodeId reader : readers_.of(g_.node(id).outputs[0])) {
         level = std::min(level, state_[reader].level - (joins(id, reader) ? 0U : 1U));
       }
       if (level != kNone) state_[id].level = std::max(state_[id].level, level);
@@ -170,7 +171,7 @@ class ChainFuser {
     const std::int64_t count = element_count(to_shape(shape_of(piece[0])));
     std::int64_t row = 1;
     for (std::uint32_t i = 0; i < piece.size(); ++i) {
-      for (const NodeId reader : uses_[g_.node(piece[i]).outputs[0]]) {
+      for (const NodeId reader : readers_.of(g_.node(piece[i]).outputs[0])) {
         const auto fold = chain_fold(g_, reader);
         if (!fold || made.size() == kMostFolds || g_.node(reader).removed || (row != 1 && fold->row != row)) continue;
         if (row == 1 && !can_fold(steps, count, fold->row)) continue;
@@ -222,7 +223,7 @@ class ChainFuser {
         return std::find(piece.begin(), piece.end(), reader) != piece.end() ||
                std::find(folds.begin(), folds.end(), reader) != folds.end();
       };
-      if (!is_output_[out] && std::all_of(uses_[out].begin(), uses_[out].end(), is_inside)) continue;
+      if (!is_output_[out] && std::ranges::all_of(readers_.of(out), is_inside)) continue;
       op->chain.outputs.push_back(static_cast<std::uint32_t>(i));
       op->result_types.push_back(g_.value(out).type.elem);
       fused.outputs.push_back(out);
@@ -245,7 +246,7 @@ class ChainFuser {
   }
 
   Graph& g_;
-  std::vector<std::vector<NodeId>> uses_;
+  Readers readers_;
   std::vector<State> state_;
   std::vector<bool> is_output_;
   std::vector<std::uint32_t> parent_;

@@ -5,21 +5,20 @@
 #include <utility>
 #include <vector>
 
+#include "graph/edit.h"
 #include "ops/tensor/signatures.h"
 
 namespace sdx::cpu {
 namespace {
 
-bool is_onnx(const Node& n, const char* op) { return !n.removed && n.domain.empty() && n.op_type == op; }
-
 // What the value transposes the last two axes of; kNoValue where it does not.
 ValueId swapped_from(const Graph& g, ValueId v) {
   const NodeId producer = g.value(v).producer;
-  if (producer == kNoNode || !is_onnx(g.node(producer), "Transpose")) return kNoValue;
+  if (producer == kNoNode || !is_op(g.node(producer), "Transpose")) return kNoValue;
   const Node& n = g.node(producer);
   const ValueId from = n.inputs.at(0);
   const auto& shape = g.value(from).type.shape;
-  if (!shape || shape->size() < 2 || (g.value(from).constant && !g.value(from).is_input)) return kNoValue;
+  if (!shape || shape->size() < 2 || constant_of(g, from) != nullptr) return kNoValue;
   std::vector<std::int64_t> swapped(shape->size());
   std::iota(swapped.begin(), swapped.end(), std::int64_t{0});
   std::swap(swapped[swapped.size() - 2], swapped[swapped.size() - 1]);
@@ -35,7 +34,7 @@ bool is_matrices(const Graph& g, ValueId v) {
 }
 
 bool join(Graph& g, NodeId id) {
-  if (!is_onnx(g.node(id), "MatMul")) return false;
+  if (!is_op(g.node(id), "MatMul")) return false;
   const Node n = g.node(id);  // a copy of a product alone: other nodes may hold whole subgraphs
   if (!is_matrices(g, n.inputs[0]) || !is_matrices(g, n.inputs[1])) return false;
   const ValueId from[2] = {swapped_from(g, n.inputs[0]), swapped_from(g, n.inputs[1])};
@@ -57,12 +56,10 @@ bool join_transposes(Graph& graph) {
   bool changed = false;
   for (NodeId id = 0; id < graph.nodes().size(); ++id) changed = join(graph, id) || changed;
   if (!changed) return false;
-  const auto uses = graph.uses();
-  const auto& outputs = graph.outputs();
+  const Readers readers(graph);
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
-    if (!is_onnx(graph.node(id), "Transpose")) continue;
-    const ValueId v = graph.node(id).outputs.at(0);
-    if (uses[v].empty() && std::find(outputs.begin(), outputs.end(), v) == outputs.end()) graph.remove_node(id);
+    if (!is_op(graph.node(id), "Transpose")) continue;
+    if (!readers.is_read(graph.node(id).outputs.at(0))) graph.remove_node(id);
   }
   return true;
 }

@@ -1,9 +1,9 @@
 #include "text/model/paged/paged_graph.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/error.h"
+#include "graph/edit.h"
 #include "session/pipeline.h"
 #include "text/model/open.h"
 #include "text/model/paged/token_wise.h"
@@ -30,9 +30,6 @@ enum GroupQueryInput {
   kQueryNorm,
   kKeyNorm
 };
-
-bool given(const Node& n, std::size_t i) { return i < n.inputs.size() && n.inputs[i] != kNoValue; }
-ValueId input_of(const Node& n, std::size_t i) { return given(n, i) ? n.inputs[i] : kNoValue; }
 
 bool is_attention(const Node& n) { return !n.removed && n.op_type == "GroupQueryAttention" && n.domain == "com.microsoft"; }
 
@@ -69,20 +66,20 @@ class Paging {
 
  private:
   bool is_past(const Node& n, std::size_t i) const {
-    if (!given(n, i) || !g_.value(n.inputs[i]).is_input) return false;
+    if (!has_input(n, i) || !g_.value(n.inputs[i]).is_input) return false;
     const Type& type = g_.value(n.inputs[i]).type;
     return type.shape && type.shape->size() == 4;
   }
 
   std::string refusal(const Node& n) const {
-    if (!given(n, kQuery)) return "has no query";
+    if (!has_input(n, kQuery)) return "has no query";
     if (!is_past(n, kPastKey) || !is_past(n, kPastValue)) return "has a past that is not an input [batch,heads,past,size]";
     for (std::size_t i = 0; i < 3; ++i) {
       if (i >= n.outputs.size() || n.outputs[i] == kNoValue) return "leaves out its output " + std::to_string(i);
     }
     for (const auto& [input, what] :
          {std::pair(kPositions, "position_ids"), {kBias, "attention_bias"}, {kKeyScale, "k_scale"}, {kValueScale, "v_scale"}}) {
-      if (given(n, input)) return std::string("has the input ") + what;
+      if (has_input(n, input)) return std::string("has the input ") + what;
     }
     if (n.outputs.size() > 3 && n.outputs[3] != kNoValue) return "has its scores as an output";
     if (n.attributes.get_int("causal", 1) != 1) return "is not causal";
@@ -167,22 +164,14 @@ class Paging {
   // What nothing reads any more: how the mask became lengths.
   void remove_unused() {
     g_.compact();
-    std::vector<std::vector<NodeId>> uses = g_.uses();
-    std::vector<std::size_t> readers(uses.size());
-    for (std::size_t v = 0; v < uses.size(); ++v) readers[v] = uses[v].size();
-    for (const ValueId v : g_.outputs()) ++readers[v];
+    const Readers readers(g_);
+    const auto is_read = [&](ValueId v) { return v != kNoValue && readers.is_read(v); };
     for (NodeId id = static_cast<NodeId>(g_.nodes().size()); id-- > 0;) {
-      const Node& n = g_.node(id);
-      if (std::any_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) { return v != kNoValue && readers[v] > 0; })) continue;
-      const std::set<ValueId> read(n.inputs.begin(), n.inputs.end());
-      for (const ValueId v : read) {
-        if (v != kNoValue) --readers[v];
-      }
-      g_.remove_node(id);
+      if (std::ranges::none_of(g_.node(id).outputs, is_read)) g_.remove_node(id);
     }
     for (std::size_t i = g_.inputs().size(); i-- > 0;) {
       const ValueId v = g_.inputs()[i];
-      if (readers[v] == 0 && (g_.value(v).name == names_.mask || g_.value(v).constant)) g_.remove_input(i);
+      if (!readers.is_read(v) && (g_.value(v).name == names_.mask || g_.value(v).constant)) g_.remove_input(i);
     }
     g_.compact();
     g_.drop_unused_values();
@@ -192,8 +181,7 @@ class Paging {
   void forget_types() {
     for (ValueId v = 0; v < g_.values().size(); ++v) {
       ValueInfo& info = g_.value(v);
-      const bool output = std::find(g_.outputs().begin(), g_.outputs().end(), v) != g_.outputs().end();
-      if (!info.is_input && !info.constant && !output) info.type = info.declared = Type();
+      if (!info.is_input && !info.constant && !is_output(g_, v)) info.type = info.declared = Type();
     }
   }
 

@@ -1,5 +1,7 @@
 #include "text/model/paged/token_wise.h"
 
+#include "graph/edit.h"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -38,7 +40,7 @@ class Judge {
 
   std::string run() {
     for (ValueId v = 0; v < g_.values().size(); ++v) {
-      if (g_.value(v).constant && !g_.value(v).is_input) places_[v].kind = Place::constant;
+      if (constant_of(g_, v) != nullptr) places_[v].kind = Place::constant;
     }
     for (const ValueId v : g_.inputs()) {
       if (g_.value(v).name == names_.ids || g_.value(v).name == names_.positions) places_[v] = {Place::tokens, 2, 1, -1};
@@ -246,15 +248,8 @@ std::string want_rows(Graph& g, const DecoderNames& names, int opset) {
   }
   const NodeId product = g.value(v).producer;
   const ValueId wanted = g.add_input(names.wanted, Type::tensor(DataType::int64, {Dim::symbol("wanted")}));
-  Node gather;
-  gather.op_type = "Gather";
-  gather.name = "wanted_rows";
-  gather.version = opset;
-  gather.inputs = {rows, wanted};
-  gather.outputs = {g.add_value("wanted_rows")};
-  gather.attributes.set("axis", std::int64_t{1});
-  const ValueId picked = gather.outputs[0];
-  g.add_node(std::move(gather));
+  const ValueId picked =
+      add_node(g, make_node("wanted_rows", "Gather", opset, {rows, wanted}, {{"axis", std::int64_t{1}}}), "wanted_rows");
   g.node(product).inputs[0] = picked;
   Type& declared = g.value(logits).declared;
   if (declared.shape && declared.shape->size() == 3) {
