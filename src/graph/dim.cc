@@ -50,17 +50,16 @@ std::string spelt(const Poly& poly) {
   return out + constant;
 }
 
-// "min(a, b)", whichever comes first.
-std::string call(const char* function, const std::string& a, const std::string& b) {
-  return std::string(function) + "(" + std::min(a, b) + ", " + std::max(a, b) + ")";
-}
-
 }  // namespace
 
 Dim Dim::symbol(const std::string& name) {
   if (name.empty() || name.size() > kMaxName || shown(name) != name) return {};
   return from(Poly{{{is_word(name) ? name : kOpen + name + kClose}, 1}});
 }
+
+Dim Dim::named(std::string name) { return name.size() > kMaxName ? Dim() : from({{{std::move(name)}, 1}}); }
+
+std::string Dim::stored() const { return known_ ? std::to_string(value_) : spelt(*poly_); }
 
 Dim Dim::from(Poly poly) {
   std::erase_if(poly, [](const auto& term) { return term.second == 0; });
@@ -154,7 +153,6 @@ std::optional<Dim> Dim::divide_exactly(const Dim& by) const {
 }
 
 Dim floor_div(const Dim& a, const Dim& b) {
-  const auto text = [](const Dim& d) { return d.known_ ? std::to_string(d.value_) : spelt(*d.poly_); };
   if (a.is_unknown() || b.is_unknown() || (b.known_ && b.value_ == 0)) return {};
   if (a.known_ && b.known_) {
     if (b.value_ == -1) return a * b;
@@ -162,29 +160,21 @@ Dim floor_div(const Dim& a, const Dim& b) {
   }
   if (a.known_ && a.value_ == 0) return Dim(0);
   if (auto exact = a.divide_exactly(b)) return *exact;
-  std::string name = "floor((" + text(a) + ")/(" + text(b) + "))";
-  return name.size() > kMaxName ? Dim() : Dim::from({{{std::move(name)}, 1}});
+  return Dim::named("floor((" + a.stored() + ")/(" + b.stored() + "))");
 }
 
 Dim ceil_div(const Dim& a, const Dim& b) { return Dim(0) - floor_div(Dim(0) - a, b); }
 
-Dim min(const Dim& a, const Dim& b) {
-  const auto text = [](const Dim& d) { return d.known_ ? std::to_string(d.value_) : spelt(*d.poly_); };
+Dim Dim::extreme(const std::string& function, const Dim& a, const Dim& b) {
   if (a == b) return a;
-  if (a.known_ && b.known_) return Dim(std::min(a.value_, b.value_));
+  if (a.known_ && b.known_) return Dim(function == "min" ? std::min(a.value_, b.value_) : std::max(a.value_, b.value_));
   if (a.is_unknown() || b.is_unknown()) return {};
-  std::string name = call("min", text(a), text(b));
-  return name.size() > kMaxName ? Dim() : Dim::from({{{std::move(name)}, 1}});
+  const std::string x = a.stored(), y = b.stored();
+  return named(function + "(" + std::min(x, y) + ", " + std::max(x, y) + ")");  // whichever comes first
 }
 
-Dim max(const Dim& a, const Dim& b) {
-  const auto text = [](const Dim& d) { return d.known_ ? std::to_string(d.value_) : spelt(*d.poly_); };
-  if (a == b) return a;
-  if (a.known_ && b.known_) return Dim(std::max(a.value_, b.value_));
-  if (a.is_unknown() || b.is_unknown()) return {};
-  std::string name = call("max", text(a), text(b));
-  return name.size() > kMaxName ? Dim() : Dim::from({{{std::move(name)}, 1}});
-}
+Dim min(const Dim& a, const Dim& b) { return Dim::extreme("min", a, b); }
+Dim max(const Dim& a, const Dim& b) { return Dim::extreme("max", a, b); }
 
 std::string to_string(const SymShape& shape) {
   std::string out = "[";

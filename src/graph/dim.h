@@ -48,7 +48,10 @@ class Dim {
   // Sorted symbol names (with repetition) -> coefficient; no zero coefficients.
   using Poly = std::map<std::vector<std::string>, std::int64_t>;
   static Dim from(Poly poly);
+  static Dim named(std::string name);
+  static Dim extreme(const std::string& function, const Dim& a, const Dim& b);  // "min" or "max"
   Poly poly() const;
+  std::string stored() const;  // as part of a name
   std::optional<Dim> divide_exactly(const Dim& by) const;
 
   bool known_ = false;
