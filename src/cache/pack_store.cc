@@ -9,8 +9,6 @@
 namespace sdx::cache {
 namespace {
 
-thread_local PackStore* t_store = nullptr;
-
 // Sources are told apart by where they lie: all constants of a graph exist before its compilation begins.
 std::string full_key(const PackKey& key, PackSources sources, std::size_t bytes) {
   std::string text = key.text();
@@ -55,10 +53,5 @@ std::vector<PackStore::Made> PackStore::made() const {
   std::copy_if(made_.begin(), made_.end(), std::back_inserter(held), [](const Made& m) { return m.data.use_count() > 1; });
   return held;
 }
-
-PackStore* current_pack_store() { return t_store; }
-
-PackScope::PackScope(PackStore& store) : previous_(std::exchange(t_store, &store)) {}
-PackScope::~PackScope() { t_store = previous_; }
 
 }  // namespace sdx::cache

@@ -69,6 +69,7 @@ class PackStore {
   std::shared_ptr<const void> get(const PackKey& key, PackSources sources, std::size_t bytes,
                                   const std::function<void(float*)>& fill);
 
+  bool records() const { return record_; }
   // Those that a kernel still holds.
   std::vector<Made> made() const;
   // Calls that the shelf could not answer.
@@ -81,20 +82,6 @@ class PackStore {
   BlockPool pool_;
   std::unordered_map<std::string, std::weak_ptr<const void>> known_;  // gone with the last kernel that has it
   std::vector<Made> made_;
-};
-
-// The store of the compilation that this thread is at; null outside of one.
-PackStore* current_pack_store();
-
-class PackScope {
- public:
-  explicit PackScope(PackStore& store);
-  ~PackScope();
-  PackScope(const PackScope&) = delete;
-  PackScope& operator=(const PackScope&) = delete;
-
- private:
-  PackStore* previous_;
 };
 
 }  // namespace sdx::cache

@@ -54,16 +54,5 @@ TEST_F(PackStoreTest, TakesWhatTheShelfHas) {
   EXPECT_EQ(store.made()[1].sources.at(0).data(), a.data());
 }
 
-TEST_F(PackStoreTest, ScopesNest) {
-  EXPECT_EQ(current_pack_store(), nullptr);
-  PackStore outer, inner;
-  const PackScope one(outer);
-  {
-    const PackScope two(inner);
-    EXPECT_EQ(current_pack_store(), &inner);
-  }
-  EXPECT_EQ(current_pack_store(), &outer);
-}
-
 }  // namespace
 }  // namespace sdx::cache

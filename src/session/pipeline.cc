@@ -115,11 +115,11 @@ bool compiles_regions(const Selection& selection) {
 namespace {
 
 std::unique_ptr<plan::Program> lower(Graph graph, const Selection& selection, const SessionOptions& options,
-                                     plan::Regions regions) {
+                                     plan::Regions regions, cache::PackStore& packs) {
   cache::TunedChoices tuned(options.tune && options.cache ? cache::cache_file(options.cache_folder, "tuned.json")
                                                           : std::filesystem::path());
   return std::make_unique<plan::Program>(std::move(graph), selection.chain, options.plan_cache_size, std::move(regions),
-                                         LowerOptions{options.tune, &tuned});
+                                         LowerOptions{options.tune, &tuned, &packs});
 }
 
 // The one provider that gets every node which no region takes; null where there are several, because what one of them makes of a
@@ -146,8 +146,7 @@ std::unique_ptr<plan::Program> load_compiled(const cache::CompiledModel& compile
                                              const SessionOptions& options) {
   try {
     cache::PackStore store(&compiled);
-    const cache::PackScope packing(store);
-    auto program = lower(compiled.graph(), selection, options, {});
+    auto program = lower(compiled.graph(), selection, options, {}, store);
     log::debug("'{}': {} packed weights were not in it", compiled.path().string(), store.misses());
     return program;
   } catch (const Error& e) {
@@ -174,8 +173,7 @@ std::unique_ptr<plan::Program> compile(Graph graph, const Selection& selection, 
   }
   if (recording != nullptr) recording->graph = graph;
   cache::PackStore store(nullptr, recording != nullptr);
-  const cache::PackScope packing(store);
-  auto program = lower(std::move(graph), selection, options, std::move(regions));
+  auto program = lower(std::move(graph), selection, options, std::move(regions), store);
   if (recording != nullptr) recording->packs = store.made();
   return program;
 }

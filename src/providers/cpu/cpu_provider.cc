@@ -87,7 +87,7 @@ class CpuProvider : public Provider {
     for (const KernelEntry* entry : kernel_table().find(node.domain, node.op_type)) {
       if (only != nullptr && entry->name != only) continue;
       const std::string measured = options.tune ? tuned_kernel(graph, id, *entry, options.tuned, step.timed) : "";
-      LowerContext context(graph, id, measured);
+      LowerContext context(graph, id, options.packs, measured);
       step.kernel = entry->make(context);
       if (step.kernel) return step;
       step.refused.push_back({entry->name, context.reason()});

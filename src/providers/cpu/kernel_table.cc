@@ -49,7 +49,7 @@ const Tensor* LowerContext::constant(std::size_t i) const { return constant_inpu
 Packed LowerContext::pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const cache::PackKey& key,
                           const std::function<void(float*)>& fill) {
   const cache::PackSources span(sources.begin(), sources.size());
-  if (cache::PackStore* store = cache::current_pack_store()) return Packed(store->get(key, span, bytes, fill));
+  if (packs_ != nullptr) return Packed(packs_->get(key, span, bytes, fill));
   cache::PackStore alone;
   return Packed(alone.get(key, span, bytes, fill));
 }

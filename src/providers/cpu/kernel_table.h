@@ -18,9 +18,9 @@ namespace sdx::cpu {
 // What a kernel's maker may look at. Types are inferred; extents may be symbolic or unknown.
 class LowerContext {
  public:
-  // `wanted`: the kernel to choose where there is a choice; empty: the cost model's.
-  LowerContext(const Graph& graph, NodeId id, std::string_view wanted = {})
-      : graph_(graph), node_(graph.node(id)), wanted_(wanted) {}
+  // `packs`: see LowerOptions. `wanted`: the kernel to choose where there is a choice; empty: the cost model's.
+  LowerContext(const Graph& graph, NodeId id, cache::PackStore* packs = nullptr, std::string_view wanted = {})
+      : graph_(graph), node_(graph.node(id)), packs_(packs), wanted_(wanted) {}
 
   const Node& node() const { return node_; }
   const Attributes& attrs() const { return node_.attributes; }
@@ -38,6 +38,8 @@ class LowerContext {
   // bytes depend on besides the sources (constant(i), null where left out) and the instruction set: algorithm, extents, factors.
   Packed pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const cache::PackKey& key,
               const std::function<void(float*)>& fill);
+  // Whether the compilation is recorded: then weights are packed at once, to be written when it is done.
+  bool records_packs() const { return packs_ != nullptr && packs_->records(); }
 
   // Of several kernels for this node, best by the cost model first, the index of the one to make. Their names are kept in
   // offered(): those that measuring may choose from.
@@ -54,6 +56,7 @@ class LowerContext {
  private:
   const Graph& graph_;
   const Node& node_;
+  cache::PackStore* packs_;
   std::string_view wanted_;
   std::vector<std::string_view> offered_;
   std::string reason_;

@@ -71,9 +71,7 @@ LatePacked::LatePacked(LowerContext& c, std::initializer_list<const Tensor*> sou
     pending_ = registry.find(packed_.data());
     return;
   }
-  // A store lists what it made only if that is recorded, to be written when the compilation is done.
-  const cache::PackStore* store = cache::current_pack_store();
-  if (store != nullptr && !store->made().empty()) {
+  if (c.records_packs()) {
     fill(memory);
     for (const Tensor* t : sources) {
       if (t != nullptr) release_mapped_pages(t->data(), t->bytes());

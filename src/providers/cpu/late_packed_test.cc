@@ -26,7 +26,7 @@ class LatePackedTest : public ::testing::Test {
     id = graph.add_node(node);
   }
   LatePacked pack(float factor) {
-    LowerContext c(graph, id);
+    LowerContext c(graph, id, packs);
     return {c, {&weights}, weights.bytes(), cache::PackKey("times", factor), [this, factor](float* to) {
               if (++fills == failing) throw std::runtime_error("no");
               std::transform(weights.values<float>().begin(), weights.values<float>().end(), to,
@@ -35,13 +35,14 @@ class LatePackedTest : public ::testing::Test {
   }
   Graph graph;
   NodeId id;
+  cache::PackStore* packs = nullptr;
   Tensor weights = Tensor::of<float>({2}, {1, 2});
   int fills = 0, failing = 0;
 };
 
 TEST_F(LatePackedTest, FillsAtTheFirstUseForAllThatShare) {
   cache::PackStore store;
-  const cache::PackScope scope(store);
+  packs = &store;
   const LatePacked a = pack(2), same = pack(2), other = pack(3);
   EXPECT_EQ(fills, 0);
   EXPECT_EQ(same.data()[1], 4);
@@ -54,7 +55,7 @@ TEST_F(LatePackedTest, FillsAtTheFirstUseForAllThatShare) {
 
 TEST_F(LatePackedTest, GivesItsSourceToTheFirstUse) {
   cache::PackStore store;
-  const cache::PackScope scope(store);
+  packs = &store;
   const LatePacked a = pack(2), same = pack(2), other = pack(3);
   EXPECT_EQ(a.first_source().data(), weights.data());
   EXPECT_EQ(a.first_source().data(), nullptr);
@@ -66,9 +67,9 @@ TEST_F(LatePackedTest, GivesItsSourceToTheFirstUse) {
 
 TEST_F(LatePackedTest, MatricesArePackedByTheSecondRun) {
   cache::PackStore store;
-  const cache::PackScope scope(store);
+  packs = &store;
   const Tensor w = Tensor::of<float>({256, 512}, std::vector<float>(256 * 512, 1.0F));
-  LowerContext c(graph, id);
+  LowerContext c(graph, id, packs);
   const auto is_packed = [](const LateMatrix& m) {
     GemmArgs g;
     bool called = false;
@@ -124,7 +125,7 @@ TEST_F(LatePackedTest, ReadsNoFileThatWasWrittenTo) {
 
 TEST_F(LatePackedTest, FillsAtOnceWhereTheCompilationIsRecorded) {
   cache::PackStore store(nullptr, true);
-  const cache::PackScope scope(store);
+  packs = &store;
   const LatePacked a = pack(2);
   EXPECT_EQ(fills, 1);
   ASSERT_EQ(store.made().size(), 1U);

@@ -101,8 +101,7 @@ std::string tuned_kernel(const Graph& graph, NodeId id, const KernelEntry& entry
   const Node& node = graph.node(id);
   if (!untimeable(graph, node).empty()) return "";
   cache::PackStore losers_too;  // their packed weights are discarded in the end
-  const cache::PackScope scope(losers_too);
-  LowerContext context(graph, id);
+  LowerContext context(graph, id, &losers_too);
   std::vector<std::unique_ptr<Kernel>> kernels;
   kernels.push_back(entry.make(context));
   if (kernels[0] == nullptr || context.offered().size() < 2) return "";
@@ -115,7 +114,7 @@ std::string tuned_kernel(const Graph& graph, NodeId id, const KernelEntry& entry
     times = *known;
   } else {
     for (std::size_t i = 1; i < context.offered().size(); ++i) {
-      LowerContext other(graph, id, context.offered()[i]);
+      LowerContext other(graph, id, &losers_too, context.offered()[i]);
       kernels.push_back(entry.make(other));
       SDX_ASSERT(kernels.back() != nullptr);
     }

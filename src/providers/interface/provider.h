@@ -19,6 +19,10 @@
 
 namespace sdx {
 
+namespace cache {
+class PackStore;
+}  // namespace cache
+
 // A provider's answer about one node.
 struct Claim {
   bool taken = false;
@@ -58,6 +62,7 @@ struct LowerOptions {
   // Where a node has several kernels, measure them (or take what was measured before) instead of trusting the cost model.
   bool tune = false;
   cache::TunedChoices* tuned = nullptr;  // of earlier measurements; may be null
+  cache::PackStore* packs = nullptr;     // of this compilation: where packed weights come from; null: each is made anew
 };
 
 class Provider;
