@@ -1,0 +1,76 @@
+// Which part of the chain answers, where the first run measures it.
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/stoppable_lock.h"
+#include "session/impl/impl.h"
+#include "session/observe/measure.h"
+
+namespace sdx {
+
+using namespace session;
+
+void Session::Impl::open_measured() {
+  const std::size_t last = selection.chain.size() - 1;
+  if (last == 0) {
+    measures = false;
+    return serve(0, nullptr, {}, "measured: cpu is the only candidate");
+  }
+  if (!decision.empty()) {
+    if (std::optional<cache::Decision> m = decision_for(decision, selection)) {
+      const std::string how = fmt::format("measured on {} with {}: {}", m->when, m->inputs, summary(*m));
+      std::size_t first = 0;
+      while (selection.chain[first]->name() != m->chosen) ++first;
+      return serve(first, nullptr, std::move(*m), how);
+    }
+  }
+  try {
+    serve(last, nullptr, {}, "not measured yet: the first run measures " + label_of(selection));
+    undecided = true;
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::not_implemented) throw;
+    serve(0, nullptr, {},
+          fmt::format("{}; not measured, because cpu cannot run the whole model: {}", selection.why, e.message()));
+  }
+}
+
+// From here on the part of the chain from provider number `first` on answers.
+void Session::Impl::serve(std::size_t first, std::shared_ptr<const Engine> ready, cache::Decision found, const std::string& how) {
+  auto made = std::make_shared<Service>(core, chain_from(selection, first));
+  made->open(std::move(ready));
+  const std::lock_guard lock(mutex);
+  service = std::move(made);
+  measurement = std::move(found);
+  why = how;
+}
+
+// Runs that come while the first one measures wait for it.
+void Session::Impl::decide(const Request& request) {
+  const std::unique_lock only_one = lock_unless_stopped(deciding, request.stop);
+  if (!undecided) return;
+  std::shared_ptr<const Engine> winner;
+  cache::Decision m = measure_providers(core, selection, request, winner);
+  std::size_t first = 0;
+  while (selection.chain[first]->name() != m.chosen) ++first;
+  std::string kept;
+  if (!decision.empty()) {
+    try {
+      cache::write_decision(decision, m);
+      kept = "; remembered in " + decision.string();
+    } catch (const Error& e) {
+      kept = fmt::format("; not remembered: {}", e.message());
+    }
+  }
+  const std::string how = fmt::format("measured with {}: {}{}", m.inputs, summary(m), kept);
+  log::info("{}", how);
+  serve(first, std::move(winner), std::move(m), how);
+  undecided = false;
+}
+
+std::shared_ptr<Service> Session::Impl::serving() const {
+  if (!measures) return service;
+  const std::lock_guard lock(mutex);
+  return service;
+}
+
+}  // namespace sdx

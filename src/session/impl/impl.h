@@ -1,0 +1,88 @@
+#pragma once
+// What a Session is made of. Only the functions of the public header know it.
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+#include "cache/compiled_model.h"
+#include "cache/decision.h"
+#include "session/engine.h"
+#include "session/observe/telemetry.h"
+#include "session/selection.h"
+#include "session/service.h"
+
+namespace sdx {
+
+namespace session {
+inline double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+}  // namespace session
+
+struct Session::Impl {
+  std::shared_ptr<session::Core> core = std::make_shared<session::Core>();
+  std::string shown;  // the model's name in errors
+  session::Selection selection;
+  std::shared_ptr<session::Service> service;
+  std::vector<std::pair<std::string, std::string>> metadata, custom_metadata;
+  std::unique_ptr<session::Telemetry> telemetry;  // null: nobody listens
+  double load_ms = 0, init_ms = 0;
+
+  // With select "measured" the first run decides which chain `service` has.
+  bool measures = false;
+  std::mutex deciding;
+  bool undecided = false;  // guarded by `deciding`
+  std::filesystem::path decision;
+
+  // Of a model that is to be kept, until it is. Only the thread that opens the session touches it: what compiles in the
+  // background, or is left behind there, may outlive the session.
+  std::unique_ptr<cache::Recording> recording;
+  std::string unused_cache;  // why nothing is kept, or used of what was
+
+  mutable std::mutex mutex;  // guards what follows, and `service` where the session measures
+  cache::Decision measurement;
+  std::string why;
+  std::vector<std::string> warnings;
+  std::vector<std::string> option_notes;  // join the warnings once the model's own are known
+  bool warned_of_extents = false, warned_of_symbols = false;
+
+  ~Impl() {
+    if (service) service->close();
+  }
+
+  // opening.cc
+  template <class Read>
+  void load(const SessionOptions& options, const std::string& name, Read&& read);
+  bool open_compiled();
+  void choose();
+  void open();
+  void keep();
+  void describe_interface();
+  void start();
+
+  // deciding.cc
+  void open_measured();
+  void decide(const session::Request& request);
+  void serve(std::size_t first, std::shared_ptr<const session::Engine> ready, cache::Decision found, const std::string& how);
+  std::shared_ptr<session::Service> serving() const;
+
+  // running.cc
+  NamedValues run(const NamedValues& given, const RunOptions& run_options);
+  std::vector<Value> arrange(const NamedValues& given, std::size_t& which) const;
+  std::vector<Value> answer(const session::Request& request);
+  void warn_of_other_extents(const std::vector<Value>& values);
+  void warn_of_two_sizes(const std::vector<Value>& values);
+  void warn(std::string text);
+
+  // session.cc
+  Report report() const;
+};
+
+}  // namespace sdx
