@@ -306,6 +306,7 @@ class SDX_API Session {
 
  private:
   struct Impl;
+  friend struct SessionAccess;  // the library's own
   explicit Session(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -7,7 +7,7 @@
 #include "dropin/status.h"
 #include "dropin/table.h"
 #include "session/observe/ort_trace.h"
-#include "session/observe/run_profile.h"
+#include "session/open.h"
 
 namespace sdx::dropin {
 namespace {
@@ -176,8 +176,7 @@ NamedValues run_engine(const OrtSession& session, const OrtRunOptions* options, 
   try {
     if (options == nullptr || !options->profile_prefix) return session.session.run(given, engine);
     const auto profiler = std::make_shared<plan::Profiler>();
-    const session::RunProfileScope scope(profiler);
-    NamedValues results = session.session.run(given, engine);
+    NamedValues results = session::run(session.session, given, engine, {profiler});
     session::write_ort_trace(profile_file(*options->profile_prefix), profiler->events(), std::nullopt);
     return results;
   } catch (const Error& error) {

@@ -29,12 +29,20 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
+namespace session {
+
+NamedValues run(const Session& session, const NamedValues& inputs, const RunOptions& options, const RunExtras& extras) {
+  return SessionAccess::impl(session).run(inputs, options, extras);
+}
+
+}  // namespace session
+
 const std::vector<ValueSpec>& Session::inputs() const { return impl_->core->inputs; }
 const std::vector<ValueSpec>& Session::outputs() const { return impl_->core->outputs; }
 const std::vector<std::pair<std::string, std::string>>& Session::metadata() const { return impl_->metadata; }
 const std::vector<std::pair<std::string, std::string>>& Session::custom_metadata() const { return impl_->custom_metadata; }
 
-NamedValues Session::run(const NamedValues& inputs, const RunOptions& options) const { return impl_->run(inputs, options); }
+NamedValues Session::run(const NamedValues& inputs, const RunOptions& options) const { return impl_->run(inputs, options, {}); }
 
 Report Session::Impl::report() const {
   Report r;

@@ -15,6 +15,7 @@
 #include "cache/decision.h"
 #include "session/engine.h"
 #include "session/observe/telemetry.h"
+#include "session/open.h"
 #include "session/selection.h"
 #include "session/service.h"
 
@@ -74,7 +75,7 @@ struct Session::Impl {
   std::shared_ptr<session::Service> serving() const;
 
   // running.cc
-  NamedValues run(const NamedValues& given, const RunOptions& run_options);
+  NamedValues run(const NamedValues& given, const RunOptions& run_options, const session::RunExtras& extras);
   std::vector<Value> arrange(const NamedValues& given, std::size_t& which) const;
   std::vector<Value> answer(const session::Request& request);
   void warn_of_other_extents(const std::vector<Value>& values);
@@ -83,6 +84,11 @@ struct Session::Impl {
 
   // session.cc
   Report report() const;
+};
+
+// What Session keeps private, for functions that are no members of it.
+struct SessionAccess {
+  static Session::Impl& impl(const Session& session) { return *session.impl_; }
 };
 
 }  // namespace sdx

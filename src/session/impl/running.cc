@@ -6,10 +6,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/suggest.h"
-#include "session/additions.h"
 #include "session/given/given_inputs.h"
 #include "session/impl/impl.h"
-#include "session/observe/run_profile.h"
 #include "session/specs.h"
 #include "tensor/own.h"
 
@@ -114,7 +112,7 @@ std::vector<Value> Session::Impl::arrange(const NamedValues& given, std::size_t&
   return values;
 }
 
-NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_options) {
+NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_options, const RunExtras& extras) {
   const std::vector<ValueSpec>& inputs = core->inputs;
   const std::vector<ValueSpec>& outputs = core->outputs;
   std::size_t which = 0;
@@ -139,7 +137,7 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
   if (run_options.timeout) request.stop.deadline = std::chrono::steady_clock::now() + *run_options.timeout;
   if (run_options.cancel) request.stop.cancelled = run_options.cancel->flag();
   request.number = core->runs.fetch_add(1, std::memory_order_relaxed);
-  request.profiler = run_profiler();
+  request.profiler = extras.profiler;
   std::vector<Value> results;
   try {
     results = answer(request);
