@@ -12,6 +12,7 @@
 #include "benchmark/profile.h"
 #include "inputs/input_plan.h"
 #include "providers/interface/provider.h"
+#include "session/open.h"
 #include "session/selection.h"
 
 namespace sdx::benchmark {
@@ -97,8 +98,9 @@ class LocalCell : public Cell {
 
   Opened open() override {
     return guarded([&] {
-      const session::FallbacksToldElsewhere told;  // in the results
-      session_.emplace(Session::open(options_.model, options_.session));
+      session::Extras extras;
+      extras.fallbacks_told_elsewhere = true;  // in the results
+      session_.emplace(session::open(options_.model, options_.session, extras));
       const Report report = session_->report();
       Opened opened;
       opened.provider = join(report.providers, ",");

@@ -10,6 +10,7 @@
 #include "inspect/facts.h"
 #include "onnx/reader.h"
 #include "passes/pass.h"
+#include "session/open.h"
 #include "session/pipeline.h"
 
 namespace sdx::benchmark {
@@ -139,8 +140,9 @@ double rate(double of_all_runs, double ns) { return ns > 0 ? amount(of_all_runs)
 Profile profile_model(const std::filesystem::path& model, SessionOptions options, const NamedValues& inputs,
                       const std::filesystem::path& trace) {
   options.profile = true;
-  const session::FallbacksToldElsewhere told;
-  const Session session = Session::open(model, options);
+  session::Extras extras;
+  extras.fallbacks_told_elsewhere = true;
+  const Session session = session::open(model, options, extras);
   session.run(inputs);  // plans and first touches of memory are no operator's time
   const std::size_t warm = session.profile().size();
   for (std::size_t i = 0; i < kRuns; ++i) session.run(inputs);

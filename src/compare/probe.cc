@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/fork.h"
+#include "session/open.h"
 #include "session/selection.h"
 #include "tensor/pb.h"
 
@@ -64,8 +65,9 @@ void apply(ProbeSide& side, const std::string& setting) {
 
 Probe run_here(const ProbeSide& side, const std::filesystem::path& model, const NamedValues& inputs,
                const std::vector<std::string>& outputs) {
-  const session::FallbacksToldElsewhere told;  // in the comparison's notes
-  const Session session = Session::open(model, side.session);
+  session::Extras extras;
+  extras.fallbacks_told_elsewhere = true;  // in the comparison's notes
+  const Session session = session::open(model, side.session, extras);
   RunOptions options;
   options.outputs = outputs;
   Probe probe;

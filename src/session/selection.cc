@@ -1,7 +1,6 @@
 #include "session/selection.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -36,12 +35,7 @@ std::string warning_of(const std::vector<ChainGap>& gaps, const std::vector<std:
   return fmt::format("requested {}, using {} ({}). `sdx providers` gives details and how to fix it", join(asked), taken, reasons);
 }
 
-thread_local bool told_elsewhere = false;
-
 }  // namespace
-
-FallbacksToldElsewhere::FallbacksToldElsewhere() : before_(std::exchange(told_elsewhere, true)) {}
-FallbacksToldElsewhere::~FallbacksToldElsewhere() { told_elsewhere = before_; }
 
 std::string without_strict(std::string message, std::string_view instead) {
   if (const std::size_t at = message.find(kOmitStrict); at != std::string::npos) message.replace(at, kOmitStrict.size(), instead);
@@ -76,7 +70,7 @@ std::string runtime_of(const std::vector<std::string>& running, const Selection&
   return ort ? "ort" : "native";
 }
 
-Selection select_providers(const SessionOptions& options) {
+Selection select_providers(const SessionOptions& options, bool told_elsewhere) {
   PolicyInput input;
   const bool cpu_only = options.runtime == Runtime::native ||
                         (!options.providers.empty() && std::all_of(options.providers.begin(), options.providers.end(),

@@ -24,22 +24,10 @@ struct Selection {
 inline constexpr std::string_view kOmitStrict = ". Omit `strict` to fall back to the next provider";
 SDX_TOOLS_API std::string without_strict(std::string message, std::string_view instead);
 
-// While one exists, fallbacks of sessions that this thread opens are in their reports only: its owner tells of them.
-class SDX_TOOLS_API FallbacksToldElsewhere {
- public:
-  FallbacksToldElsewhere();
-  ~FallbacksToldElsewhere();
-  FallbacksToldElsewhere(const FallbacksToldElsewhere&) = delete;
-  FallbacksToldElsewhere& operator=(const FallbacksToldElsewhere&) = delete;
-
- private:
-  bool before_;
-};
-
 // Throws Error(invalid_argument) for an unknown name or runtime; Error(provider_unavailable) when `strict` and the first
 // requested provider cannot be used. Providers that only `auto` mentions are skipped silently (not requested). All others
-// that are skipped cause one warning, in one line.
-SDX_TOOLS_API Selection select_providers(const SessionOptions& options);
+// that are skipped cause one warning, in one line, unless `told_elsewhere`.
+SDX_TOOLS_API Selection select_providers(const SessionOptions& options, bool told_elsewhere = false);
 
 // "ort:cuda,cpu"
 SDX_TOOLS_API std::string label_of(const Selection& selection);

@@ -31,11 +31,24 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 namespace session {
 
+Session open(Source source, const SessionOptions& options, const Extras& extras) {
+  auto impl = std::make_unique<SessionAccess::Impl>();
+  impl->load(source, options, extras);
+  return SessionAccess::session(std::move(impl));
+}
+
 NamedValues run(const Session& session, const NamedValues& inputs, const RunOptions& options, const RunExtras& extras) {
   return SessionAccess::impl(session).run(inputs, options, extras);
 }
 
 }  // namespace session
+
+Session Session::open(const std::filesystem::path& path, const SessionOptions& options) { return session::open(path, options); }
+
+Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptions& options,
+                            const std::filesystem::path& folder) {
+  return session::open(ModelBytes{bytes, folder}, options);
+}
 
 const std::vector<ValueSpec>& Session::inputs() const { return impl_->core->inputs; }
 const std::vector<ValueSpec>& Session::outputs() const { return impl_->core->outputs; }

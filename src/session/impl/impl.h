@@ -59,11 +59,11 @@ struct Session::Impl {
   }
 
   // opening.cc
-  template <class Read>
-  void load(const SessionOptions& options, const std::string& name, Read&& read);
-  bool open_compiled();
-  void choose();
-  void open();
+  void load(const session::Source& source, const SessionOptions& options, const session::Extras& extras);
+  Model read(const session::Source& source);
+  bool open_compiled(const session::Extras& extras);
+  void choose(const session::Extras& extras);
+  void open(const session::Extras& extras);
   void keep();
   void describe_interface();
   void start();
@@ -88,7 +88,9 @@ struct Session::Impl {
 
 // What Session keeps private, for functions that are no members of it.
 struct SessionAccess {
-  static Session::Impl& impl(const Session& session) { return *session.impl_; }
+  using Impl = Session::Impl;
+  static Session session(std::unique_ptr<Impl> impl) { return Session(std::move(impl)); }
+  static Impl& impl(const Session& session) { return *session.impl_; }
 };
 
 }  // namespace sdx

@@ -46,11 +46,11 @@ void Session::Impl::describe_interface() {
   custom_metadata = model.metadata;
 }
 
-void Session::Impl::choose() {
+void Session::Impl::choose(const Extras& extras) {
   if (!selection.chain.empty()) return;
   option_notes = check_provider_options(core->options);
   if (!core->options.start_on.empty()) canonical_provider(core->options.start_on);  // a misspelt one is an error on any chain
-  selection = select_providers(core->options);
+  selection = select_providers(core->options, extras.fallbacks_told_elsewhere);
   why = selection.why;
 }
 
@@ -58,7 +58,7 @@ void Session::Impl::choose() {
 static bool cpu_alone(const Selection& selection) { return selection.chain.size() == 1 && selection.chain[0]->name() == "cpu"; }
 
 // From the cache, where it has the model. Otherwise notes that it is to have it, if that is asked for.
-bool Session::Impl::open_compiled() {
+bool Session::Impl::open_compiled(const Extras& extras) {
   if (additions() != nullptr) return false;                  // they are no part of what would be kept
   if (!core->options.optimized_model.empty()) return false;  // for which the model has to be read
   const auto place = cache::compiled_place(core->source.path, core->options);
@@ -67,7 +67,7 @@ bool Session::Impl::open_compiled() {
   if (!unused_cache.empty()) return false;
   core->compiled = cache::CompiledModel::open(*place, core->options.mmap);
   if (core->compiled != nullptr) {
-    choose();
+    choose(extras);
     if (!cpu_alone(selection)) core->compiled = nullptr;
   } else {  // a stale or damaged one is replaced
     recording = cache::start_recording(*place);
@@ -94,9 +94,9 @@ void Session::Impl::keep() {
   recording.reset();
 }
 
-void Session::Impl::open() {
+void Session::Impl::open(const Extras& extras) {
   const BudgetScope charge(core->budget);
-  choose();
+  choose(extras);
   if (recording != nullptr && !cpu_alone(selection)) {
     log::emit(core->options.keep_compiled ? log::Level::warning : log::Level::info,
               "'{}' is not kept as compiled: cpu is not its only provider", shown);
@@ -143,29 +143,43 @@ std::shared_ptr<ThreadPool> pool_of(const SessionOptions& options) {
 
 }  // namespace
 
-template <class Read>
-void Session::Impl::load(const SessionOptions& options, const std::string& name, Read&& read) {
+Model Session::Impl::read(const Source& source) {
+  const std::size_t copied = MappedFile::copied(core->options.mmap);
+  if (const auto* path = std::get_if<std::filesystem::path>(&source)) return read_model(*path, copied);
+  if (Additions* const given = additions(); given != nullptr && given->model) return *std::exchange(given->model, std::nullopt);
+  const auto& [bytes, folder] = std::get<ModelBytes>(source);
+  if (bytes.empty()) fail(ErrorCode::invalid_argument, "the model is empty: it has no bytes");
+  const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  core->source.owner = copy;
+  core->source.bytes = *copy;
+  core->source.folder = folder;
+  return read_model(std::span<const std::byte>(*copy), copy, folder, copied);
+}
+
+void Session::Impl::load(const Source& source, const SessionOptions& options, const Extras& extras) {
   const auto start = std::chrono::steady_clock::now();
   check_options(options);
   core->options = options;
-  shown = name;
+  const auto* path = std::get_if<std::filesystem::path>(&source);
+  if (path != nullptr) core->source.path = *path;
+  shown = path != nullptr ? path->string() : "(memory)";
   core->budget = std::make_shared<MemoryBudget>(options.memory_limit);
   if (options.memory_limit == 0) core->keep = std::make_shared<BlockKeep>();
   core->pool = pool_of(options);
   if (options.profile) core->profiler = std::make_unique<plan::Profiler>();
   try {
-    if (open_compiled()) {
+    if (open_compiled(extras)) {
       init_ms = ms_since(start);
       log_opened(shown, [&] { return report(); });
       return;
     }
     {
       const BudgetScope charge(core->budget);
-      core->model = read();
+      core->model = read(source);
     }
     load_ms = ms_since(start);
     const auto init = std::chrono::steady_clock::now();
-    open();
+    open(extras);
     init_ms = ms_since(init);
     log_opened(shown, [&] { return report(); });
   } catch (Error& e) {
@@ -175,28 +189,6 @@ void Session::Impl::load(const SessionOptions& options, const std::string& name,
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory, "the machine ran out of memory while loading '{}'", shown);
   }
-}
-
-Session Session::open(const std::filesystem::path& path, const SessionOptions& options) {
-  auto impl = std::make_unique<Impl>();
-  impl->core->source.path = path;
-  impl->load(options, path.string(), [&] { return read_model(path, MappedFile::copied(options.mmap)); });
-  return Session(std::move(impl));
-}
-
-Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptions& options,
-                            const std::filesystem::path& folder) {
-  auto impl = std::make_unique<Impl>();
-  impl->load(options, "(memory)", [&] {
-    if (Additions* const given = additions(); given != nullptr && given->model) return *std::exchange(given->model, std::nullopt);
-    if (bytes.empty()) fail(ErrorCode::invalid_argument, "the model is empty: it has no bytes");
-    const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
-    impl->core->source.owner = copy;
-    impl->core->source.bytes = *copy;
-    impl->core->source.folder = folder;
-    return read_model(std::span<const std::byte>(*copy), copy, folder, MappedFile::copied(options.mmap));
-  });
-  return Session(std::move(impl));
 }
 
 }  // namespace sdx
