@@ -5,7 +5,6 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "onnx/given_data.h"
 
 namespace sdx {
 namespace {
@@ -95,8 +94,7 @@ OwnedBytes part_of(const OwnedBytes& file, const ExternalReference& reference, s
 }
 
 // From memory, where the program gave the tensor or the file; else nothing.
-std::optional<OwnedBytes> given(const ExternalReference& reference, std::size_t size) {
-  const GivenData* const data = given_data();
+std::optional<OwnedBytes> find_given(const GivenData* data, const ExternalReference& reference, std::size_t size) {
   if (data == nullptr) return std::nullopt;
   if (const auto tensor = data->tensors.find(reference.tensor); tensor != data->tensors.end()) {
     const Tensor& t = tensor->second;
@@ -117,7 +115,7 @@ std::optional<OwnedBytes> given(const ExternalReference& reference, std::size_t 
 }  // namespace
 
 OwnedBytes ExternalFiles::read(const ExternalReference& reference, std::size_t size) {
-  if (std::optional<OwnedBytes> held = given(reference, size)) return *std::move(held);
+  if (std::optional<OwnedBytes> held = find_given(given_, reference, size)) return *std::move(held);
   if (roots_.empty()) {
     fail(ErrorCode::invalid_model,
          "external data: '{}' cannot be resolved here; read the model from its file, or pass the folder that contains the data",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/system/mapped_file.h"
+#include "onnx/given_data.h"
 #include "tensor/pb.h"
 
 namespace sdx {
@@ -20,18 +21,20 @@ std::filesystem::path plain_location(std::string_view location);
 // Opens each file once. A location must be relative, may not leave its folder by "..", and, with all symbolic links resolved,
 // must lie inside one of `roots` (again resolved). Locations are relative to the first root. Two roots are useful where model and
 // data are both links into one store, as download caches lay them out: then the folder of the resolved model file is allowed as
-// well. Without roots only what the program gave in memory (given_data.h) is found, which also comes before files.
+// well. Without roots only what the program gave in memory (`given`) is found, which also comes before files.
 class ExternalFiles : public ExternalData {
  public:
-  // `copied`: see MappedFile::open().
-  explicit ExternalFiles(std::vector<std::filesystem::path> roots, std::size_t copied = MappedFile::kCopied)
-      : roots_(std::move(roots)), copied_(copied) {}
+  // `copied`: see MappedFile::open(). `given` may be null.
+  explicit ExternalFiles(std::vector<std::filesystem::path> roots, std::size_t copied = MappedFile::kCopied,
+                         const GivenData* given = nullptr)
+      : roots_(std::move(roots)), given_(given), copied_(copied) {}
   OwnedBytes read(const ExternalReference& reference, std::size_t size) override;
 
  private:
   const std::shared_ptr<const MappedFile>& open(const std::string& location);
 
   std::vector<std::filesystem::path> roots_;
+  const GivenData* given_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;  // by location
   std::map<std::string, std::shared_ptr<const MappedFile>> resolved_;
   std::size_t copied_;

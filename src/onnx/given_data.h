@@ -15,19 +15,4 @@ struct GivenData {
   std::map<std::string, Tensor, std::less<>> tensors;  // initializers whose data are external, by name: their files are not read
 };
 
-// For the models that this thread reads while the object lives; the innermost counts. Not movable: it is tied to its block.
-class GivenDataScope {
- public:
-  explicit GivenDataScope(const GivenData& data) noexcept;
-  ~GivenDataScope();
-  GivenDataScope(const GivenDataScope&) = delete;
-  GivenDataScope& operator=(const GivenDataScope&) = delete;
-
- private:
-  const GivenData* outer_;
-};
-
-// Of this thread; null: none.
-const GivenData* given_data() noexcept;
-
 }  // namespace sdx

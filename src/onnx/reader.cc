@@ -238,7 +238,7 @@ void check_opsets(const std::map<std::string, int>& opsets) {
   }
 }
 
-Model read_model(const std::filesystem::path& path, std::size_t copied) {
+Model read_model(const std::filesystem::path& path, std::size_t copied, const GivenData* given) {
   try {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path, copied);
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
@@ -246,7 +246,7 @@ Model read_model(const std::filesystem::path& path, std::size_t copied) {
     const std::filesystem::path real = std::filesystem::canonical(path, error);
     std::vector<std::filesystem::path> roots{folder};
     if (!error) roots.push_back(real.parent_path());
-    ExternalFiles external(std::move(roots), copied);
+    ExternalFiles external(std::move(roots), copied, given);
     Model model = read_bytes(file->bytes(), file, &external);
     file->check_unchanged();
     model.path = path.string();
@@ -259,14 +259,14 @@ Model read_model(const std::filesystem::path& path, std::size_t copied) {
 }
 
 Model read_model(std::span<const std::byte> data, std::shared_ptr<const void> owner, const std::filesystem::path& base_dir,
-                 std::size_t copied) {
+                 std::size_t copied, const GivenData* given) {
   if (owner == nullptr && !data.empty()) {
     auto copy = std::make_shared<std::vector<std::byte>>(data.begin(), data.end());
     data = *copy;
     owner = std::move(copy);
   }
-  if (base_dir.empty() && given_data() == nullptr) return read_bytes(data, owner, nullptr);
-  ExternalFiles external(base_dir.empty() ? std::vector<std::filesystem::path>() : std::vector{base_dir}, copied);
+  if (base_dir.empty() && given == nullptr) return read_bytes(data, owner, nullptr);
+  ExternalFiles external(base_dir.empty() ? std::vector<std::filesystem::path>() : std::vector{base_dir}, copied, given);
   return read_bytes(data, owner, &external);
 }
 

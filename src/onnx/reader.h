@@ -13,6 +13,8 @@
 
 namespace sdx {
 
+struct GivenData;
+
 // The newest IR version that is read (onnx.proto of ONNX 1.23).
 inline constexpr std::int64_t kNewestIrVersion = 14;
 
@@ -30,11 +32,14 @@ inline constexpr std::int64_t kNewestIrVersion = 14;
 // Throws Error(io) and Error(invalid_model | not_implemented | out_of_memory) naming the file, and the node where one is
 // at fault. Memory taken is a small multiple of the file's size, and at most 256 MiB more for sparse tensors.
 // `copied`: see MappedFile::open(); external data of up to 64 MiB in total are copied too, with MappedFile::kAll all of them.
-SDX_TOOLS_API Model read_model(const std::filesystem::path& path, std::size_t copied = MappedFile::kCopied);
+// `given`: weights in place of external data; may be null.
+SDX_TOOLS_API Model read_model(const std::filesystem::path& path, std::size_t copied = MappedFile::kCopied,
+                               const GivenData* given = nullptr);
 
 // The same from memory. `owner` keeps the bytes alive; null: they are copied first. External data are looked for in
-// `base_dir`; where that is empty, they are refused.
+// `base_dir`; where that is empty, only those that are given are found.
 SDX_TOOLS_API Model read_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                               const std::filesystem::path& base_dir, std::size_t copied = MappedFile::kCopied);
+                               const std::filesystem::path& base_dir, std::size_t copied = MappedFile::kCopied,
+                               const GivenData* given = nullptr);
 
 }  // namespace sdx

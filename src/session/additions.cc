@@ -9,10 +9,10 @@ thread_local Additions* t_additions = nullptr;
 
 }  // namespace
 
-AdditionsScope::AdditionsScope(Additions& additions) noexcept : outer_(t_additions), data_(additions.data) {
-  t_additions = &additions;
-}
+AdditionsScope::AdditionsScope(Additions& additions) noexcept : outer_(t_additions) { t_additions = &additions; }
 AdditionsScope::~AdditionsScope() { t_additions = outer_; }
+
+const GivenData* given_data() noexcept { return t_additions != nullptr ? &t_additions->data : nullptr; }
 
 std::shared_ptr<ThreadPool> given_pool() noexcept { return t_additions != nullptr ? t_additions->pool : nullptr; }
 

@@ -39,12 +39,12 @@ class SDX_TOOLS_API AdditionsScope {
 
  private:
   Additions* outer_;
-  GivenDataScope data_;
 };
 
 // Of this thread; null: none, or nothing that changes what a model computes.
 SDX_TOOLS_API Additions* additions() noexcept;
 // Of this thread; null: none was given.
+const GivenData* given_data() noexcept;
 std::shared_ptr<ThreadPool> given_pool() noexcept;
 const WriteOptions* given_write_options() noexcept;
 // Receives the optimised model's size, and nothing is written; null: the model is written.

@@ -145,7 +145,7 @@ std::shared_ptr<ThreadPool> pool_of(const SessionOptions& options) {
 
 Model Session::Impl::read(const Source& source) {
   const std::size_t copied = MappedFile::copied(core->options.mmap);
-  if (const auto* path = std::get_if<std::filesystem::path>(&source)) return read_model(*path, copied);
+  if (const auto* path = std::get_if<std::filesystem::path>(&source)) return read_model(*path, copied, given_data());
   if (Additions* const given = additions(); given != nullptr && given->model) return *std::exchange(given->model, std::nullopt);
   const auto& [bytes, folder] = std::get<ModelBytes>(source);
   if (bytes.empty()) fail(ErrorCode::invalid_argument, "the model is empty: it has no bytes");
@@ -153,7 +153,7 @@ Model Session::Impl::read(const Source& source) {
   core->source.owner = copy;
   core->source.bytes = *copy;
   core->source.folder = folder;
-  return read_model(std::span<const std::byte>(*copy), copy, folder, copied);
+  return read_model(std::span<const std::byte>(*copy), copy, folder, copied, given_data());
 }
 
 void Session::Impl::load(const Source& source, const SessionOptions& options, const Extras& extras) {
