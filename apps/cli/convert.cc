@@ -18,7 +18,7 @@
 #include "compare/values.h"
 #include "inputs/input_plan.h"
 #include "onnx/external_names.h"
-#include "session/additions.h"
+#include "session/open.h"
 #include "text/tools.h"
 
 namespace sdx::cli {
@@ -206,12 +206,9 @@ int ConvertCommand::run_optimize() const {
   session.custom_ops.assign(custom_ops.begin(), custom_ops.end());
   session.optimized_model = output;
   std::uint64_t after = 0;
-  session::Additions measuring;
-  if (dry_run) measuring.optimized_bytes = &after;
-  {
-    const session::AdditionsScope scope(measuring);
-    for (const std::string& w : Session::open(file, session).report().warnings) note("warning: " + w);
-  }
+  session::Extras extras;
+  if (dry_run) extras.optimized_bytes = &after;
+  for (const std::string& w : session::open(file, session, extras).report().warnings) note("warning: " + w);
   const std::uint64_t before = bytes_of(file);
   if (!dry_run) after = bytes_of(output);
   if (json) {

@@ -18,7 +18,8 @@
 
 namespace sdx {
 class ThreadPool;
-}
+struct Model;
+}  // namespace sdx
 
 namespace sdx::dropin {
 
@@ -226,9 +227,10 @@ struct OrtSession {
 // "<prefix>_<date>_<time>.json"
 std::string profile_file(const std::string& prefix);
 
-// A session over a model in a file or in memory, as CreateSession does it.
+// A session over a model in a file, in memory or built, as CreateSession does it.
 OrtSession* open_session(const OrtEnv* env, const std::string& path, const OrtSessionOptions* options);
 OrtSession* open_session(const OrtEnv* env, const void* bytes, std::size_t size, const OrtSessionOptions* options);
+OrtSession* open_session(const OrtEnv* env, Model model, const OrtSessionOptions* options);
 
 // Runs and fills `outputs`: where one is given already, its memory receives the result. Throws.
 void run_session(OrtSession& session, const OrtRunOptions* options, const char* const* input_names, const OrtValue* const* inputs,

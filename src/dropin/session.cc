@@ -10,6 +10,7 @@
 #include "dropin/table.h"
 #include "dropin/threads.h"
 #include "session/observe/ort_trace.h"
+#include "session/open.h"
 
 namespace sdx::dropin {
 namespace {
@@ -21,10 +22,11 @@ std::string entry(const OrtSessionOptions& options, std::string_view key) {
   return it == options.config.end() ? std::string() : it->second;
 }
 
-// A model as it was given: a file, or bytes.
+// A model as it was given: a file, bytes, or one that was built.
 struct Source {
   std::string path;        // empty: from memory
   std::string_view bytes;  // of the file too, once they were read
+  std::optional<Model> model;
   std::shared_ptr<const MappedFile> file;
   std::string shown() const { return path.empty() ? "Load model from memory" : "Load model from " + path; }
 };
@@ -109,7 +111,8 @@ WriteOptions write_options(const OrtSessionOptions& options) {
   return how;
 }
 
-Session open_engine(Source& source, const OrtSessionOptions& options, const SessionOptions& engine) {
+Session open_engine(Source& source, const OrtSessionOptions& options, const SessionOptions& engine,
+                    const session::Extras& extras) {
   fs::path folder = entry(options, "session.model_external_initializers_file_folder_path");
   const Replacements replacements = replacements_of(options);
   if (source.path.empty() || !replacements.empty()) {
@@ -117,9 +120,10 @@ Session open_engine(Source& source, const OrtSessionOptions& options, const Sess
     std::string changed;
     std::string_view bytes = source.bytes;
     if (!replacements.empty()) bytes = changed = with_replacements(bytes, replacements);
-    return Session::from_bytes(std::as_bytes(std::span(bytes.data(), bytes.size())), engine, folder);
+    if (source.model) return session::open(*std::move(source.model), engine, extras);
+    return session::open(session::ModelBytes{std::as_bytes(std::span(bytes.data(), bytes.size())), folder}, engine, extras);
   }
-  return Session::open(source.path, engine);
+  return session::open(fs::path(source.path), engine, extras);
 }
 
 OrtLogger logger_of(const OrtEnv& env, const OrtSessionOptions& options) {
@@ -182,11 +186,11 @@ OrtSession* open_source(const OrtEnv* env, Source source, const OrtSessionOption
     }
     facts = read_facts(source.bytes);
     const OrtLogger logger = logger_of(environment, options);
-    session::Additions additions = additions_of(options, logger);
-    additions.optimized_model = write_options(options);
-    additions.pool = pool_for(const_cast<OrtEnv&>(environment), options);
-    const session::AdditionsScope scope(additions);
-    auto made = std::make_unique<OrtSession>(open_engine(source, options, engine_options(options, facts)));
+    session::Extras extras;
+    extras.operators = operators_of(options, logger);
+    extras.optimized_model = write_options(options);
+    extras.pool = pool_for(const_cast<OrtEnv&>(environment), options);
+    auto made = std::make_unique<OrtSession>(open_engine(source, options, engine_options(options, facts), extras));
     check_cancelled(options);
     made->logger = logger;
     made->options = options;
@@ -327,11 +331,14 @@ std::string profile_file(const std::string& prefix) {
 
 OrtSession* open_session(const OrtEnv* env, const std::string& path, const OrtSessionOptions* options) {
   if (path.empty()) fail_ort(ORT_INVALID_ARGUMENT, "model_path must not be empty");
-  return open_source(env, {.path = path, .bytes = {}, .file = nullptr}, options);
+  return open_source(env, {.path = path, .bytes = {}, .model = {}, .file = nullptr}, options);
 }
 OrtSession* open_session(const OrtEnv* env, const void* bytes, std::size_t size, const OrtSessionOptions* options) {
   if (size > 0) require_memory(bytes, "model_data");
-  return open_source(env, {.path = "", .bytes = {static_cast<const char*>(bytes), size}, .file = nullptr}, options);
+  return open_source(env, {.path = "", .bytes = {static_cast<const char*>(bytes), size}, .model = {}, .file = nullptr}, options);
+}
+OrtSession* open_session(const OrtEnv* env, Model model, const OrtSessionOptions* options) {
+  return open_source(env, {.path = "", .bytes = {}, .model = std::move(model), .file = nullptr}, options);
 }
 
 void fill_session(Table& table) {

@@ -2,15 +2,24 @@
 // Sessions for this project's own programs: with what the public options have no place for.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include <sdx/session.hpp>
 
+#include "base/thread_pool.h"
 #include "base/tools_api.h"
+#include "graph/graph.h"
+#include "onnx/given_data.h"
+#include "onnx/writer.h"
 #include "plan/profiler.h"
+#include "session/custom_ops.h"
 
 namespace sdx::session {
 
@@ -18,12 +27,26 @@ struct ModelBytes {
   std::span<const std::byte> bytes;  // are copied
   std::filesystem::path folder;      // of external data; empty: there are none
 };
-// A model's file, or its content.
-using Source = std::variant<std::filesystem::path, ModelBytes>;
+// A model's file, its content, or a model that was read or built.
+using Source = std::variant<std::filesystem::path, ModelBytes, Model>;
 
-// Beside the options of a session. All that it holds need only live while the session is opened.
+// Beside the options of a session: what has no place in a file. What it points to need only live while the session is opened.
 struct Extras {
-  bool fallbacks_told_elsewhere = false;  // by whoever opens the session: they are in its report only
+  CustomOps operators;              // come before the operators of the build, and before those of SessionOptions::custom_ops
+  const GivenData* data = nullptr;  // may be null
+  // In place of initializers of the model's main graph, of the same type and shape; those that the model lacks are ignored. The
+  // session keeps the tensors' owners.
+  std::vector<std::pair<std::string, Tensor>> initializers;
+  WriteOptions optimized_model;  // how the file of SessionOptions::optimized_model is written, where `external_name` is set
+  std::uint64_t* optimized_bytes = nullptr;  // not null: receives that file's size, and nothing is written
+  std::shared_ptr<ThreadPool> pool;          // computes on it, whatever SessionOptions say of threads; null: as they say
+  bool fallbacks_told_elsewhere = false;     // by whoever opens the session: they are in its report only
+
+  // Such a session takes nothing from the cache of compiled models, and keeps nothing there.
+  bool change_the_model() const {
+    const bool given = data != nullptr && !(data->files.empty() && data->tensors.empty());
+    return given || !operators.empty() || !initializers.empty();
+  }
 };
 
 // As Session::open() and Session::from_bytes().

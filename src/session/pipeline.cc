@@ -16,7 +16,6 @@
 #include "passes/pass.h"
 #include "passes/training_nodes.h"
 #include "providers/table.h"
-#include "session/additions.h"
 #include "session/custom_ops.h"
 #include "session/provider_settings.h"
 #include "session/quantize_at_load.h"
@@ -88,16 +87,34 @@ void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std:
   }
 }
 
-bool prepare(Model& model, const SessionOptions& options, bool allow_unknown) {
+namespace {
+
+// Returns whether it changed anything.
+bool replace_initializers(Graph& graph, const std::vector<std::pair<std::string, Tensor>>& initializers) {
+  bool changed = false;
+  for (const auto& [name, tensor] : initializers) {
+    const std::optional<ValueId> id = graph.find(name);
+    if (!id || !graph.value(*id).constant) continue;
+    Tensor& held = *graph.value(*id).constant;
+    if (held.dtype() != tensor.dtype() || held.shape() != tensor.shape()) {
+      fail(ErrorCode::invalid_argument, "initializer '{}' of the model is {}; its replacement is {}", name, held.type_string(),
+           tensor.type_string());
+    }
+    held = tensor;
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace
+
+bool prepare(Model& model, const SessionOptions& options, bool allow_unknown, const Extras& extras) {
   const bool quantized = options.quantize == Quantize::dynamic;
-  if (quantized) quantize_at_load(model, options);
+  if (quantized) quantize_at_load(model, options, extras);
   inline_functions(model);
   CustomOps custom_ops = load_custom_ops(options.custom_ops);
-  bool changed = false;
-  if (const Additions* const given = additions()) {
-    custom_ops.insert(custom_ops.begin(), given->operators.begin(), given->operators.end());
-    changed = replace_initializers(model.graph, *given);
-  }
+  custom_ops.insert(custom_ops.begin(), extras.operators.begin(), extras.operators.end());
+  const bool changed = replace_initializers(model.graph, extras.initializers);
   bind_custom_ops(model.graph, custom_ops);
   bind_dimensions(model.graph, options.dimensions);
   const bool settled = settle_training_nodes(model.graph);

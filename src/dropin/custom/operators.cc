@@ -74,14 +74,9 @@ std::vector<std::shared_ptr<const ops::CustomOp>> make_operators(const std::vect
   return all;
 }
 
-session::Additions additions_of(const OrtSessionOptions& options, const OrtLogger& logger) {
-  session::Additions all;
-  if (!options.domains.empty()) {
-    all.operators =
-        make_operators(options.domains, std::make_shared<const KernelHost>(KernelHost{logger, options.config, options.kept}));
-  }
-  if (session::Additions* const outer = session::additions()) all.model = std::exchange(outer->model, std::nullopt);
-  return all;
+session::CustomOps operators_of(const OrtSessionOptions& options, const OrtLogger& logger) {
+  if (options.domains.empty()) return {};
+  return make_operators(options.domains, std::make_shared<const KernelHost>(KernelHost{logger, options.config, options.kept}));
 }
 
 const Signature* choose(const ProgramOperator& op, const std::vector<DataType>& types, int version) {

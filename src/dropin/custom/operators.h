@@ -12,7 +12,7 @@
 #include "graph/graph.h"
 #include "ops/context.h"
 #include "ops/custom.h"
-#include "session/additions.h"
+#include "session/custom_ops.h"
 
 namespace sdx::dropin {
 
@@ -54,8 +54,8 @@ std::vector<std::shared_ptr<const ops::CustomOp>> make_operators(const std::vect
                                                                  const std::shared_ptr<const KernelHost>& host,
                                                                  const std::string& library = "program");
 
-// What a session with these options gets beside what the engine's options say; of a model that an outer scope gives, that too.
-session::Additions additions_of(const OrtSessionOptions& options, const OrtLogger& logger);
+// Those that a session with these options gets beside what the engine's options say.
+session::CustomOps operators_of(const OrtSessionOptions& options, const OrtLogger& logger);
 
 // A status that a program's function returned, as an Error of ours with `what` before its message; frees it. Nothing for NULL.
 void throw_status(OrtStatus* status, const std::string& what);

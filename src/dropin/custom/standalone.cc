@@ -10,7 +10,7 @@
 #include "dropin/status.h"
 #include "dropin/table.h"
 #include "ops/infer.h"
-#include "session/additions.h"
+#include "session/open.h"
 
 namespace sdx::dropin {
 
@@ -52,14 +52,11 @@ OrtSession& session_for(OrtOp& op, const OrtOp::Key& key) {
   const std::lock_guard lock(op.mutex);
   std::unique_ptr<OrtSession>& session = op.sessions[key];
   if (session != nullptr) return *session;
-  session::Additions additions;
-  additions.model = model_of(op, key);
-  additions.pool = std::shared_ptr<ThreadPool>(std::shared_ptr<void>(), key.second);  // the caller's session holds it
-  const session::AdditionsScope scope(additions);
+  session::Extras extras;
+  extras.pool = std::shared_ptr<ThreadPool>(std::shared_ptr<void>(), key.second);  // the caller's session holds it
   SessionOptions options;
   options.providers = {"cpu"};
-  static constexpr std::byte nothing{};
-  session = std::make_unique<OrtSession>(Session::from_bytes(std::span(&nothing, 0), options));
+  session = std::make_unique<OrtSession>(session::open(model_of(op, key), options, extras));
   return *session;
 }
 

@@ -9,18 +9,9 @@
 #include "dropin/editor/parts.h"
 #include "dropin/status.h"
 #include "onnx/reader.h"
-#include "session/additions.h"
 
 namespace sdx::dropin {
 namespace {
-
-OrtSession* open_model(const OrtEnv* env, Model model, const OrtSessionOptions* options) {
-  session::Additions additions;
-  additions.model = std::move(model);
-  const session::AdditionsScope scope(additions);
-  static constexpr std::byte nothing{};
-  return open_session(env, &nothing, 0, options);
-}
 
 // Models of sessions that may still be extended.
 struct Editing {
@@ -47,12 +38,12 @@ OrtStatus* create_from_model(const OrtEnv* env, const OrtModel* model, const Ort
                              OrtSession** out) noexcept {
   return guarded([&] {
     require(out, "out") = nullptr;
-    *out = open_model(env, build_model(require(model, "model")), options);
+    *out = open_session(env, build_model(require(model, "model")), options);
   });
 }
 
 OrtSession* start_editing(const OrtEnv* env, Model model, const OrtSessionOptions* options) {
-  OrtSession* const made = open_model(env, Model(model), options);
+  OrtSession* const made = open_session(env, Model(model), options);
   const std::shared_ptr<Editing> state(new Editing{std::move(model), env});
   // When the session goes, so does its entry.
   made->kept.emplace_back(static_cast<const void*>(nullptr), [made](const void*) {
@@ -103,7 +94,7 @@ OrtStatus* finalize(OrtSession* session, const OrtSessionOptions* options, OrtPr
   return guarded([&] {
     const std::shared_ptr<Editing> state = edited(session);
     const std::unique_ptr<OrtSession> made(
-        open_model(state->env, state->model, options != nullptr ? options : &session->options));
+        open_session(state->env, state->model, options != nullptr ? options : &session->options));
     session->session = std::move(made->session);
     session->inputs = std::move(made->inputs);
     session->overridable = std::move(made->overridable);

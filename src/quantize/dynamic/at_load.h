@@ -4,11 +4,12 @@
 #include <sdx/session.hpp>
 
 #include "graph/graph.h"
+#include "session/open.h"
 
 namespace sdx::quantize {
 
 // As session::QuantizeModel: products, recurrent layers and attention whose weights are constant compute in 8 bits, with a scale
 // for each output channel.
-void at_load(Model& model, const SessionOptions& options);
+void at_load(Model& model, const SessionOptions& options, const session::Extras& extras);
 
 }  // namespace sdx::quantize

@@ -121,10 +121,11 @@ std::string node_name(const Graph& graph, const Node& node) {
   return node.op_type;
 }
 
-void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset, QuantReport& report) {
+void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset, QuantReport& report,
+                            const session::Extras& extras) {
   SessionOptions session;
   session.custom_ops = options.custom_ops;
-  session::prepare(model, session, true);
+  session::prepare(model, session, true, extras);
   report.warnings.insert(report.warnings.end(), model.warnings.begin(), model.warnings.end());
   model.functions.clear();
   sink_constants(model.graph);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graph/graph.h"
+#include "session/open.h"
 
 namespace sdx::quantize {
 
@@ -18,7 +19,8 @@ Model read_for_quantizing(const std::filesystem::path& path, const QuantOptions&
 // callers may set.
 void keep_weights(Graph& graph);
 // The same of a model that was read.
-void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset, QuantReport& report);
+void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset, QuantReport& report,
+                            const session::Extras& extras = {});
 
 // All nodes of ai.onnx at this opset at least, where that can be done; a warning in the report says where it cannot.
 void raise_opset(Model& model, int least, QuantReport& report);

@@ -59,8 +59,8 @@ struct Session::Impl {
   }
 
   // opening.cc
-  void load(const session::Source& source, const SessionOptions& options, const session::Extras& extras);
-  Model read(const session::Source& source);
+  void load(session::Source& source, const SessionOptions& options, const session::Extras& extras);
+  Model read(session::Source& source, const session::Extras& extras);
   bool open_compiled(const session::Extras& extras);
   void choose(const session::Extras& extras);
   void open(const session::Extras& extras);

@@ -9,7 +9,6 @@
 #include "base/system/mapped_file.h"
 #include "base/thread_pool.h"
 #include "onnx/reader.h"
-#include "session/additions.h"
 #include "session/impl/impl.h"
 #include "session/observe/measure.h"
 #include "session/observe/opened.h"
@@ -59,7 +58,7 @@ static bool cpu_alone(const Selection& selection) { return selection.chain.size(
 
 // From the cache, where it has the model. Otherwise notes that it is to have it, if that is asked for.
 bool Session::Impl::open_compiled(const Extras& extras) {
-  if (additions() != nullptr) return false;                  // they are no part of what would be kept
+  if (extras.change_the_model()) return false;               // which is no part of what would be kept
   if (!core->options.optimized_model.empty()) return false;  // for which the model has to be read
   const auto place = cache::compiled_place(core->source.path, core->options);
   if (!place || (!core->options.keep_compiled && !cache::has_compiled(*place))) return false;
@@ -108,14 +107,14 @@ void Session::Impl::open(const Extras& extras) {
   if (core->options.reject_nan) core->reject_nan = std::make_shared<std::atomic<bool>>(true);
   // Before the source may be dropped.
   if (measures && core->options.cache && selection.chain.size() > 1) decision = decision_file(*core, selection);
-  const bool as_in_file = prepare(core->model, core->options, core->allow_unknown);
+  const bool as_in_file = prepare(core->model, core->options, core->allow_unknown, extras);
   if (!as_in_file || (core->source.path.empty() && core->source.bytes.empty())) core->source = {};
   describe_interface();
   warnings = core->model.warnings;
   if (!unused_cache.empty()) warnings.push_back("the cache is not used: " + unused_cache);
   start();
   keep();
-  write_optimized_model(core->model, core->options);
+  write_optimized_model(core->model, core->options, extras);
 }
 
 // With interface and selection known.
@@ -134,8 +133,8 @@ void Session::Impl::start() {
 namespace {
 
 // Null: the process's own.
-std::shared_ptr<ThreadPool> pool_of(const SessionOptions& options) {
-  if (std::shared_ptr<ThreadPool> given = given_pool()) return given;
+std::shared_ptr<ThreadPool> pool_of(const SessionOptions& options, const Extras& extras) {
+  if (extras.pool != nullptr) return extras.pool;
   if (options.thread_affinity.empty() && options.threads <= 0) return nullptr;
   const std::vector<int> cores = options.thread_affinity.empty() ? std::vector<int>() : parse_cores(options.thread_affinity);
   return std::make_shared<ThreadPool>(options.threads, cores);
@@ -143,20 +142,20 @@ std::shared_ptr<ThreadPool> pool_of(const SessionOptions& options) {
 
 }  // namespace
 
-Model Session::Impl::read(const Source& source) {
+Model Session::Impl::read(Source& source, const Extras& extras) {
   const std::size_t copied = MappedFile::copied(core->options.mmap);
-  if (const auto* path = std::get_if<std::filesystem::path>(&source)) return read_model(*path, copied, given_data());
-  if (Additions* const given = additions(); given != nullptr && given->model) return *std::exchange(given->model, std::nullopt);
+  if (const auto* path = std::get_if<std::filesystem::path>(&source)) return read_model(*path, copied, extras.data);
+  if (auto* model = std::get_if<Model>(&source)) return std::move(*model);
   const auto& [bytes, folder] = std::get<ModelBytes>(source);
   if (bytes.empty()) fail(ErrorCode::invalid_argument, "the model is empty: it has no bytes");
   const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
   core->source.owner = copy;
   core->source.bytes = *copy;
   core->source.folder = folder;
-  return read_model(std::span<const std::byte>(*copy), copy, folder, copied, given_data());
+  return read_model(std::span<const std::byte>(*copy), copy, folder, copied, extras.data);
 }
 
-void Session::Impl::load(const Source& source, const SessionOptions& options, const Extras& extras) {
+void Session::Impl::load(Source& source, const SessionOptions& options, const Extras& extras) {
   const auto start = std::chrono::steady_clock::now();
   check_options(options);
   core->options = options;
@@ -165,7 +164,7 @@ void Session::Impl::load(const Source& source, const SessionOptions& options, co
   shown = path != nullptr ? path->string() : "(memory)";
   core->budget = std::make_shared<MemoryBudget>(options.memory_limit);
   if (options.memory_limit == 0) core->keep = std::make_shared<BlockKeep>();
-  core->pool = pool_of(options);
+  core->pool = pool_of(options, extras);
   if (options.profile) core->profiler = std::make_unique<plan::Profiler>();
   try {
     if (open_compiled(extras)) {
@@ -175,7 +174,7 @@ void Session::Impl::load(const Source& source, const SessionOptions& options, co
     }
     {
       const BudgetScope charge(core->budget);
-      core->model = read(source);
+      core->model = read(source, extras);
     }
     load_ms = ms_since(start);
     const auto init = std::chrono::steady_clock::now();

@@ -9,7 +9,7 @@
 #include "onnx/ort/ort_model.h"
 #include "onnx/writer.h"
 #include "passes/portable.h"
-#include "session/additions.h"
+#include "session/open.h"
 
 namespace sdx::session {
 namespace {
@@ -33,7 +33,7 @@ bool named_ort(const std::filesystem::path& path) {
 
 }  // namespace
 
-void write_optimized_model(const Model& model, const SessionOptions& options) {
+void write_optimized_model(const Model& model, const SessionOptions& options, const Extras& extras) {
   const std::filesystem::path& path = options.optimized_model;
   if (path.empty()) return;
   try {
@@ -41,7 +41,7 @@ void write_optimized_model(const Model& model, const SessionOptions& options) {
     if (options.optimize) {
       optimize_portably(written.graph, {options.optimized_model_basic, options.disabled_passes, &model.opsets});
     }
-    std::uint64_t* const size = wanted_optimized_bytes();
+    std::uint64_t* const size = extras.optimized_bytes;
     if (size != nullptr) NewFile::check(path);
     if (options.optimized_model_ort || named_ort(path)) {
       const std::string bytes = write_ort_model(written);
@@ -50,8 +50,8 @@ void write_optimized_model(const Model& model, const SessionOptions& options) {
       return;
     }
     WriteOptions how;
-    if (const WriteOptions* const given = given_write_options()) {
-      how = *given;
+    if (!extras.optimized_model.external_name.empty()) {
+      how = extras.optimized_model;
     } else if (constant_bytes(written.graph) > kMostInline) {
       how.external_above = kExternalAbove;
     }
