@@ -59,7 +59,7 @@ Evaluation& evaluation() {
 
 using Lock = std::unique_lock<std::mutex>;
 
-thread_local int running_here = 0;  // programs, on this thread
+thread_local int running_here = 0;  // programs, on this thread: one that forks does not wait for its own
 
 void handle_forks() {
   // Handlers run in the reverse order: blocks are locked (base/memory.cc) when no program runs any more.

@@ -12,6 +12,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
+// Of the thread: the function that is transformed calls the ordinary operations, which take no word of it.
 thread_local int tracing_depth = 0;
 std::atomic<std::uint64_t> traced_nodes{0};
 

@@ -104,6 +104,7 @@ void check(const Device& device) {
   }
 }
 
+// The thread's own, set by set_default_device() and set_default_stream(): operations without a stream of their own use these.
 // Nothing: the backend's own.
 thread_local std::optional<Device> chosen_device;
 // By type of the device; the index -1: none chosen.

@@ -16,6 +16,8 @@
 namespace sdx {
 namespace {
 
+// Of the thread and no parameter: tensors allocate in every operator, kernel and container, and none of them knows whose run it
+// is part of.
 thread_local constinit AllocationContext t_context;
 
 std::shared_ptr<MemoryBudget> current_budget() { return t_context.budget != nullptr ? *t_context.budget : nullptr; }

@@ -89,7 +89,7 @@ void radix_pass(const Item* from, Item* to, std::int64_t n, int shift, std::vect
 template <class Item>
 void radix_passes(Item* items, Item* scratch, std::int64_t n, std::int64_t parts) {
   constexpr int kKeyBits = static_cast<int>(sizeof(decltype(digits_of(*items)))) * 8;
-  static thread_local std::vector<std::uint32_t> counts;
+  static thread_local std::vector<std::uint32_t> counts;  // memory alone, written before it is read
   const std::uint64_t differing = differing_bits(items, n);
   Item *from = items, *to = scratch;
   for (int shift = 0; shift < kKeyBits; shift += kRadixBits) {

@@ -5,7 +5,7 @@
 namespace sdx::python {
 
 bool is_main_thread() {
-  static thread_local const bool is = ::gettid() == ::getpid();
+  static thread_local const bool is = ::gettid() == ::getpid();  // asks the system once
   return is;
 }
 

@@ -36,7 +36,7 @@ class Interruption {
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now(), asked_ = looked_;
 };
 
-// This thread's; null: none.
+// This thread's; null: none. No parameter: an interpreter handles signals in one thread, whoever computes there and how deep.
 inline thread_local Interruption* interruption = nullptr;
 
 // Sets it for a while.

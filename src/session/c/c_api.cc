@@ -21,7 +21,7 @@ struct sdx_cancel {
 
 namespace {
 
-thread_local std::string t_error;
+thread_local std::string t_error;  // sdx_last_error() is of the last failed call on its thread
 
 using sdx::session::guarded;
 using sdx::session::require;

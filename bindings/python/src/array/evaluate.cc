@@ -40,7 +40,7 @@ void wait_for_signals(std::span<const mx::array> values) {
 
 void evaluate(std::span<const mx::array> values) {
   release_left();
-  static thread_local bool slow = false;
+  static thread_local bool slow = false;  // the last one here: other threads compute other things
   const auto start = Clock::now();
   if (slow) {
     wait_for_signals(values);

@@ -55,7 +55,7 @@ void for_lanes(const Lanes& e, F&& lane) {
 
 template <class T>
 T* scratch_of(std::int64_t n) {
-  static thread_local std::vector<T> kept;
+  static thread_local std::vector<T> kept;  // many threads sort rows at once
   // What long rows took is given back by the next short one.
   if (kept.size() > (std::size_t{1} << 20) && static_cast<std::size_t>(n) < kept.size() / 8) std::vector<T>().swap(kept);
   if (kept.size() < static_cast<std::size_t>(n)) kept.resize(static_cast<std::size_t>(n));

@@ -16,7 +16,7 @@ struct Slot {
   std::size_t floats = 0;
 };
 
-thread_local Slot t_slots[6];
+thread_local Slot t_slots[6];  // memory and no state: what one kernel left there means nothing to the next
 
 }  // namespace
 
