@@ -1,11 +1,5 @@
 #include "dropin/model_file.h"
 
-#include <charconv>
-#include <filesystem>
-#include <set>
-
-#include "dropin/status.h"
-
 namespace sdx::dropin {
 namespace {
 
@@ -17,16 +11,12 @@ constexpr std::uint32_t kIrVersion = 1, kProducer = 2, kProducerVersion = 3, kDo
 namespace graph_field {
 constexpr std::uint32_t kNode = 1, kName = 2, kInitializer = 5, kDoc = 10, kInput = 11, kOutput = 12;
 }
-namespace tensor_field {
-constexpr std::uint32_t kDims = 1, kType = 2, kName = 8, kRaw = 9, kExternal = 13, kLocation = 14;
-}
 
 struct Field {
   std::uint32_t number = 0;
   std::uint32_t wire = 0;
   std::uint64_t value = 0;  // of numbers
   std::string_view bytes;   // of texts and messages
-  std::string_view whole;   // with the tag
 };
 
 // Fields one after the other. `broken` after the first that is none.
@@ -37,22 +27,20 @@ class Walk {
 
   bool next(Field& field) {
     if (rest_.empty() || broken_) return false;
-    const char* const start = rest_.data();
     std::uint64_t tag = 0;
     if (!number(tag) || (tag >> 3) == 0 || (tag >> 3) > 0x1FFFFFFF) return fail_here();
-    field = {static_cast<std::uint32_t>(tag >> 3), static_cast<std::uint32_t>(tag & 7), 0, {}, {}};
+    field = {static_cast<std::uint32_t>(tag >> 3), static_cast<std::uint32_t>(tag & 7), 0, {}};
     switch (field.wire) {
       case 0:
         if (!number(field.value)) return fail_here();
         break;
-      case 1: return take(8, start, field);
+      case 1: return take(8, field);
       case 2:
         if (!number(field.value)) return fail_here();
-        return take(field.value, start, field);
-      case 5: return take(4, start, field);
+        return take(field.value, field);
+      case 5: return take(4, field);
       default: return fail_here();
     }
-    field.whole = {start, static_cast<std::size_t>(rest_.data() - start)};
     return true;
   }
 
@@ -71,11 +59,10 @@ class Walk {
     }
     return false;
   }
-  bool take(std::uint64_t size, const char* start, Field& field) {
+  bool take(std::uint64_t size, Field& field) {
     if (size > rest_.size()) return fail_here();
     field.bytes = rest_.substr(0, size);
     rest_.remove_prefix(size);
-    field.whole = {start, static_cast<std::size_t>(rest_.data() - start)};
     return true;
   }
 
@@ -208,114 +195,22 @@ std::optional<ModelFacts> read_facts(std::string_view bytes) {
   return facts;
 }
 
-namespace {
-
-void put_number(std::string& out, std::uint64_t value) {
-  while (value >= 0x80) {
-    out.push_back(static_cast<char>((value & 0x7F) | 0x80));
-    value >>= 7;
-  }
-  out.push_back(static_cast<char>(value));
-}
-void put_bytes(std::string& out, std::uint32_t field, std::string_view bytes) {
-  put_number(out, static_cast<std::uint64_t>(field) << 3 | 2);
-  put_number(out, bytes.size());
-  out += bytes;
-}
-
-std::string tensor_proto(std::string_view name, const Tensor& tensor) {
-  using namespace tensor_field;
-  if (tensor.dtype() == DataType::string) fail_ort(ORT_NOT_IMPLEMENTED, "weights of strings cannot be replaced");
-  std::string out;
-  for (const std::int64_t extent : tensor.shape()) {
-    put_number(out, kDims << 3);
-    put_number(out, static_cast<std::uint64_t>(extent));
-  }
-  put_number(out, kType << 3);
-  put_number(out, static_cast<std::uint64_t>(tensor.dtype()));
-  put_bytes(out, kName, name);
-  put_bytes(out, kRaw, {static_cast<const char*>(tensor.data()), tensor.bytes()});
-  return out;
-}
-
-std::uint64_t number_of(std::string_view text, std::uint64_t otherwise) {
-  std::uint64_t value = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-// The tensor with its bytes inside, where they are in a file that the program has in memory.
-std::optional<std::string> from_file(std::string_view proto, const std::map<std::string, std::string_view>& files) {
-  using namespace tensor_field;
-  std::map<std::string, std::string> place;
-  std::string kept;
-  Walk walk(proto);
-  for (Field f; walk.next(f);) {
-    if (f.number == kExternal && f.wire == 2) {
-      place.insert(entry_of(f.bytes));
-    } else if (f.number != kLocation && f.number != kRaw) {
-      kept += f.whole;
-    }
-  }
-  const auto file = files.find(std::filesystem::path(place["location"]).lexically_normal().string());
-  if (place["location"].empty() || file == files.end()) return std::nullopt;
-  const std::uint64_t offset = number_of(place["offset"], 0);
-  if (offset > file->second.size()) fail_ort(ORT_INVALID_ARGUMENT, "external data of '" + file->first + "' begin behind its end");
-  const std::uint64_t size = number_of(place["length"], file->second.size() - offset);
-  if (size > file->second.size() - offset)
-    fail_ort(ORT_INVALID_ARGUMENT, "external data of '" + file->first + "' end behind its end");
-  put_bytes(kept, kRaw, file->second.substr(offset, size));
-  return kept;
-}
-
-std::string replaced_graph(std::string_view graph, const Replacements& replacements, std::set<std::string>& found) {
-  using namespace graph_field;
-  std::string out;
-  Walk walk(graph);
-  for (Field f; walk.next(f);) {
-    if (f.number != kInitializer || f.wire != 2) {
-      out += f.whole;
-      continue;
-    }
-    std::string name;
-    Walk tensor(f.bytes);
-    for (Field t; tensor.next(t);) {
-      if (t.number == tensor_field::kName && t.wire == 2) name = t.bytes;
-    }
-    std::optional<std::string> made;
-    for (const auto& [given, value] : replacements.tensors) {
-      if (given == name) made = tensor_proto(name, value);
-    }
-    if (made) found.insert(name);
-    if (!made && !replacements.files.empty()) made = from_file(f.bytes, replacements.files);
-    if (made) {
-      put_bytes(out, kInitializer, *made);
-    } else {
-      out += f.whole;
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
-std::string with_replacements(std::string_view model, const Replacements& replacements) {
-  std::string out;
-  std::set<std::string> found;
+std::set<std::string, std::less<>> weight_names(std::string_view model) {
+  Names names;
   Walk walk(model);
   for (Field f; walk.next(f);) {
-    if (f.number == model_field::kGraph && f.wire == 2) {
-      put_bytes(out, model_field::kGraph, replaced_graph(f.bytes, replacements, found));
-    } else {
-      out += f.whole;
+    if (f.number != model_field::kGraph || f.wire != 2) continue;
+    Walk graph(f.bytes);
+    for (Field g; graph.next(g);) {
+      if (g.number != graph_field::kInitializer || g.wire != 2) continue;
+      constexpr std::uint32_t kNameOfTensor = 8;
+      Walk tensor(g.bytes);
+      for (Field t; tensor.next(t);) {
+        if (t.number == kNameOfTensor && t.wire == 2) names.emplace(t.bytes);
+      }
     }
   }
-  for (const auto& [name, tensor] : replacements.tensors) {
-    if (!found.contains(name)) {
-      fail_ort(ORT_INVALID_ARGUMENT, "The model has no initializer named '" + name + "', for which a value was given");
-    }
-  }
-  return out;
+  return names;
 }
 
 }  // namespace sdx::dropin

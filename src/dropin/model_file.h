@@ -1,6 +1,6 @@
 #pragma once
-// What an ONNX file says of itself beside its graph, and tensors of it exchanged, without reading the rest: a walk over the
-// lengths that the format is made of.
+// What an ONNX file says of itself beside its graph, without reading the rest: a walk over the lengths that the format is made
+// of.
 
 #include <cstdint>
 #include <map>
@@ -34,13 +34,7 @@ struct ModelFacts {
 // Nothing for bytes that are no ONNX model (a damaged file, an .ort file).
 std::optional<ModelFacts> read_facts(std::string_view model);
 
-// What replaces weights: tensors by name, and contents of files of external data by file name.
-struct Replacements {
-  std::vector<std::pair<std::string, Tensor>> tensors;
-  std::map<std::string, std::string_view> files;
-  bool empty() const { return tensors.empty() && files.empty(); }
-};
-// The model with these. Throws OrtError for names that it has no weights of.
-std::string with_replacements(std::string_view model, const Replacements& replacements);
+// Names of the graph's weights; none of what is no ONNX model.
+std::set<std::string, std::less<>> weight_names(std::string_view model);
 
 }  // namespace sdx::dropin

@@ -88,15 +88,24 @@ OrtModelMetadata metadata_of(const Session& session, const std::optional<ModelFa
   return metadata;
 }
 
-// Files in memory replace external data by their name alone, values the weights of their names.
-Replacements replacements_of(const OrtSessionOptions& options) {
-  Replacements wanted;
+// Values replace the weights of their names, files in memory those of external data. Values are copied: programs may change
+// theirs.
+GivenData given_weights(const OrtSessionOptions& options, std::string_view model) {
+  GivenData given;
   for (const auto* list : {&options.initializers, &options.external_initializers}) {
-    for (const auto& [name, value] : *list) wanted.tensors.emplace_back(name, value.value.tensor());
+    for (const auto& [name, value] : *list) given.tensors.insert_or_assign(name, value.value.tensor().clone());
   }
-  for (const auto& [name, bytes] : options.external_files)
-    wanted.files.emplace(fs::path(name).lexically_normal().string(), bytes);
-  return wanted;
+  for (const auto& [name, bytes] : options.external_files) {
+    const fs::path location = fs::path(name).lexically_normal();
+    given.files.emplace(location.string(), OwnedBytes{std::as_bytes(std::span(bytes.data(), bytes.size())), nullptr});
+  }
+  if (given.tensors.empty()) return given;
+  const auto known = weight_names(model);
+  for (const auto& [name, tensor] : given.tensors) {
+    if (known.contains(name)) continue;
+    fail_ort(ORT_INVALID_ARGUMENT, "The model has no initializer named '" + name + "', for which a value was given");
+  }
+  return given;
 }
 
 // Where the optimised model's weights go.
@@ -113,17 +122,11 @@ WriteOptions write_options(const OrtSessionOptions& options) {
 
 Session open_engine(Source& source, const OrtSessionOptions& options, const SessionOptions& engine,
                     const session::Extras& extras) {
-  fs::path folder = entry(options, "session.model_external_initializers_file_folder_path");
-  const Replacements replacements = replacements_of(options);
-  if (source.path.empty() || !replacements.empty()) {
-    if (!source.path.empty()) folder = fs::path(source.path).parent_path();
-    std::string changed;
-    std::string_view bytes = source.bytes;
-    if (!replacements.empty()) bytes = changed = with_replacements(bytes, replacements);
-    if (source.model) return session::open(*std::move(source.model), engine, extras);
-    return session::open(session::ModelBytes{std::as_bytes(std::span(bytes.data(), bytes.size())), folder}, engine, extras);
-  }
-  return session::open(fs::path(source.path), engine, extras);
+  if (source.model) return session::open(*std::move(source.model), engine, extras);
+  if (!source.path.empty()) return session::open(fs::path(source.path), engine, extras);
+  const auto bytes = std::as_bytes(std::span(source.bytes.data(), source.bytes.size()));
+  const fs::path folder = entry(options, "session.model_external_initializers_file_folder_path");
+  return session::open(session::ModelBytes{bytes, folder}, engine, extras);
 }
 
 OrtLogger logger_of(const OrtEnv& env, const OrtSessionOptions& options) {
@@ -186,7 +189,10 @@ OrtSession* open_source(const OrtEnv* env, Source source, const OrtSessionOption
     }
     facts = read_facts(source.bytes);
     const OrtLogger logger = logger_of(environment, options);
+    const GivenData given_data = given_weights(options, source.bytes);
     session::Extras extras;
+    extras.data = &given_data;
+    extras.initializers.assign(given_data.tensors.begin(), given_data.tensors.end());
     extras.operators = operators_of(options, logger);
     extras.optimized_model = write_options(options);
     extras.pool = pool_for(const_cast<OrtEnv&>(environment), options);

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -300,6 +301,43 @@ TEST(DropinSession, WeightsMayBeReplaced) {
   EXPECT_EQ(data_of(Value_(results[0]).get())[1], 21);
   EXPECT_OK(Slot::AddInitializer, options, "nobody", static_cast<const OrtValue*>(w.get()));
   EXPECT_NE(Opened(testing::model_bytes(text), options).problem.find("'nobody'"), std::string::npos);
+}
+
+TEST(DropinSession, WeightsInMemoryStandForFiles) {
+  const Model model =
+      testing::parse_model("input x: float32[2]\nconstant w: float32[2] 1 2\ny = Add(x, w)\noutput y: float32[2]");
+  const std::string bytes = write_model(model, [](const Tensor&) { return FilePlace{"w.bin", 4}; });
+  const auto second = [&](const OrtSessionOptions* options) {
+    const Opened opened(bytes, options);
+    EXPECT_EQ(opened.problem, "");
+    std::vector<float> data{1, 1};
+    const Value_ x = floats(data, {2});
+    std::vector<OrtValue*> results;
+    EXPECT_EQ(opened.run({"x"}, {x.get()}, {"y"}, results), "");
+    return data_of(Value_(results.at(0)).get())[1];
+  };
+  OrtSessionOptions *with_file = nullptr, *with_value = nullptr;
+  EXPECT_OK(Slot::CreateSessionOptions, &with_file);
+  const Handle<OrtSessionOptions, Slot::ReleaseSessionOptions> file_held(with_file);
+  std::array<float, 3> file{0, 10, 20};
+  const char* const file_name = "./w.bin";
+  char* const content = reinterpret_cast<char*>(file.data());
+  const std::size_t size = sizeof(file);
+  EXPECT_OK(Slot::AddExternalInitializersFromFilesInMemory, with_file, &file_name, &content, &size, std::size_t{1});
+  EXPECT_EQ(second(with_file), 21);
+
+  EXPECT_OK(Slot::CreateSessionOptions, &with_value);
+  const Handle<OrtSessionOptions, Slot::ReleaseSessionOptions> value_held(with_value);
+  std::vector<float> weight{30, 40};
+  const Value_ w = floats(weight, {2});
+  const char* const name = "w";
+  const OrtValue* const value = w.get();
+  EXPECT_OK(Slot::AddExternalInitializers, with_value, &name, &value, std::size_t{1});
+  EXPECT_EQ(second(with_value), 41);
+
+  const Value_ other = floats(weight, {1, 2});
+  EXPECT_OK(Slot::AddInitializer, with_file, "w", static_cast<const OrtValue*>(other.get()));
+  EXPECT_NE(Opened(bytes, with_file).problem.find("its replacement is float32[1,2]"), std::string::npos);
 }
 
 std::string last_message;

@@ -114,7 +114,7 @@ bool prepare(Model& model, const SessionOptions& options, bool allow_unknown, co
   inline_functions(model);
   CustomOps custom_ops = load_custom_ops(options.custom_ops);
   custom_ops.insert(custom_ops.begin(), extras.operators.begin(), extras.operators.end());
-  const bool changed = replace_initializers(model.graph, extras.initializers);
+  const bool changed = !quantized && replace_initializers(model.graph, extras.initializers);  // quantising has done so
   bind_custom_ops(model.graph, custom_ops);
   bind_dimensions(model.graph, options.dimensions);
   const bool settled = settle_training_nodes(model.graph);

@@ -108,7 +108,8 @@ void Session::Impl::open(const Extras& extras) {
   // Before the source may be dropped.
   if (measures && core->options.cache && selection.chain.size() > 1) decision = decision_file(*core, selection);
   const bool as_in_file = prepare(core->model, core->options, core->allow_unknown, extras);
-  if (!as_in_file || (core->source.path.empty() && core->source.bytes.empty())) core->source = {};
+  const bool given_files = extras.data != nullptr && !extras.data->files.empty();
+  if (!as_in_file || given_files || (core->source.path.empty() && core->source.bytes.empty())) core->source = {};
   describe_interface();
   warnings = core->model.warnings;
   if (!unused_cache.empty()) warnings.push_back("the cache is not used: " + unused_cache);
