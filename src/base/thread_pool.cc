@@ -76,8 +76,8 @@ std::int64_t chunks_of(std::int64_t count, std::int64_t grain, std::int64_t thre
   return chunks <= threads ? chunks : std::min(count, (chunks + threads - 1) / threads * threads);
 }
 
+// Of the thread and no parameter: kernels call parallel_for() far below whoever knows the session.
 thread_local ThreadPool* t_pool = nullptr;
-thread_local const ThreadMaker* t_maker = nullptr;
 thread_local bool t_inside = false;  // this thread is running a chunk: nested regions run inline
 
 }  // namespace
@@ -258,8 +258,10 @@ struct ThreadPool::Impl {
   }
 };
 
-ThreadPool::ThreadPool(int threads, const std::vector<int>& cores)
-    : impl_(std::make_unique<Impl>(count_of(threads, cores), t_maker != nullptr ? *t_maker : ThreadMaker())) {
+ThreadPool::ThreadPool(int threads, const std::vector<int>& cores) : ThreadPool(threads, cores, ThreadMaker()) {}
+
+ThreadPool::ThreadPool(int threads, const std::vector<int>& cores, const ThreadMaker& maker)
+    : impl_(std::make_unique<Impl>(count_of(threads, cores), maker)) {
   impl_->workers.reserve(impl_->shares.size());
   for (std::size_t i = 1; i < impl_->shares.size(); ++i) {
     const int core = cores.empty() ? -1 : cores[i % cores.size()];
@@ -365,9 +367,6 @@ SDX_TOOLS_API std::vector<int> parse_cores(std::string_view text) {
 }
 
 ThreadPool& current_pool() { return t_pool ? *t_pool : *ThreadPool::shared(); }
-
-ThreadMakerScope::ThreadMakerScope(const ThreadMaker& maker) noexcept : outer_(std::exchange(t_maker, &maker)) {}
-ThreadMakerScope::~ThreadMakerScope() { t_maker = outer_; }
 
 PoolScope::PoolScope(ThreadPool& pool) : previous_(t_pool) {
   pool.impl_->runs.fetch_add(1, std::memory_order_relaxed);

@@ -12,6 +12,8 @@
 
 namespace sdx {
 
+struct ThreadMaker;
+
 // A non-owning reference to a callable void(begin, end); the callable must outlive the call it is passed to.
 class RangeFn {
  public:
@@ -31,6 +33,9 @@ class SDX_TOOLS_API ThreadPool {
   // `threads` counts the caller: 1 starts no worker. 0 means one per usable core.
   // Worker i stays on cores[i % size]; empty: wherever the system puts it. Cores are as parse_cores() returns them.
   explicit ThreadPool(int threads = 0, const std::vector<int>& cores = {});
+  // Threads come from `maker` (base/system/thread_maker.h), of which the pool keeps a copy. Throws Error(runtime_failure) where
+  // it makes none.
+  ThreadPool(int threads, const std::vector<int>& cores, const ThreadMaker& maker);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

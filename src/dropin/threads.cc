@@ -57,9 +57,7 @@ ThreadMaker maker_of(const CustomThreads& custom) {
 }
 
 std::shared_ptr<ThreadPool> make_pool(int threads, const CustomThreads& custom) {
-  const ThreadMaker maker = maker_of(custom);
-  const ThreadMakerScope scope(maker);
-  return std::make_shared<ThreadPool>(threads);
+  return std::make_shared<ThreadPool>(threads, std::vector<int>(), maker_of(custom));
 }
 
 // Made for the first session that asks.
