@@ -39,7 +39,6 @@ class ExternalWriter {
   // One tensor in memory at a time.
   void write(const std::filesystem::path& folder) const {
     if (items_.empty()) return;
-    NewFile::remove_abandoned(folder / name_);
     NewFile file(folder / name_);
     for (const auto& [at, tensor] : items_) {
       const OwnedBytes raw = raw_bytes(tensor);
@@ -370,8 +369,9 @@ std::uint64_t write_model(const Model& model, const std::filesystem::path& path,
                                 .run();
   if (!options.dry_run) {
     external.write(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
-    NewFile::remove_abandoned(path);
-    write_file_atomically(path, bytes);
+    NewFile file(path);
+    file.append(std::as_bytes(std::span(bytes)));
+    file.publish();
   }
   return bytes.size() + external.bytes();
 }

@@ -157,7 +157,6 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<std:
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begin at a multiple of 8
   const std::uint64_t length = text.size();
-  NewFile::remove_abandoned(path);
   NewFile file(path);
   file.append(std::as_bytes(std::span(&length, 1)));
   file.append(std::as_bytes(std::span(text)));

@@ -48,8 +48,9 @@ void NewFile::io(const char* what) const {
 
 // Not by mkostemp(), whose files only their owner may read: the process's mask, which open() applies, can be read by setting it
 // alone, and meanwhile other threads would make folders that everybody may write to.
-NewFile::NewFile(std::filesystem::path path, unsigned mode) : path_(std::move(path)) {
+NewFile::NewFile(std::filesystem::path path, unsigned mode, bool one_of_many) : path_(std::move(path)) {
   if (open_in_place()) return;
+  if (!one_of_many) remove_abandoned();
   constexpr int kTries = 100;
   std::random_device random;
   for (int i = 0; i < kTries; ++i) {
@@ -86,7 +87,6 @@ void NewFile::cannot_begin() const {
 }
 
 void NewFile::check(const std::filesystem::path& path) {
-  remove_abandoned(path);
   struct stat s {};
   const bool other = ::stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
   if (!other) {
@@ -120,10 +120,10 @@ bool NewFile::open_temporary(unsigned mode) {
   return false;
 }
 
-void NewFile::remove_abandoned(const std::filesystem::path& path) {
+void NewFile::remove_abandoned() const {
   namespace fs = std::filesystem;
-  const std::string start = temporary_start(path);
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const std::string start = temporary_start(path_);
+  const fs::path folder = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
   std::error_code error;
   std::vector<fs::path> found;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -178,7 +178,7 @@ void NewFile::publish() {
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content, unsigned mode) {
-  NewFile file(path, mode);
+  NewFile file(path, mode, true);
   file.append(content);
   file.publish();
 }

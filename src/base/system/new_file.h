@@ -21,8 +21,9 @@ SDX_TOOLS_API std::filesystem::path nearest_folder(const std::filesystem::path& 
 // Everything throws Error(io) with the system's reason.
 class SDX_TOOLS_API NewFile {
  public:
-  // `mode`: the permissions, of which the process's mask takes some.
-  explicit NewFile(std::filesystem::path path, unsigned mode = 0666);
+  // Removes what killed processes left of new files of this name, for which it reads the folder: `one_of_many` leaves that, so
+  // that n small files take no n² steps. `mode`: the permissions, of which the process's mask takes some.
+  explicit NewFile(std::filesystem::path path, unsigned mode = 0666, bool one_of_many = false);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -33,16 +34,13 @@ class SDX_TOOLS_API NewFile {
   void resize(std::uint64_t bytes) const;
   void publish();
 
-  // Whether a new file of that name could be begun: for those who work for a while before they write. Leaves nothing, also not
-  // what remove_abandoned() removes.
+  // Whether a new file of that name could be begun: for those who work for a while before they write. Leaves nothing.
   static void check(const std::filesystem::path& path);
   // The same for a file whose folders, if missing, will be created first.
   static void check_with_folders(const std::filesystem::path& path);
 
-  // Removes what processes that were killed left of new files of this name. A folder with very many files takes its time.
-  static void remove_abandoned(const std::filesystem::path& path);
-
  private:
+  void remove_abandoned() const;
   bool open_temporary(unsigned mode);
   bool open_in_place();
   [[noreturn]] void cannot_begin() const;

@@ -228,7 +228,6 @@ void save_external(const CheckpointState& state, const fs::path& path, bool opti
   if (taken) {
     write_placed(OldFile(external_path(path)), encoder.placed());
   } else {
-    NewFile::remove_abandoned(external_path(path));
     write_placed(NewFile(external_path(path)), encoder.placed());
   }
   write_file_atomically(path, bytes);

@@ -55,7 +55,6 @@ constexpr const char* kHead =
 
 Report::Report(const std::filesystem::path& file, ReportKind kind, bool with_outputs)
     : kind_(kind), with_outputs_(with_outputs), file_(file) {
-  NewFile::remove_abandoned(file);
   if (kind_ == ReportKind::csv) write(csv_heading());
   if (kind_ == ReportKind::html) write(kHead);
 }
