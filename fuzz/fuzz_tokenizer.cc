@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/text/utf8.h"
 #include "text/tokenizer/load/load.h"
-#include "text/utf8.h"
 
 namespace {
 
@@ -55,8 +55,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       use(tokenizer, text);
     }
     std::string_view end = bytes.substr(bytes.size() - std::min<std::size_t>(bytes.size(), 64));
-    while (!end.empty() && sdx::text::valid_utf8(end) == 0) end.remove_prefix(1);
-    use(tokenizer, end.substr(0, sdx::text::valid_utf8(end)));
+    while (!end.empty() && sdx::valid_utf8(end) == 0) end.remove_prefix(1);
+    use(tokenizer, end.substr(0, sdx::valid_utf8(end)));
   } catch (const sdx::Error&) {
   }
   return 0;

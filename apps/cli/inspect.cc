@@ -9,6 +9,7 @@
 
 #include "base/counted.h"
 #include "base/system/printable.h"
+#include "base/text/utf8.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "cli/values/inputs.h"
@@ -108,9 +109,7 @@ std::string facts_json(const std::string& file, const inspect::ModelFacts& f, co
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMost = 200;
   if (text.size() <= kMost) return one_line(text);
-  std::size_t end = kMost;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return one_line(std::string_view(text).substr(0, end)) + "…";
+  return one_line(std::string_view(text).substr(0, end_of_chars(text, kMost))) + "…";
 }
 
 std::string facts_text(const std::string& file, const inspect::ModelFacts& f, const Session& s) {

@@ -4,14 +4,10 @@
 #include <cctype>
 
 #include "base/system/printable.h"
+#include "base/text/utf8.h"
 
 namespace sdx {
 namespace {
-
-std::size_t columns(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
 
 bool is_number(const std::string& cell) {
   return !cell.empty() &&
@@ -19,7 +15,7 @@ bool is_number(const std::string& cell) {
 }
 
 std::string padded(const std::string& cell, std::size_t width, bool right) {
-  const std::string space(width - std::min(width, columns(cell)), ' ');
+  const std::string space(width - std::min(width, count_chars(cell)), ' ');
   return right ? space + cell : cell + space;
 }
 
@@ -42,7 +38,7 @@ Columns columns_of(const Rows& rows) {
   Columns c{std::vector<std::size_t>(rows[0].size(), 0), std::vector<bool>(rows[0].size(), true)};
   for (std::size_t r = 0; r < rows.size(); ++r) {
     for (std::size_t i = 0; i < rows[r].size() && i < c.widths.size(); ++i) {
-      c.widths[i] = std::max(c.widths[i], columns(rows[r][i]));
+      c.widths[i] = std::max(c.widths[i], count_chars(rows[r][i]));
       if (r > 0 && !rows[r][i].empty()) c.right[i] = c.right[i] && is_number(rows[r][i]);
     }
   }
@@ -56,7 +52,7 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
     at = end + 1;
-    if (!lines.back().empty() && columns(lines.back()) + 1 + columns(word) > width) lines.emplace_back();
+    if (!lines.back().empty() && count_chars(lines.back()) + 1 + count_chars(word) > width) lines.emplace_back();
     lines.back() += (lines.back().empty() ? "" : " ") + word;
   }
   return lines;
@@ -67,7 +63,7 @@ constexpr std::size_t kGap = 2, kLeastText = 24;  // between columns; the narrow
 std::string plain_table(const Rows& rows, std::string_view indent, std::size_t width) {
   Columns c = columns_of(rows);
   const std::size_t last = c.widths.size() - 1;
-  std::size_t before = columns(indent);
+  std::size_t before = count_chars(indent);
   for (std::size_t i = 0; i < last; ++i) before += c.widths[i] + kGap;
   const bool wraps = width > 0 && before + c.widths[last] > width && before + kLeastText <= width && !c.right[last];
   if (wraps) c.widths[last] = width - before;
@@ -116,7 +112,7 @@ std::string text_table(const Rows& cells, const TableLayout& layout) {
   const Rows rows = in_lines(cells);
   const Columns c = columns_of(rows);
   const std::size_t count = c.widths.size(), keys = std::min(layout.keys, count - 1);
-  std::size_t start = columns(layout.indent);
+  std::size_t start = count_chars(layout.indent);
   for (std::size_t i = 0; i < keys; ++i) start += c.widths[i] + kGap;
   std::string out;
   for (std::size_t first = keys; first < count;) {

@@ -4,9 +4,9 @@
 #include <complex>
 #include <cstring>
 
+#include "base/text/utf8.h"
 #include "tensor/element.h"
 #include "tensor/json.h"
-#include "tensor/utf8.h"
 
 namespace sdx {
 namespace {
@@ -84,22 +84,22 @@ void append_map(std::string& out, const Map& map) {
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t begin = at;
-    const auto code = next_utf8(text, at);
-    if (!code) {
-      out += "\xEF\xBF\xBD";
-    } else if (*code == '"' || *code == '\\') {
+    const auto [code, bytes] = decode_utf8(text, at);
+    if (bytes == 0) {
+      out += kReplacementCharacter;
+    } else if (code == '"' || code == '\\') {
       out += '\\';
-      out += static_cast<char>(*code);
-    } else if (*code == '\n') {
+      out += static_cast<char>(code);
+    } else if (code == '\n') {
       out += "\\n";
-    } else if (*code == '\t') {
+    } else if (code == '\t') {
       out += "\\t";
-    } else if (*code < 0x20 || *code == 0x7F) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", *code);
+    } else if (code < 0x20 || code == 0x7F) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<std::uint32_t>(code));
     } else {
-      out += text.substr(begin, at - begin);
+      out += text.substr(at, bytes);
     }
+    at += bytes == 0 ? 1 : bytes;
   }
   out += '"';
 }

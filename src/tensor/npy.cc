@@ -11,8 +11,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/utf8.h"
 #include "tensor/types.h"
-#include "tensor/utf8.h"
 
 namespace sdx {
 namespace {
@@ -215,7 +215,8 @@ std::string text_from_utf32(const std::byte* data, std::size_t units, bool big) 
   };
   while (length > 0 && unit(length - 1) == 0) --length;
   for (std::size_t i = 0; i < length; ++i) {
-    if (!append_utf8(out, unit(i))) malformed("a string contains an invalid code point");
+    if (!is_code_point(unit(i))) malformed("a string contains an invalid code point");
+    append_utf8(out, unit(i));
   }
   return out;
 }

@@ -5,9 +5,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/utf8.h"
 #include "tensor/npy.h"
 #include "tensor/types.h"
-#include "tensor/utf8.h"
 
 namespace sdx {
 namespace {
@@ -32,8 +32,9 @@ std::string header_text(const std::string& descr, const Shape& shape) {
 // Code points in `text`, or -1 where it is not UTF-8.
 std::int64_t code_points(std::string_view text) {
   std::int64_t count = 0;
-  for (std::size_t at = 0; at < text.size(); ++count) {
-    if (!next_utf8(text, at)) return -1;
+  for (std::size_t at = 0, bytes = 0; at < text.size(); at += bytes, ++count) {
+    bytes = decode_utf8(text, at).bytes;
+    if (bytes == 0) return -1;
   }
   return count;
 }
@@ -62,8 +63,9 @@ void encode_strings(const Tensor& tensor, NpyParts& out) {
     if (utf8) {
       char* unit = to;
       for (std::size_t at = 0; at < s.size(); unit += 4) {
-        const std::uint32_t code = *next_utf8(s, at);
-        std::memcpy(unit, &code, 4);
+        const CodePoint code = decode_utf8(s, at);
+        std::memcpy(unit, &code.value, 4);
+        at += code.bytes;
       }
     } else {
       std::copy(s.begin(), s.end(), to);

@@ -1,7 +1,6 @@
 #pragma once
 // Text from files, safe for a terminal.
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -16,8 +15,5 @@ SDX_TOOLS_API std::string printable(std::string_view text);
 
 // The same with "\n" for newlines: a name from a file, which must not look like a line of our own.
 SDX_TOOLS_API std::string one_line(std::string_view text);
-
-// The bytes of the UTF-8 letter that `text` begins with; 0 where it begins with none.
-SDX_TOOLS_API std::size_t utf8_letter(std::string_view text) noexcept;
 
 }  // namespace sdx

@@ -32,15 +32,5 @@ TEST(Printable, NamesStayInTheirLine) {
   EXPECT_EQ(one_line("plain\tname"), "plain\tname");
 }
 
-TEST(Printable, FindsLetters) {
-  EXPECT_EQ(utf8_letter("a"), 1U);
-  EXPECT_EQ(utf8_letter("ü."), 2U);
-  EXPECT_EQ(utf8_letter("日"), 3U);
-  EXPECT_EQ(utf8_letter("\xF0\x9F\x98\x80"), 4U);
-  EXPECT_EQ(utf8_letter("\xED\xA0\x80"), 0U);  // half of a pair
-  EXPECT_EQ(utf8_letter("\xF5\x80\x80\x80"), 0U);
-  EXPECT_EQ(utf8_letter(""), 0U);
-}
-
 }  // namespace
 }  // namespace sdx

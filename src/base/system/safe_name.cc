@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/text/utf8.h"
 
 namespace sdx {
 
@@ -29,8 +30,7 @@ std::string unsafe_name(std::string_view name) {
 std::string shortened_name(std::string_view name, std::size_t most) {
   if (name.size() <= most) return std::string(name);
   constexpr std::size_t kDigits = 8;
-  std::size_t cut = most > kDigits + 1 ? most - kDigits - 1 : 0;
-  while (cut > 0 && (static_cast<unsigned char>(name[cut]) & 0xC0) == 0x80) --cut;
+  const std::size_t cut = end_of_chars(name, most > kDigits + 1 ? most - kDigits - 1 : 0);
   return std::string(name.substr(0, cut)) + "~" + hash_text(name).substr(0, kDigits);
 }
 

@@ -5,22 +5,10 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 
 namespace sdx {
 namespace {
-
-void append_utf8(std::string& out, std::uint32_t letter) {
-  const auto put = [&out](std::uint32_t byte) { out += static_cast<char>(byte); };
-  if (letter < 0x80) {
-    put(letter);
-  } else if (letter < 0x800) {
-    put(0xC0 | letter >> 6), put(0x80 | (letter & 0x3F));
-  } else if (letter < 0x10000) {
-    put(0xE0 | letter >> 12), put(0x80 | (letter >> 6 & 0x3F)), put(0x80 | (letter & 0x3F));
-  } else {
-    put(0xF0 | letter >> 18), put(0x80 | (letter >> 12 & 0x3F)), put(0x80 | (letter >> 6 & 0x3F)), put(0x80 | (letter & 0x3F));
-  }
-}
 
 // Halves of pairs that stand alone become U+FFFD.
 std::string from_utf16(std::string_view bytes, bool big) {

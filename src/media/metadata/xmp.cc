@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "media/metadata/xml_cut.h"
 
 namespace sdx::media {
@@ -111,22 +112,15 @@ std::optional<std::string> without(const std::string& xmp, const List& propertie
 }
 
 void check_text(std::string_view text) {
-  std::size_t follow = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool continuation = (byte & 0xC0) == 0x80;
-    const bool control = byte < 32 && c != '\t' && c != '\n' && c != '\r';
-    if (control || continuation != (follow > 0) || byte >= 0xF8) {
-      fail(ErrorCode::invalid_argument, "a tag's name or value of {} bytes contains control characters or is not UTF-8",
-           text.size());
-    }
-    if (continuation) {
-      --follow;
-    } else {
-      follow = byte >= 0xF0 ? 3 : byte >= 0xE0 ? 2 : byte >= 0xC0 ? 1 : 0;
-    }
+  const bool control = std::any_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r';
+  });
+  const std::size_t valid = valid_utf8(text);
+  if (control || valid + unfinished_utf8(text) < text.size()) {
+    fail(ErrorCode::invalid_argument, "a tag's name or value of {} bytes contains control characters or is not UTF-8",
+         text.size());
   }
-  if (follow > 0) fail(ErrorCode::invalid_argument, "a tag's name or value ends within a letter of UTF-8");
+  if (valid < text.size()) fail(ErrorCode::invalid_argument, "a tag's name or value ends within a letter of UTF-8");
 }
 
 std::string escaped(std::string_view text) {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "base/text/utf8.h"
 #include "ops/context.h"
 #include "ops/math/broadcast.h"
 #include "ops/op.h"
 #include "ops/signature.h"
-#include "tensor/utf8.h"
 
 namespace sdx::ops {
 namespace {
@@ -121,14 +121,14 @@ void run_split(OpContext& c) {
 std::string with_case(std::string_view text, bool upper) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t before = at;
-    const auto code = next_utf8(text, at);
-    if (!code) {
-      out.append(text.substr(before, at - before));
+    const CodePoint code = decode_utf8(text, at);
+    if (code.bytes == 0) {
+      out += text[at++];
       continue;
     }
-    const auto point = static_cast<utf8proc_int32_t>(*code);
-    append_utf8(out, static_cast<std::uint32_t>(upper ? utf8proc_toupper(point) : utf8proc_tolower(point)));
+    const auto point = static_cast<utf8proc_int32_t>(code.value);
+    append_utf8(out, static_cast<char32_t>(upper ? utf8proc_toupper(point) : utf8proc_tolower(point)));
+    at += code.bytes;
   }
   return out;
 }

@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/text/utf8.h"
 #include "ops/context.h"
 #include "ops/op.h"
 #include "ops/signature.h"
 #include "ops/text/regex_pattern.h"
-#include "tensor/utf8.h"
 
 namespace sdx::ops {
 namespace {
@@ -66,8 +66,9 @@ Rules rules_of(const TokenizerAttrs& attr) {
 
 // The byte after the character at `at`.
 std::size_t after(std::string_view text, std::size_t at) {
-  if (!next_utf8(text, at)) fail(ErrorCode::runtime_failure, "the string '{}' is not valid UTF-8", text);
-  return at;
+  const std::size_t bytes = decode_utf8(text, at).bytes;
+  if (bytes == 0) fail(ErrorCode::runtime_failure, "the string '{}' is not valid UTF-8", text);
+  return at + bytes;
 }
 
 std::size_t characters(std::string_view text) {

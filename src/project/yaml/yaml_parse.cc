@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/utf8.h"
 #include "project/yaml/yaml_events.h"
 #include "project/yaml/yaml_node.h"
-#include "tensor/utf8.h"
 
 extern "C" {
 // Null where nothing that was linked defines it.
@@ -224,14 +224,15 @@ bool on_event(void* raw, const YamlEvent* event) {
 void check_text(std::string_view text, const std::string& name) {
   Place where;
   for (std::size_t at = 0; at < text.size();) {
-    const std::optional<std::uint32_t> code = next_utf8(text, at);
-    const bool bad = !code || (*code < 0x20 && *code != '\t' && *code != '\n' && *code != '\r') || *code == 0x7F;
+    const auto [code, bytes] = decode_utf8(text, at);
+    const bool bad = bytes == 0 || (code < 0x20 && code != '\t' && code != '\n' && code != '\r') || code == 0x7F;
     if (bad) {
       fail(ErrorCode::invalid_argument, "{}:{}:{}: not a text file: {}", name, where.line, where.column,
-           code ? fmt::format("control character {}", *code) : "bytes that are not UTF-8");
+           bytes > 0 ? fmt::format("control character {}", static_cast<std::uint32_t>(code)) : "bytes that are not UTF-8");
     }
-    where.column = *code == '\n' ? 1 : where.column + 1;
-    where.line += *code == '\n' ? 1 : 0;
+    where.column = code == '\n' ? 1 : where.column + 1;
+    where.line += code == '\n' ? 1 : 0;
+    at += bytes;
   }
 }
 

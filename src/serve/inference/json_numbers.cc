@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 
 namespace sdx::serve {
 namespace {
@@ -295,26 +296,6 @@ void append_all(std::string& to, const Tensor& tensor) {
   }
 }
 
-// RFC 3629: no surrogates, nothing beyond U+10FFFF, no longer form than needed.
-bool valid_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0U; };
-    const unsigned first = byte(i);
-    const std::size_t more = first < 0x80 ? 0 : first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
-    if ((first >= 0x80 && first < 0xC2) || first > 0xF4) return false;
-    for (std::size_t k = 1; k <= more; ++k) {
-      if ((byte(i + k) & 0xC0) != 0x80) return false;
-    }
-    const unsigned second = byte(i + 1);
-    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
-        (first == 0xF4 && second > 0x8F)) {
-      return false;
-    }
-    i += more + 1;
-  }
-  return true;
-}
-
 float float_of_half(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000U) << 16, exponent = (half >> 10) & 31U, fraction = half & 0x3FFU;
   if (exponent == 0) {
@@ -430,7 +411,7 @@ void append_values(std::string& to, const Tensor& tensor, std::string_view what)
     case DataType::bfloat16: append_halves(to, tensor); break;
     case DataType::string:
       for (const std::string& s : tensor.values<std::string>()) {
-        if (!valid_utf8(s)) {
+        if (!is_utf8(s)) {
           fail(ErrorCode::invalid_argument, "{}: a string is not UTF-8: ask for binary data (binary_data)", what);
         }
         append_json_string(to, s);

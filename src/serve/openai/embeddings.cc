@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "serve/openai/api_impl.h"
 #include "tensor/json.h"
 
@@ -26,11 +27,7 @@ void check_client(const Request& request) {
 
 // What a model can read of a text that it cuts: the tokens of megabytes would take a hundred times their memory.
 std::string beginning(std::string text) {
-  constexpr std::size_t most = 1 << 20;
-  if (text.size() <= most) return text;
-  std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // between characters
-  text.resize(end);
+  text.resize(end_of_chars(text, 1 << 20));
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text/utf8.h"
 #include "serve/http/access.h"
 
 namespace sdx::serve::openai {
@@ -47,8 +48,7 @@ void check_length(const Tokenizer& tokenizer, const std::string& text, PromptKin
   if (context <= 0 || text.size() <= kPiece) return;
   std::int64_t count = 0;
   for (std::size_t begin = 0; begin < text.size();) {
-    std::size_t end = std::min(begin + kPiece, text.size());
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // between characters
+    const std::size_t end = end_of_chars(text, begin + kPiece);
     const auto tokens = static_cast<std::int64_t>(tokenizer.encode(text.substr(begin, end - begin), false).size());
     count += std::max<std::int64_t>(0, tokens - kSeam);
     if (count > context) too_long(kind, context, count, 0, end < text.size());

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/text/utf8.h"
 #include "tensor/json.h"
-#include "tensor/utf8.h"
 #include "text/tokenizer/token_bytes.h"
 
 namespace sdx::serve::openai {
@@ -19,13 +19,6 @@ std::vector<std::string> bytes_of(const Tokenizer& tokenizer) {
     if (error.code() != ErrorCode::not_implemented) throw;
     return {};  // WordPiece: tokens are shown by their names
   }
-}
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    if (!next_utf8(text, at)) return false;
-  }
-  return true;
 }
 
 }  // namespace

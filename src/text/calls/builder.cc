@@ -5,7 +5,7 @@
 #include <random>
 #include <utility>
 
-#include "text/utf8.h"
+#include "base/text/utf8.h"
 
 namespace sdx::text {
 namespace {
@@ -28,7 +28,7 @@ bool is_object(const std::string& text) {
 }  // namespace
 
 bool good_name(std::string_view name) {
-  if (name.empty() || name.size() > kMostName || valid_utf8(name) != name.size()) return false;
+  if (name.empty() || name.size() > kMostName || !is_utf8(name)) return false;
   return std::none_of(name.begin(), name.end(), [](char c) {
     return static_cast<unsigned char>(c) <= 0x20 || c == 0x7F ||
            std::string_view("\"'`<>[]{}()=").find(c) != std::string_view::npos;

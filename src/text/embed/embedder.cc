@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/utf8.h"
 #include "text/embed/encoder.h"
 #include "text/embed/folder.h"
-#include "text/tokenizer/decoder.h"
 
 namespace sdx {
 namespace {
@@ -135,7 +135,7 @@ Tensor TextEmbedder::embed(std::span<const std::string> texts, std::string_view 
   std::vector<TokenizedText> tokenized;
   tokenized.reserve(texts.size());
   for (const std::string& text : texts) {
-    tokenized.push_back(tokens_of(impl_->tokenizer.encode(text::repair_utf8(before + text))));
+    tokenized.push_back(tokens_of(impl_->tokenizer.encode(repair_utf8(before + text))));
     impl_->tokens += tokenized.back().ids.size();
   }
   std::vector<std::vector<float>> vectors(texts.size());
@@ -202,11 +202,11 @@ std::vector<double> Reranker::score(std::string_view query, std::span<const std:
 }
 
 std::vector<float> Reranker::logits(std::string_view query, std::span<const std::string> documents, std::size_t* tokens) const {
-  const std::string question = text::repair_utf8(query);
+  const std::string question = repair_utf8(query);
   std::vector<TokenizedText> tokenized;
   tokenized.reserve(documents.size());
   for (const std::string& document : documents)
-    tokenized.push_back(tokens_of(impl_->tokenizer.encode(question, text::repair_utf8(document))));
+    tokenized.push_back(tokens_of(impl_->tokenizer.encode(question, repair_utf8(document))));
   if (tokens != nullptr) {
     *tokens = 0;
     for (const TokenizedText& pair : tokenized) *tokens += pair.ids.size();

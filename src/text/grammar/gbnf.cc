@@ -3,8 +3,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "text/grammar/readers.h"
-#include "text/utf8.h"
 
 namespace sdx::text::grammar {
 namespace {

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "text/grammar/program.h"
 #include "text/grammar/readers.h"
-#include "text/utf8.h"
 
 namespace sdx::text::grammar {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/text/utf8.h"
 
 namespace sdx::text::grammar {
 namespace {

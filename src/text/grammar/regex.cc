@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "text/grammar/properties.h"
 #include "text/grammar/readers.h"
-#include "text/utf8.h"
 
 namespace sdx::text::grammar {
 namespace {
@@ -45,7 +45,7 @@ class Reader {
   Reader(std::string_view pattern, Expressions& to, Writing writing) : text_(pattern), to_(to), writing_(writing) {}
 
   Expression run(bool search) {
-    if (valid_utf8(text_) != text_.size()) error("not valid UTF-8");
+    if (!is_utf8(text_)) error("not valid UTF-8");
     std::vector<Expression> branches;
     const Expression anything = search ? to_.repeat(any_character(), 0) : to_.empty();
     while (true) {

@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "text/grammar/grammar.h"
 #include "text/grammar/schema_conditions.h"
 #include "text/grammar/schema_parts.h"
-#include "text/utf8.h"
 
 namespace sdx::text::grammar {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "text/utf8.h"
+#include "base/text/utf8.h"
 
 namespace sdx::text {
 namespace {
@@ -18,7 +18,7 @@ std::size_t possible_start(const std::string& text, const std::string& stop) {
   return 0;
 }
 
-bool ends_unfinished(const std::string& text) { return unfinished_utf8(text) > 0 || text.ends_with("\xEF\xBF\xBD"); }
+bool ends_unfinished(const std::string& text) { return unfinished_utf8(text) > 0 || text.ends_with(kReplacementCharacter); }
 
 }  // namespace
 

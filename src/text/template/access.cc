@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "base/text/utf8.h"
 #include "text/template/interpreter.h"
 #include "text/template/runtime.h"
 #include "text/template/unicode.h"
@@ -344,7 +345,7 @@ std::optional<Int> length(Runtime& rt, const Value& value) {
     case Kind::undefined: return 0;
     case Kind::string:
       rt.work(value.text().size());
-      return static_cast<Int>(value.str().ascii ? value.text().size() : count_characters(value.text()));
+      return static_cast<Int>(value.str().ascii ? value.text().size() : count_chars(value.text()));
     case Kind::list:
     case Kind::tuple: return static_cast<Int>(value.sequence().items.size());
     case Kind::dict: return static_cast<Int>(value.dict().items.size());

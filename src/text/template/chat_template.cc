@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "tensor/gguf/gguf.h"
 #include "tensor/gguf/gguf_names.h"
 #include "text/template/from_json.h"
 #include "text/template/interpreter.h"
 #include "text/template/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx {
 
@@ -36,7 +36,7 @@ constexpr std::size_t max_file = std::size_t{64} << 20;
 text::jinja::Program parse(std::string_view source, const std::string& name) {
   if (source.size() > max_source)
     fail(ErrorCode::invalid_model, "{}: {} bytes are more than a chat template may have (4 MiB)", name, source.size());
-  if (text::valid_utf8(source) != source.size()) fail(ErrorCode::invalid_model, "{}: not valid UTF-8", name);
+  if (!is_utf8(source)) fail(ErrorCode::invalid_model, "{}: not valid UTF-8", name);
   try {
     return text::jinja::parse(source, name);
   } catch (const PyError& error) {
@@ -115,7 +115,7 @@ std::string tag_text(const text::jinja::Program& program, const text::jinja::Nod
       continue;
     }
     if (std::exchange(space, false)) tag += ' ';
-    text::append_utf8(tag, c);
+    append_utf8(tag, c);
   }
   return tag;
 }

@@ -2,9 +2,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text/utf8.h"
 #include "text/template/filters.h"
 #include "text/template/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx::text::jinja {
 namespace {
@@ -182,7 +182,7 @@ Value truncate_filter(Runtime& rt, Value& value, Arguments& arguments) {
   const Int most = args.has(0) ? index_of(args[0]) : Int{255},
             leeway = args.has(3) && !args[3].is_none() ? index_of(args[3]) : Int{5};
   const std::string end = args.has(2) ? to_text(rt, args[2]) : "...";
-  const auto end_size = static_cast<Int>(count_characters(end));
+  const auto end_size = static_cast<Int>(count_chars(end));
   if (most < end_size || leeway < 0)
     throw PyError(PyError::Type::runtime, "truncate: expected length >= " + repr_int(end_size) + " and leeway >= 0");
   const auto size = length(rt, value);
@@ -286,7 +286,7 @@ Value tojson_filter(Runtime& rt, Value& value, Arguments& arguments) {
 Value pprint_filter(Runtime& rt, Value& value, Arguments& arguments) {
   no_arguments(arguments, "pprint");
   std::string text = repr(rt, value);
-  if (count_characters(text) > 80) throw PyError(PyError::Type::runtime, "pprint of more than 80 characters is not supported");
+  if (count_chars(text) > 80) throw PyError(PyError::Type::runtime, "pprint of more than 80 characters is not supported");
   return rt.str(std::move(text));
 }
 

@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <functional>
 
+#include "base/text/utf8.h"
 #include "text/template/runtime.h"
 #include "text/template/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx::text::jinja {
 namespace {
@@ -74,7 +74,7 @@ Spec parse_spec(std::string_view text) {
 }
 
 std::string pad(const std::string& text, const Spec& spec, char otherwise) {
-  const auto size = static_cast<int>(count_characters(text));
+  const auto size = static_cast<int>(count_chars(text));
   if (size >= spec.width) return text;
   const char align = spec.align ? spec.align : otherwise;
   const int padding = spec.width - size, before = align == '<' ? 0 : align == '^' ? padding / 2 : padding;
@@ -543,7 +543,7 @@ class Percent {
   }
 
   static std::string character(const Value& value) {
-    if (value.is_string() && count_characters(value.text()) == 1) return value.text();
+    if (value.is_string() && count_chars(value.text()) == 1) return value.text();
     if (!value.is_integral()) type_error("%c requires int or char");
     Spec spec;
     spec.type = 'c';

@@ -4,9 +4,9 @@
 #include <charconv>
 #include <utility>
 
+#include "base/text/utf8.h"
 #include "text/template/runtime.h"
 #include "text/template/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx::text::jinja {
 
@@ -195,7 +195,7 @@ class Lexer {
       if (number() || identifier() || string()) continue;
       if (!operation(open)) {
         syntax_error(line_,
-                     "unexpected char " + quoted_character() + " at " + std::to_string(count_characters(source_.substr(0, at_))));
+                     "unexpected char " + quoted_character() + " at " + std::to_string(count_chars(source_.substr(0, at_))));
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/text/utf8.h"
 #include "text/template/runtime.h"
 #include "text/template/search.h"
 #include "text/template/unicode.h"
@@ -106,7 +107,7 @@ Value find_text(Runtime& rt, const Value& self, Arguments& arguments) {
   if (const auto part = part_of(rt, self, args)) {
     const std::size_t at = backwards ? find_last(rt, part->text, sub) : find_from(part->text, sub);
     if (at != std::string_view::npos)
-      return Value::integer(part->begin + static_cast<Int>(count_characters(part->text.substr(0, at))));
+      return Value::integer(part->begin + static_cast<Int>(count_chars(part->text.substr(0, at))));
   }
   if (must) value_error("substring not found");
   return Value::integer(-1);
@@ -118,7 +119,7 @@ Value count(Runtime& rt, const Value& self, Arguments& arguments) {
   const std::string& sub = need_text(args[0], "count");
   const auto part = part_of(rt, self, args);
   if (!part) return Value::integer(0);
-  if (sub.empty()) return Value::integer(static_cast<Int>(count_characters(part->text)) + 1);
+  if (sub.empty()) return Value::integer(static_cast<Int>(count_chars(part->text)) + 1);
   Int found = 0;
   for (std::size_t at = 0; (at = find_from(part->text, sub, at)) != std::string_view::npos; at += sub.size()) found++;
   return Value::integer(found);
@@ -274,7 +275,7 @@ Value expandtabs(Runtime& rt, const Value& self, Arguments& arguments) {
       column += spaces;
     } else {
       text += c;
-      if ((c & 0xc0) != 0x80) column++;
+      if (!continues_char(c)) column++;
       if (c == '\n' || c == '\r') column = 0;
     }
   }
@@ -373,7 +374,7 @@ Value replaced(Runtime& rt, const Value& self, const std::string& old, const std
 }
 
 std::string justified(Runtime& rt, const Value& self, Int width, const std::string& fill, char how) {
-  if (count_characters(fill) != 1) type_error("The fill character must be exactly one character long");
+  if (count_chars(fill) != 1) type_error("The fill character must be exactly one character long");
   const Int size = *length(rt, self);
   if (width <= size) return self.text();
   const Int padding = width - size;

@@ -6,9 +6,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text/utf8.h"
 #include "text/template/runtime.h"
 #include "text/template/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx::text::jinja {
 

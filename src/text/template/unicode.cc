@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "text/utf8.h"
+#include "base/text/utf8.h"
 
 namespace sdx::text::jinja {
 namespace {
@@ -134,14 +134,10 @@ std::string encode(std::u32string_view text) {
   return result;
 }
 
-std::size_t count_characters(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 std::size_t byte_offset(std::string_view text, std::size_t index) {
   std::size_t at = 0;
   while (index > 0 && at < text.size()) {
-    for (at++; at < text.size() && (text[at] & 0xc0) == 0x80;) at++;
+    for (at++; at < text.size() && continues_char(text[at]);) at++;
     index--;
   }
   return at;
@@ -281,7 +277,7 @@ std::string_view strip_left(std::string_view text) {
 std::string_view strip_right(std::string_view text) {
   while (!text.empty()) {
     std::size_t at = text.size() - 1;
-    while (at > 0 && (text[at] & 0xc0) == 0x80) at--;
+    while (at > 0 && continues_char(text[at])) at--;
     const CodePoint c = decode_utf8(text, at);
     if (!c.bytes || !is_space(c.value)) break;
     text.remove_suffix(text.size() - at);

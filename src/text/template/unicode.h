@@ -10,7 +10,6 @@ namespace sdx::text::jinja {
 
 std::u32string decode(std::string_view text);
 std::string encode(std::u32string_view text);
-std::size_t count_characters(std::string_view text);
 // Where character `index` (<= length) begins.
 std::size_t byte_offset(std::string_view text, std::size_t index);
 

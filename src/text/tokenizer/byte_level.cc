@@ -1,7 +1,7 @@
 #include "text/tokenizer/byte_level.h"
 
+#include "base/text/utf8.h"
 #include "text/unicode/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx::text {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/text/utf8.h"
 
 namespace sdx::text {
 namespace {
@@ -35,8 +35,7 @@ Charsmap::Charsmap(std::string_view bytes) {
   }
   for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(read_u32(bytes, at));
   replacements_ = bytes.substr(4 + size);
-  if (valid_utf8(replacements_) != replacements_.size())
-    fail(ErrorCode::invalid_model, "precompiled_charsmap has text that is not UTF-8");
+  if (!is_utf8(replacements_)) fail(ErrorCode::invalid_model, "precompiled_charsmap has text that is not UTF-8");
 }
 
 std::optional<Charsmap::Found> Charsmap::find(std::string_view text, bool longest) const noexcept {
@@ -55,7 +54,7 @@ std::optional<Charsmap::Found> Charsmap::find(std::string_view text, bool longes
     if (begin > replacements_.size()) break;
     const std::string_view rest = std::string_view(replacements_).substr(begin);
     // A place within a character can only come from a broken table.
-    if (!rest.empty() && (static_cast<unsigned char>(rest[0]) & 0xC0) == 0x80) break;
+    if (!rest.empty() && continues_char(rest[0])) break;
     found = Found{i + 1, rest.substr(0, rest.find('\0'))};
     if (!longest) break;
   }

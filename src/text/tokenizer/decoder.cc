@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
+#include "base/text/utf8.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/unicode/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx::text {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 std::string clean_up(std::string text) {
   if (text.find(' ') == std::string::npos) return text;
@@ -83,7 +81,7 @@ void byte_fallback(std::vector<std::string>& tokens) {
     if (valid_utf8(bytes) == bytes.size()) {
       out.push_back(bytes);
     } else {
-      out.insert(out.end(), bytes.size(), std::string(kReplacement));
+      out.insert(out.end(), bytes.size(), std::string(kReplacementCharacter));
     }
     bytes.clear();
   };
@@ -109,14 +107,6 @@ void fuse(std::vector<std::string>& tokens) {
   for (const std::string& token : tokens) all += token;
   tokens.clear();
   tokens.push_back(std::move(all));
-}
-
-// How many bytes one U+FFFD stands for.
-std::size_t broken_utf8(std::string_view bytes) {
-  for (std::size_t n = std::min<std::size_t>(3, bytes.size()); n > 1; --n) {
-    if (unfinished_utf8(bytes.substr(0, n)) == n) return n;
-  }
-  return 1;
 }
 
 }  // namespace
@@ -149,20 +139,6 @@ std::string replace_all(std::string_view text, std::string_view what, std::strin
     last = at + what.size();
   }
   return out.append(text.substr(last));
-}
-
-std::string repair_utf8(std::string_view bytes) {
-  std::size_t valid = valid_utf8(bytes);
-  if (valid == bytes.size()) return std::string(bytes);
-  std::string out;
-  while (true) {
-    out += bytes.substr(0, valid);
-    bytes.remove_prefix(valid);
-    if (bytes.empty()) return out;
-    out += kReplacement;
-    bytes.remove_prefix(broken_utf8(bytes));
-    valid = valid_utf8(bytes);
-  }
 }
 
 void decode(const DecoderStep& step, std::vector<std::string>& tokens) {

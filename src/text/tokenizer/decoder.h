@@ -30,7 +30,4 @@ std::string replace_all(std::string_view text, std::string_view what, std::strin
 
 void decode(const DecoderStep& step, std::vector<std::string>& tokens);
 
-// Every part that is not UTF-8 as U+FFFD, the longest beginning of a character as one.
-std::string repair_utf8(std::string_view bytes);
-
 }  // namespace sdx::text

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/text/utf8.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/scanners.h"
 #include "text/unicode/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx::text {
 namespace {

@@ -7,9 +7,9 @@
 #include <random>
 #include <sdx/error.hpp>
 
+#include "base/text/utf8.h"
 #include "text/unicode/unicode.h"
 #include "text/unicode/unicode_versions.h"
-#include "text/utf8.h"
 
 namespace sdx::text {
 namespace {

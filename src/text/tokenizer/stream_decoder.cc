@@ -1,9 +1,10 @@
 #include <sdx/tokenizer.hpp>
 
+#include "base/text/utf8.h"
+
 namespace sdx {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 // More tokens than any character is made of: what is held back beyond that is not text, and waiting on would cost quadratic time.
 constexpr std::size_t kMostHeld = 256;
 
@@ -16,21 +17,20 @@ StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special_tokens)
 std::string StreamDecoder::take(const std::string& text) {
   std::size_t common = 0;
   while (common < prefix_.size() && common < text.size() && prefix_[common] == text[common]) ++common;
-  while (common < text.size() && common > 0 && (static_cast<unsigned char>(text[common]) & 0xC0) == 0x80) --common;
-  return text.substr(common);
+  return text.substr(end_of_chars(text, common));
 }
 
 std::string StreamDecoder::add(std::uint32_t id) {
   if (prefix_.empty() && !ids_.empty()) {
     std::string text = tokenizer_.decode(ids_, skip_special_tokens_);
-    if (!text.ends_with(kReplacement)) {
+    if (!text.ends_with(kReplacementCharacter)) {
       prefix_ = std::move(text);
       prefix_ids_ = ids_.size();
     }
   }
   ids_.push_back(id);
   const std::string text = tokenizer_.decode(ids_, skip_special_tokens_);
-  const bool held = text.size() <= prefix_.size() || text.ends_with(kReplacement);
+  const bool held = text.size() <= prefix_.size() || text.ends_with(kReplacementCharacter);
   if (held && ids_.size() - prefix_ids_ < kMostHeld) return {};
   std::string part = text.size() <= prefix_.size() ? std::string() : take(text);
   const std::size_t rest = ids_.size() - prefix_ids_;

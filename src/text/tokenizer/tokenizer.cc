@@ -4,11 +4,11 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/core.h"
 #include "text/tokenizer/encoding.h"
 #include "text/tokenizer/load/load.h"
 #include "text/unicode/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx::text {
 namespace {

@@ -143,10 +143,6 @@ bool is_word_of_utf8proc(char32_t c) noexcept {
 
 std::string_view general_category(char32_t c) noexcept { return utf8proc_category_string(static_cast<utf8proc_int32_t>(c)); }
 
-std::size_t count_chars(std::string_view text) noexcept {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues_char(c); }));
-}
-
 bool is_ascii(std::string_view text) noexcept {
   unsigned char all = 0;
   for (const char c : text) all |= static_cast<unsigned char>(c);

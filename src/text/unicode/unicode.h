@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text/utf8.h"
+
 namespace sdx::text {
 
 // The character at `at` of text that is known to be valid UTF-8; moves `at` behind it.
@@ -31,8 +33,6 @@ inline std::size_t bytes_of_lead(char lead) noexcept {
   const auto c = static_cast<unsigned char>(lead);
   return c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
 }
-inline bool continues_char(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-std::size_t count_chars(std::string_view text) noexcept;
 bool is_ascii(std::string_view text) noexcept;
 
 // "Lu"; "Cn" for what is no character.

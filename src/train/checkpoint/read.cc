@@ -10,8 +10,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/utf8.h"
 #include "checkpoint_generated.h"
-#include "tensor/utf8.h"
 #include "train/checkpoint/format.h"
 
 namespace sdx::train {
@@ -93,9 +93,7 @@ class Reader {
     if (s == nullptr) damaged("{} is missing", what);
     take(text_left_, s->size(), "texts");
     const std::string_view view = s->string_view();
-    for (std::size_t at = 0; at < view.size();) {
-      if (!next_utf8(view, at)) damaged("{} is not UTF-8", what);
-    }
+    if (!is_utf8(view)) damaged("{} is not UTF-8", what);
     return std::string(view);
   }
 

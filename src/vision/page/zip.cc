@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 
 namespace sdx::faces::page {
 namespace {
@@ -25,12 +26,7 @@ std::string harmless_name(std::string_view name) {
     const bool bad = u < 0x20 || u == 0x7f || std::string_view("/\\:*?\"<>|").find(c) != std::string_view::npos;
     out.push_back(bad ? '_' : c);
   }
-  // Whole letters: a byte that continues one has 10 as its upper bits.
-  if (out.size() > 200) {
-    std::size_t end = 200;
-    while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0) == 0x80) --end;
-    out.resize(end);
-  }
+  out.resize(end_of_chars(out, 200));
   for (char& c : out) {
     if (c != '.') break;
     c = '_';

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/text/utf8.h"
 
 namespace sdx::text {
 namespace {
@@ -78,8 +78,7 @@ GgufSource read_gguf_source(const GgufFile& file) {
     fail(ErrorCode::invalid_model, "the GGUF file has no vocabulary: 'tokenizer.ggml.tokens' is missing or empty");
   s.tokens = std::move(*tokens);
   for (std::size_t i = 0; i < s.tokens.size(); ++i) {
-    if (valid_utf8(s.tokens[i]) != s.tokens[i].size())
-      fail(ErrorCode::invalid_model, "token {} of the GGUF file is not UTF-8", i);
+    if (!is_utf8(s.tokens[i])) fail(ErrorCode::invalid_model, "token {} of the GGUF file is not UTF-8", i);
   }
   if (auto types = file.numbers("tokenizer.ggml.token_type")) s.types = std::move(*types);
   return s;

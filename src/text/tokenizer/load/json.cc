@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/text/utf8.h"
 
 namespace sdx::text {
 

@@ -1,13 +1,13 @@
 // vocab.txt, and vocab.json with merges.txt.
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/load/components.h"
 #include "text/tokenizer/load/load.h"
 #include "text/tokenizer/load/pieces.h"
 #include "text/tokenizer/model/bpe.h"
 #include "text/tokenizer/model/word_models.h"
 #include "text/unicode/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx::text {
 namespace {

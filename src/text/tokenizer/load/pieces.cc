@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/model/unigram.h"
 #include "text/unicode/unicode.h"
-#include "text/utf8.h"
 
 namespace sdx::text {
 namespace {
@@ -18,7 +18,7 @@ void check(const PieceVocabulary& v) {
   if (v.pieces.size() > 0x7FFFFFFF) fail(ErrorCode::invalid_model, "the vocabulary has {} tokens", v.pieces.size());
   for (std::size_t i = 0; i < v.pieces.size(); ++i) {
     const std::string_view text = v.pieces[i].text;
-    if (valid_utf8(text) != text.size()) fail(ErrorCode::invalid_model, "token {} of the vocabulary is not UTF-8", i);
+    if (!is_utf8(text)) fail(ErrorCode::invalid_model, "token {} of the vocabulary is not UTF-8", i);
     if (!(v.pieces[i].score == v.pieces[i].score)) fail(ErrorCode::invalid_model, "the score of token {} is not a number", i);
   }
 }

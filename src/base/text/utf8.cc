@@ -1,10 +1,10 @@
-#include "text/utf8.h"
+#include "base/text/utf8.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
-namespace sdx::text {
+namespace sdx {
 namespace {
 
 struct Lead {
@@ -93,4 +93,30 @@ std::size_t unfinished_utf8(std::string_view text) noexcept {
   return 0;
 }
 
-}  // namespace sdx::text
+std::size_t count_chars(std::string_view text) noexcept {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues_char(c); }));
+}
+
+std::size_t end_of_chars(std::string_view text, std::size_t most) noexcept {
+  if (most >= text.size()) return text.size();
+  while (most > 0 && continues_char(text[most])) --most;
+  return most;
+}
+
+std::size_t broken_utf8(std::string_view text) noexcept {
+  return std::max<std::size_t>(1, followers(text, 0, lead_of(static_cast<unsigned char>(text[0]))) + 1);
+}
+
+std::string repair_utf8(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t valid = valid_utf8(text);
+    out += text.substr(0, valid);
+    text.remove_prefix(valid);
+    if (text.empty()) return out;
+    out += kReplacementCharacter;
+    text.remove_prefix(broken_utf8(text));
+  }
+}
+
+}  // namespace sdx
