@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "cli/values/outputs.h"
@@ -117,9 +118,9 @@ std::string report_json(const Project& p, const BuildReport& r, bool dry) {
       "\"nodes\":{},\"source_bytes\":{},\"compiled_bytes\":{},\"providers\":{},\"fallbacks\":{},\"warnings\":{},\"open_ms\":{:."
       "3f},"
       "\"build_ms\":{:.3f}{}}}\n",
-      json_text(p.config().name), json_text(p.model().string()), json_text(r.folder.string()), json_text(r.compiled.string()),
-      r.optimized, json_text(r.not_optimized), r.nodes_before, r.nodes_after, r.source_bytes, r.compiled_bytes,
-      json_list(r.providers), json_list(r.fallbacks), json_list(r.warnings), r.open_ms, r.build_ms,
+      json_string(p.config().name), json_string(p.model().string()), json_string(r.folder.string()),
+      json_string(r.compiled.string()), r.optimized, json_string(r.not_optimized), r.nodes_before, r.nodes_after, r.source_bytes,
+      r.compiled_bytes, json_list(r.providers), json_list(r.fallbacks), json_list(r.warnings), r.open_ms, r.build_ms,
       dry ? fmt::format(",\"up_to_date\":{},\"dry_run\":true", r.up_to_date) : "");
 }
 

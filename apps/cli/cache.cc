@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/json_text.h"
 #include "base/text_table.h"
 #include "cache/entry.h"
 #include "cache/folder.h"
@@ -49,8 +50,8 @@ std::string items_json(const std::vector<cache::CacheItem>& items) {
   for (const cache::CacheItem& i : items) {
     out += fmt::format(
         "{}{{\"provider\":{},\"key\":{},\"model\":{},\"bytes\":{},\"files\":{},\"last_used\":{},\"in_use\":{},\"folder\":{}}}",
-        out.empty() ? "" : ",", json_text(i.provider), json_text(i.key), json_text(i.label), i.bytes, i.files, i.last_used,
-        i.in_use, json_text(i.folder.string()));
+        out.empty() ? "" : ",", json_string(i.provider), json_string(i.key), json_string(i.label), i.bytes, i.files, i.last_used,
+        i.in_use, json_string(i.folder.string()));
   }
   return "[" + out + "]";
 }
@@ -68,7 +69,7 @@ int CacheCommand::list() const {
   const std::vector<cache::CacheItem> items = cache::list_cache(root);
   const std::uintmax_t total = total_of(items);
   if (json) {
-    print(fmt::format("{{\"folder\":{},\"bytes\":{},\"entries\":{}}}\n", json_text(root.string()), total, items_json(items)));
+    print(fmt::format("{{\"folder\":{},\"bytes\":{},\"entries\":{}}}\n", json_string(root.string()), total, items_json(items)));
     return kOk;
   }
   std::string out;
@@ -114,8 +115,8 @@ int CacheCommand::clear() const {
   for (const cache::CacheItem& i : kept)
     note(fmt::format("warning: {} {} stays: it is in use, or cannot be removed", i.provider, i.key));
   if (json) {
-    print(fmt::format("{{\"folder\":{},\"bytes\":{},\"removed\":{},\"kept\":{}}}\n", json_text(root.string()), total_of(removed),
-                      items_json(removed), items_json(kept)));
+    print(fmt::format("{{\"folder\":{},\"bytes\":{},\"removed\":{},\"kept\":{}}}\n", json_string(root.string()),
+                      total_of(removed), items_json(removed), items_json(kept)));
   } else {
     print(fmt::format("{} {} in {}\n", dry_run ? "would remove" : "removed", size_text(static_cast<double>(total_of(removed))),
                       count_text(removed.size())));

@@ -11,6 +11,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "cli/values/inputs.h"
@@ -134,18 +135,18 @@ std::string report_text(const ConvertReport& r, const std::string& output, const
 std::string report_json(const ConvertReport& r, const ConvertCommand& c, const std::vector<Checked>& checked) {
   std::string kept, outputs;
   for (const ConvertReport::Kept& k : r.kept) {
-    kept += fmt::format("{}{{\"node\":{},\"op\":{},\"why\":{}}}", kept.empty() ? "" : ",", json_text(k.node), json_text(k.op),
-                        json_text(k.why));
+    kept += fmt::format("{}{{\"node\":{},\"op\":{},\"why\":{}}}", kept.empty() ? "" : ",", json_string(k.node), json_string(k.op),
+                        json_string(k.why));
   }
   for (const Checked& o : checked) {
-    outputs += fmt::format("{}{{\"output\":{},\"max_abs\":{},\"max_rel\":{}}}", outputs.empty() ? "" : ",", json_text(o.output),
+    outputs += fmt::format("{}{{\"output\":{},\"max_abs\":{},\"max_rel\":{}}}", outputs.empty() ? "" : ",", json_string(o.output),
                            number_json(o.max_abs), number_json(o.max_rel));
   }
   return fmt::format(
       "{{\"model\":{},\"output\":{},\"dtype\":{},\"nodes\":{},\"converted\":{},\"kept\":[{}],\"casts\":{},\"constants\":{},"
       "\"clipped\":{},\"clipped_in\":{},\"raised\":{},\"raised_in\":{},\"bytes_before\":{},\"bytes_after\":{},\"warnings\":{},"
       "\"check\":{}}}\n",
-      json_text(c.model), json_text(c.output), json_text(c.dtype.empty() ? "float16" : c.dtype), r.nodes, r.converted, kept,
+      json_string(c.model), json_string(c.output), json_string(c.dtype.empty() ? "float16" : c.dtype), r.nodes, r.converted, kept,
       r.casts, r.constants, r.clipped, json_list(r.clipped_in), r.raised, json_list(r.raised_in), r.bytes_before, r.bytes_after,
       json_list(r.warnings), c.check ? "[" + outputs + "]" : "null");
 }
@@ -172,8 +173,8 @@ int ConvertCommand::run_language_model() const {
     print(
         fmt::format("{{\"model\":{},\"output\":{},\"dtype\":{},\"architecture\":{},\"context\":{},\"bytes\":{},"
                     "\"files\":{}}}\n",
-                    json_text(model), json_text(output), dtype.empty() ? "null" : json_text(dtype), json_text(done.architecture),
-                    done.context, done.bytes, json_list(done.files)));
+                    json_string(model), json_string(output), dtype.empty() ? "null" : json_string(dtype),
+                    json_string(done.architecture), done.context, done.bytes, json_list(done.files)));
   } else {
     print(fmt::format("{}{}: {} with a context of {} tokens, weights {}, {:.1f} MB\n", dry_run ? "would write " : "", output,
                       done.architecture, done.context, dtype.empty() ? "as they were" : "in " + dtype,
@@ -212,8 +213,8 @@ int ConvertCommand::run_optimize() const {
   const std::uint64_t before = bytes_of(file);
   if (!dry_run) after = bytes_of(output);
   if (json) {
-    print(fmt::format("{{\"model\":{},\"output\":{},\"bytes_before\":{},\"bytes_after\":{}}}\n", json_text(model),
-                      json_text(output), before, after));
+    print(fmt::format("{{\"model\":{},\"output\":{},\"bytes_before\":{},\"bytes_after\":{}}}\n", json_string(model),
+                      json_string(output), before, after));
   } else {
     print(fmt::format("{}{}: optimised, {} instead of {}\n", dry_run ? "would write " : "", output,
                       size_text(static_cast<double>(after)), size_text(static_cast<double>(before))));

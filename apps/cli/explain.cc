@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/printable.h"
+#include "base/text/json_text.h"
 #include "base/text_table.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
@@ -42,10 +43,10 @@ struct ExplainCommand {
 
 std::string node_json(const NodeReport& n) {
   std::string timed;
-  for (const auto& [kernel, ms] : n.timed) timed += fmt::format("{}{}:{:.6g}", timed.empty() ? "" : ",", json_text(kernel), ms);
+  for (const auto& [kernel, ms] : n.timed) timed += fmt::format("{}{}:{:.6g}", timed.empty() ? "" : ",", json_string(kernel), ms);
   return fmt::format("{{\"name\":{},\"op\":{},\"provider\":{},\"kernel\":{},\"output\":{},\"refused\":{},\"timed_ms\":{{{}}}}}",
-                     json_text(n.name), json_text(n.op), json_text(n.provider), json_text(n.kernel), json_text(n.output),
-                     json_list(n.refused), timed);
+                     json_string(n.name), json_string(n.op), json_string(n.provider), json_string(n.kernel),
+                     json_string(n.output), json_list(n.refused), timed);
 }
 
 // What belongs to a row of the table, below it.

@@ -9,6 +9,7 @@
 
 #include "base/counted.h"
 #include "base/system/printable.h"
+#include "base/text/json_text.h"
 #include "base/text/utf8.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
@@ -47,8 +48,8 @@ std::string short_number(double v) {
 }
 
 std::string spec_json(const ValueSpec& s) {
-  std::string out = fmt::format("{{\"name\":{},\"type\":{},\"dtype\":{}", json_text(s.name), json_text(s.type),
-                                s.dtype == DataType::undefined ? "null" : json_text(std::string(name(s.dtype))));
+  std::string out = fmt::format("{{\"name\":{},\"type\":{},\"dtype\":{}", json_string(s.name), json_string(s.type),
+                                s.dtype == DataType::undefined ? "null" : json_string(std::string(name(s.dtype))));
   out += ",\"shape\":";
   if (!s.has_shape) {
     out += "null";
@@ -59,7 +60,7 @@ std::string spec_json(const ValueSpec& s) {
       if (s.shape[i] >= 0) {
         out += std::to_string(s.shape[i]);
       } else {
-        out += s.symbols[i].empty() ? "null" : json_text(s.symbols[i]);
+        out += s.symbols[i].empty() ? "null" : json_string(s.symbols[i]);
       }
     }
     out += ']';
@@ -78,11 +79,11 @@ std::string map_json(const Map& map) {
   std::string out = "{";
   for (const auto& [key, value] : map) {
     if (out.size() > 1) out += ',';
-    out += json_text(key) + ":";
+    out += json_string(key) + ":";
     if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
       out += std::to_string(value);
     } else {
-      out += json_text(value);
+      out += json_string(value);
     }
   }
   return out + "}";
@@ -98,11 +99,11 @@ std::string facts_json(const std::string& file, const inspect::ModelFacts& f, co
       "\"parameters\":{},\"parameter_bytes\":{},\"flops\":{},\"nodes_without_flops\":{},\"runtime\":{},\"providers\":{},"
       "\"fallbacks\":{},"
       "\"warnings\":{},\"metadata\":{}}}\n",
-      json_text(file), f.file_bytes, f.ir_version, map_json(f.opsets), json_text(f.producer_name), json_text(f.producer_version),
-      json_text(f.domain), f.model_version, json_text(f.description), json_text(f.graph_name), specs_json(s.inputs()),
-      specs_json(s.outputs()), f.nodes, map_json(f.operators), f.functions, f.parameters, f.parameter_bytes, f.flops,
-      f.nodes_without_flops, json_text(r.runtime), json_list(r.providers), json_list(r.fallbacks), json_list(f.warnings),
-      map_json(f.metadata));
+      json_string(file), f.file_bytes, f.ir_version, map_json(f.opsets), json_string(f.producer_name),
+      json_string(f.producer_version), json_string(f.domain), f.model_version, json_string(f.description),
+      json_string(f.graph_name), specs_json(s.inputs()), specs_json(s.outputs()), f.nodes, map_json(f.operators), f.functions,
+      f.parameters, f.parameter_bytes, f.flops, f.nodes_without_flops, json_string(r.runtime), json_list(r.providers),
+      json_list(r.fallbacks), json_list(f.warnings), map_json(f.metadata));
 }
 
 // Whole letters, in one line.
@@ -148,7 +149,7 @@ int InspectCommand::run() {
   const Session s = open(model);
   if (!stage.empty()) {
     const std::string text = s.dump(stage);
-    print(json ? fmt::format("{{\"stage\":{},\"text\":{}}}\n", json_text(stage), json_text(text))
+    print(json ? fmt::format("{{\"stage\":{},\"text\":{}}}\n", json_string(stage), json_string(text))
                : text + (text.ends_with('\n') ? "" : "\n"));
     return kOk;
   }

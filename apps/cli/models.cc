@@ -11,6 +11,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/session_flags.h"
 #include "cli/values/outputs.h"
@@ -60,11 +61,11 @@ bool exists(const RegistryEntry& entry) {
   return fs::is_regular_file(entry.file, ignored) || fs::is_directory(entry.file, ignored);
 }
 
-std::string dtype_json(DataType type) { return type == DataType::undefined ? "null" : json_text(std::string(name(type))); }
+std::string dtype_json(DataType type) { return type == DataType::undefined ? "null" : json_string(std::string(name(type))); }
 
 std::string input_json(const RegistryInput& input) {
   const std::string shape = input.shape ? fmt::format("[{}]", fmt::join(*input.shape, ",")) : "null";
-  return fmt::format("{{\"name\":{},\"shape\":{},\"dtype\":{}}}", json_text(input.name), shape, dtype_json(input.dtype));
+  return fmt::format("{{\"name\":{},\"shape\":{},\"dtype\":{}}}", json_string(input.name), shape, dtype_json(input.dtype));
 }
 
 std::string entry_json(const RegistryEntry& e) {
@@ -75,8 +76,8 @@ std::string entry_json(const RegistryEntry& e) {
       "{{\"name\":{},\"path\":{},\"file\":{},\"exists\":{},\"inputs\":[{}],\"dtype\":{},\"convert\":{},\"warmup\":{},"
       "\"iterations\":{},"
       "\"description\":{},\"tags\":{}}}",
-      json_text(e.name), json_text(e.path), json_text(e.file.string()), exists(e), inputs, dtype_json(e.dtype), e.convert,
-      number(e.warmup), number(e.iterations), json_text(e.description), json_list(e.tags));
+      json_string(e.name), json_string(e.path), json_string(e.file.string()), exists(e), inputs, dtype_json(e.dtype), e.convert,
+      number(e.warmup), number(e.iterations), json_string(e.description), json_list(e.tags));
 }
 
 std::string entry_text(const RegistryEntry& e) {
@@ -131,8 +132,8 @@ std::optional<PulledModel> pulled_model_named(const std::string& name) {
 }
 
 std::string pulled_json(const PulledModel& m) {
-  return fmt::format("{{\"name\":{},\"folder\":{},\"source\":{}}}", json_text(m.name), json_text(m.folder.string()),
-                     json_text(m.source));
+  return fmt::format("{{\"name\":{},\"folder\":{},\"source\":{}}}", json_string(m.name), json_string(m.folder.string()),
+                     json_string(m.source));
 }
 
 std::string pulled_json(const std::vector<PulledModel>& models) {
@@ -165,7 +166,7 @@ int ModelsCommand::list() const {
   if (json) {
     std::string items;
     for (const RegistryEntry* e : shown) items += (items.empty() ? "" : ",") + entry_json(*e);
-    print(fmt::format("{{\"registry\":{},\"models\":[{}],\"pulled\":{}}}\n", file ? json_text(file->string()) : "null", items,
+    print(fmt::format("{{\"registry\":{},\"models\":[{}],\"pulled\":{}}}\n", file ? json_string(file->string()) : "null", items,
                       pulled_json(pulled)));
     return kOk;
   }
@@ -229,10 +230,10 @@ int ModelsCommand::validate() const {
     if (exists(e)) continue;
     ++missing;
     const std::string why = fmt::format("{}: {}: there is no model file '{}'", e.place, e.name, e.file.string());
-    items += (items.empty() ? "" : ",") + json_text(why);
+    items += (items.empty() ? "" : ",") + json_string(why);
     note("error: " + why);
   }
-  print(json ? fmt::format("{{\"registry\":{},\"models\":{},\"problems\":[{}]}}\n", json_text(all.file().string()),
+  print(json ? fmt::format("{{\"registry\":{},\"models\":{},\"problems\":[{}]}}\n", json_string(all.file().string()),
                            all.entries().size(), items)
              : fmt::format("{}: {}, {} missing\n", all.file().string(),
                            counted(static_cast<std::int64_t>(all.entries().size()), "model"), missing));

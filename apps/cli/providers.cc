@@ -8,6 +8,7 @@
 #include <sdx/sdx.hpp>
 
 #include "base/suggest.h"
+#include "base/text/json_text.h"
 #include "base/text_table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -96,8 +97,8 @@ int list(bool json) {
     items += fmt::format(
         "{{\"name\":{},\"ort_name\":{},\"hardware\":{},\"available\":{},\"reason\":{},\"hint\":{},\"version\":{},\"devices\":{}}"
         "}",
-        json_text(p.name), json_text(p.ort_name), json_text(p.hardware), p.available, json_text(p.reason), json_text(p.hint),
-        json_text(p.version), json_list(p.devices));
+        json_string(p.name), json_string(p.ort_name), json_string(p.hardware), p.available, json_string(p.reason),
+        json_string(p.hint), json_string(p.version), json_list(p.devices));
     std::string text = p.available ? join(p.devices) : with_library_once(parts_once(p, said), library);
     if (p.name == "ort:cpu") library = library_of(p);
     if (p.available && !p.version.empty()) text += fmt::format("{}version {}", text.empty() ? "" : "; ", p.version);

@@ -7,6 +7,7 @@
 #include <sdx/error.hpp>
 #include <sdx/registry.hpp>
 
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/session_flags.h"
 #include "cli/values/outputs.h"
@@ -64,14 +65,14 @@ std::string result_json(const hub::Pulled& p, bool dry) {
   std::string files;
   for (const hub::PulledFile& f : p.files) {
     if (!files.empty()) files += ',';
-    files += fmt::format("{{\"name\":{},\"bytes\":{},\"sha256\":{},\"origin\":{},\"from\":{}}}", json_text(f.name),
-                         f.size_known ? fmt::format("{}", f.bytes) : "null", json_text(f.sha256), json_text(f.origin),
-                         json_text(f.from));
+    files += fmt::format("{{\"name\":{},\"bytes\":{},\"sha256\":{},\"origin\":{},\"from\":{}}}", json_string(f.name),
+                         f.size_known ? fmt::format("{}", f.bytes) : "null", json_string(f.sha256), json_string(f.origin),
+                         json_string(f.from));
   }
   return fmt::format(
       "{{\"name\":{},\"folder\":{},\"model\":{},\"source\":{},\"revision\":{},\"files\":[{}],\"received\":{}{}}}\n",
-      json_text(p.name), json_text(p.folder.string()), json_text(p.model.string()), json_text(p.source), json_text(p.revision),
-      files, p.received, dry ? ",\"dry_run\":true" : "");
+      json_string(p.name), json_string(p.folder.string()), json_string(p.model.string()), json_string(p.source),
+      json_string(p.revision), files, p.received, dry ? ",\"dry_run\":true" : "");
 }
 
 std::string result_text(const hub::Pulled& p) {

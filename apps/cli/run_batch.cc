@@ -21,6 +21,7 @@
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
 #include "base/system/safe_name.h"
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/values/file_list.h"
 #include "cli/values/outputs.h"
@@ -53,8 +54,8 @@ std::string outputs_part(const Shown& shown) {
 }
 
 std::string line_json(const Result& r) {
-  if (!r.error.empty()) return fmt::format("{{\"sample\":{},\"error\":{}}}", json_text(r.name), json_text(r.error));
-  return fmt::format("{{\"sample\":{},{}}}", json_text(r.name), outputs_part(r.shown));
+  if (!r.error.empty()) return fmt::format("{{\"sample\":{},\"error\":{}}}", json_string(r.name), json_string(r.error));
+  return fmt::format("{{\"sample\":{},{}}}", json_string(r.name), outputs_part(r.shown));
 }
 
 // Where results go. Everything that is on the disk under its own name is complete.

@@ -11,6 +11,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/system/printable.h"
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "cli/values/cases.h"
@@ -88,8 +89,8 @@ void VerifyCommand::show(const std::string& set, const std::string& output, cons
   results_ += fmt::format(
       "{{\"model\":{},\"set\":{},\"output\":{},\"type\":{},\"pass\":{},\"max_abs\":{},\"max_rel\":{},\"differing\":{},"
       "\"tolerance\":{},\"why\":{}}}",
-      json_text(session.model), json_text(set), json_text(output), json_text(c.type), c.pass, number_json(c.max_abs),
-      number_json(c.max_rel), c.differing, json_text(t.reason), json_text(c.why));
+      json_string(session.model), json_string(set), json_string(output), json_string(c.type), c.pass, number_json(c.max_abs),
+      number_json(c.max_rel), c.differing, json_string(t.reason), json_string(c.why));
   if (json || (quiet && c.pass)) return;
   print_verdict(fmt::format("{} {}{}{}: {}  max abs {:.3g}, max rel {:.3g}  ({})\n", c.pass ? "PASS" : "FAIL", set,
                             set.empty() ? "" : " ", one_line(output), c.type, c.max_abs, c.max_rel, t.reason));

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/system/fork.h"
+#include "base/text/json_text.h"
 #include "benchmark/cell.h"
 
 namespace sdx::benchmark {
@@ -65,8 +66,6 @@ bool receive(int fd, Message& m) {
 }
 
 // Text of other libraries may hold anything; it must not break the message.
-std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
-
 json operators_json(const std::vector<OperatorTime>& operators) {
   json out = json::array();
   for (const OperatorTime& o : operators) {
@@ -138,18 +137,18 @@ void serve(int fd, CellOptions options) {
       if (m.kind == Kind::open) {
         const Opened o = cell->open();
         send(fd, Kind::open,
-             dump(json{o.provider, o.runtime, o.fallbacks, o.notes, o.load_ms, o.init_ms, places_json(o.places)}));
+             dump_json(json{o.provider, o.runtime, o.fallbacks, o.notes, o.load_ms, o.init_ms, places_json(o.places)}));
       } else if (m.kind == Kind::run) {
         Order order;
         std::memcpy(&order, m.body.data(), std::min(m.body.size(), sizeof order));
         send(fd, Kind::run, pack(cell->run(order, {})));
       } else {
         const Closed c = cell->close();
-        send(fd, Kind::close, dump(json{c.peak_rss_mb, operators_json(c.operators), nodes_json(c.nodes)}));
+        send(fd, Kind::close, dump_json(json{c.peak_rss_mb, operators_json(c.operators), nodes_json(c.nodes)}));
         return;
       }
     } catch (const CellError& e) {
-      send(fd, Kind::error, dump(json{e.code, e.message}));
+      send(fd, Kind::error, dump_json(json{e.code, e.message}));
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/system/cpu_features.h"
 #include "base/system/mapped_file.h"
+#include "base/text/json_text.h"
 #include "benchmark/load.h"
 #include "benchmark/machine.h"
 #include "cache/folder.h"
@@ -116,7 +117,7 @@ MachineLimits machine_limits(int threads) {
   if (file.empty() || all[key] == kept) return out;
   try {
     cache::make_cache_folder(file.parent_path());
-    write_file_atomically(file, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", cache::kCacheFileMode);
+    write_file_atomically(file, dump_json(all, 2) + "\n", cache::kCacheFileMode);
   } catch (const std::exception& e) {
     log::info("the machine's limits are not kept: {}", e.what());
   }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/system/mapped_file.h"
+#include "base/text/json_text.h"
 #include "cache/folder.h"
 
 namespace sdx::cache {
@@ -45,7 +46,7 @@ TunedChoices::~TunedChoices() {
     Json json = Json::object();
     for (const auto& [key, times] : all) json[key] = entry_json(times);
     make_cache_folder(file_.parent_path());
-    write_file_atomically(file_, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", kCacheFileMode);
+    write_file_atomically(file_, dump_json(json, 1) + "\n", kCacheFileMode);
   } catch (const std::exception& e) {
     log::info("measured choices are not kept: {}", e.what());
   }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/fork.h"
+#include "base/text/json_text.h"
 #include "session/open.h"
 #include "session/selection.h"
 #include "tensor/pb.h"
@@ -98,7 +99,7 @@ std::string pack(const Probe& probe) {
                   {"runtime", probe.report.runtime},
                   {"providers", probe.report.providers},
                   {"fallbacks", probe.report.fallbacks}};
-  return head.dump(-1, ' ', false, json::error_handler_t::replace) + "\n" + body;
+  return dump_json(head) + "\n" + body;
 }
 
 Probe unpack(const std::string& text, const ProbeSide& side) {
@@ -141,7 +142,7 @@ Probe unpack(const std::string& text, const ProbeSide& side) {
 
 std::string error_head(ErrorCode code, const std::string& message) {
   const json head{{"error", message}, {"code", static_cast<int>(code)}};
-  return head.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return dump_json(head) + "\n";
 }
 
 void write_all(int fd, const std::string& text) {

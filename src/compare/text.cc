@@ -9,6 +9,7 @@
 #include <sdx/compare.hpp>
 
 #include "base/system/printable.h"
+#include "base/text/json_text.h"
 #include "base/text_table.h"
 
 namespace sdx {
@@ -107,7 +108,7 @@ std::string to_json(const OutputsComparison& c) {
   j["nodes"] = c.nodes;
   j["probes"] = c.probes;
   j["notes"] = c.notes;
-  return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(j) + "\n";
 }
 
 }  // namespace sdx

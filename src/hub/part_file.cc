@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/safe_name.h"
+#include "base/text/json_text.h"
 
 namespace sdx::hub {
 namespace {
@@ -61,8 +62,7 @@ void PartFile::restart(const std::string& etag) {
     std::error_code ignored;
     fs::remove(state_path(), ignored);
   } else {
-    write_file_atomically(state_path(),
-                          json{{"url", url_}, {"etag", etag_}}.dump(-1, ' ', false, json::error_handler_t::replace));
+    write_file_atomically(state_path(), dump_json(json{{"url", url_}, {"etag", etag_}}));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
 #include "base/system/safe_name.h"
+#include "base/text/json_text.h"
 
 namespace sdx::hub {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::string text(const json& document) { return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n"; }
+std::string text(const json& document) { return dump_json(document, 1) + "\n"; }
 
 std::string word(const json& object, const char* key) {
   const json value = object.is_object() ? object.value(key, json()) : json();

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/json_text.h"
 #include "providers/interface/provider.h"
 #include "tensor/json.h"
 
@@ -39,7 +40,7 @@ std::vector<std::string> words(const nlohmann::json& object, const char* key) {
   return out;
 }
 
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dump(const Json& json) { return dump_json(json, 2) + "\n"; }
 
 std::string now() {
   const std::time_t time = std::time(nullptr);
@@ -87,7 +88,7 @@ std::string build_settings(const SessionOptions& o) {
     for (const auto& [key, value] : options) provider_options[provider][key] = value;
   }
   json["provider_options"] = provider_options;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump_json(json);
 }
 
 std::optional<BuildInfo> read_build_info(const fs::path& folder) {

@@ -11,6 +11,7 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "tensor/dispatch.h"
 #include "tensor/element.h"
 
@@ -22,7 +23,7 @@ using nlohmann::json;
 constexpr std::size_t kMaxRank = 64;
 
 std::string shorten(const json& j) {
-  std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text = dump_json(j);
   if (text.size() > 40) text = text.substr(0, 40) + "…";
   return text;
 }

@@ -30,8 +30,7 @@ SDX_TOOLS_API Tensor tensor_from_json(const nlohmann::json& json, const JsonHint
 
 // {"dtype": …, "shape": […], "data": [flat, row-major]}; numbers have as many digits as are needed to read the same value
 // back. Sequences: {"sequence": […], "dtype"}; maps: {"map": {"key_dtype", "dtype", "keys", "values"}}; nothing: null.
-// Appends to `out`. Text that is not UTF-8 has its bad bytes replaced by U+FFFD.
+// Appends to `out`.
 SDX_TOOLS_API void append_json(std::string& out, const Value& value);
-SDX_TOOLS_API void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace sdx

@@ -4,7 +4,7 @@
 #include <complex>
 #include <cstring>
 
-#include "base/text/utf8.h"
+#include "base/text/json_text.h"
 #include "tensor/element.h"
 #include "tensor/json.h"
 
@@ -80,29 +80,6 @@ void append_map(std::string& out, const Map& map) {
 }
 
 }  // namespace
-
-void append_json_string(std::string& out, std::string_view text) {
-  out += '"';
-  for (std::size_t at = 0; at < text.size();) {
-    const auto [code, bytes] = decode_utf8(text, at);
-    if (bytes == 0) {
-      out += kReplacementCharacter;
-    } else if (code == '"' || code == '\\') {
-      out += '\\';
-      out += static_cast<char>(code);
-    } else if (code == '\n') {
-      out += "\\n";
-    } else if (code == '\t') {
-      out += "\\t";
-    } else if (code < 0x20 || code == 0x7F) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<std::uint32_t>(code));
-    } else {
-      out += text.substr(at, bytes);
-    }
-    at += bytes == 0 ? 1 : bytes;
-  }
-  out += '"';
-}
 
 void append_json(std::string& out, const Value& value) {
   if (value.is_tensor()) return append_tensor(out, value.tensor());

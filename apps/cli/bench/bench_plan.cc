@@ -8,6 +8,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/values/outputs.h"
 #include "inputs/input_plan.h"
@@ -104,14 +105,14 @@ std::string bench_plan_json(const BenchSetup& setup, const std::vector<std::stri
   const Plan plan = plan_of(setup);
   std::vector<std::string> inputs, combinations;
   for (const inputs::PlannedInput& i : plan.batches.front().inputs) {
-    inputs.push_back(fmt::format("{{\"name\":{},\"dtype\":{},\"shape\":[{}]}}", json_text(i.name), json_text(i.type),
+    inputs.push_back(fmt::format("{{\"name\":{},\"dtype\":{},\"shape\":[{}]}}", json_string(i.name), json_string(i.type),
                                  fmt::join(i.shape, ",")));
   }
   for (const inputs::InputPlan& p : plan.batches) {
     for (const int t : plan.threads) {
       for (const Backend& b : plan.backends) {
         combinations.push_back(fmt::format("{{\"backend\":{},\"threads\":{},\"batch_size\":{},\"provider\":{},\"error\":{}}}",
-                                           json_text(b.name), t, p.batch, json_text(b.chain), json_text(b.problem)));
+                                           json_string(b.name), t, p.batch, json_string(b.chain), json_string(b.problem)));
       }
     }
   }
@@ -119,7 +120,7 @@ std::string bench_plan_json(const BenchSetup& setup, const std::vector<std::stri
       "{{\"dry_run\":true,\"model\":{},\"inputs\":[{}],\"combinations\":[{}],\"warmup\":{},\"runs\":{},\"duration_s\":{},"
       "\"clients\":{},\"rate\":{},\"rounds\":{},\"processes\":{},\"isolate\":{},\"interleave\":{},\"profile\":{},\"files\":{}}}"
       "\n",
-      json_text(setup.shown), fmt::join(inputs, ","), fmt::join(combinations, ","), o.warmup, o.duration_s > 0 ? 0 : o.runs,
+      json_string(setup.shown), fmt::join(inputs, ","), fmt::join(combinations, ","), o.warmup, o.duration_s > 0 ? 0 : o.runs,
       o.duration_s, o.clients, o.rate, o.rounds, o.processes, o.isolate, o.interleave, o.profile, json_list(files));
 }
 

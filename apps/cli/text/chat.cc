@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/text/generation_flags.h"
@@ -73,8 +74,6 @@ struct ChatCommand {
   void converse();
 };
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 // A call is a line: the function's name and its arguments.
 void show(const std::vector<AnswerEvent>& events) {
   for (const AnswerEvent& e : events) {
@@ -98,7 +97,7 @@ Json message_of(const ParsedAnswer& answer) {
 
 std::string ChatCommand::prompt() const {
   ChatInput input;
-  input.messages = dump(messages);
+  input.messages = dump_json(messages);
   input.tools = tools;
   input.add_generation_prompt = true;
   return load_module<text::Tools>().render(flags.model, input);
@@ -207,7 +206,7 @@ bool ChatCommand::obey(const std::string& line) {
     } else if ((word == "/save" || word == "/load") && rest.empty()) {
       say(word + " needs the name of a file");
     } else if (word == "/save") {
-      write_file_atomically(rest, messages.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+      write_file_atomically(rest, dump_json(messages, 2) + "\n");
     } else if (word == "/load") {
       load(rest);
     } else {
@@ -263,7 +262,7 @@ void ChatCommand::converse() {
 
 int ChatCommand::run() {
   flags.check();
-  if (command.count("--tools") > 0) tools = dump(parse_json(read_text(tools_file), tools_file));
+  if (command.count("--tools") > 0) tools = dump_json(parse_json(read_text(tools_file), tools_file));
   const bool given = command.count("--messages") > 0;
   if (given) load(messages_file);
   if (!system.empty()) set_system(system);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/text/generation_flags.h"
@@ -128,7 +129,7 @@ int RerankCommand::run() {
     const std::string& document = request.documents[i];
     const double score = tools.score_of(logits[i]);
     list += json ? fmt::format("{}{{\"index\":{},\"score\":{},\"document\":{}}}", list.empty() ? "" : ",", i, score,
-                               json_text(document))
+                               json_string(document))
                  : fmt::format("{}\t{}\t{}\n", shown_score(score), i, document);
   }
   print(json ? fmt::format("{{\"results\":[{}]}}\n", list) : list);

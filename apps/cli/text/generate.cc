@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/text/generation_flags.h"
@@ -31,7 +32,7 @@ struct GenerateCommand {
 };
 
 std::string share_json(const text::OpenModel& model, const TokenLogprob& p) {
-  return fmt::format("\"id\":{},\"token\":{},\"logprob\":{}", p.id, json_text(model.token(p.id)),
+  return fmt::format("\"id\":{},\"token\":{},\"logprob\":{}", p.id, json_string(model.token(p.id)),
                      std::isfinite(p.logprob) ? fmt::format("{}", p.logprob) : "null");
 }
 
@@ -63,7 +64,7 @@ std::string generation_json(const text::OpenModel& model, const GenerationSettin
   std::string choices;
   for (const Choice& c : g.choices) {
     choices += fmt::format("{}{{\"text\":{},\"tokens\":[{}],\"finish_reason\":{},\"logprobs\":{}{}}}", choices.empty() ? "" : ",",
-                           json_text(c.text), fmt::join(c.tokens, ","), json_text(c.finish_reason),
+                           json_string(c.text), fmt::join(c.tokens, ","), json_string(c.finish_reason),
                            logprobs ? logprobs_json(model, c) : "null",
                            settings.beams > 1 ? fmt::format(",\"score\":{:.6f}", c.score) : "");
   }

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/values/outputs.h"
@@ -84,7 +85,7 @@ int TokenizeCommand::run() const {
   }
   const text::TokenizeResult result = load_module<text::Tools>().tokenize(request);
   if (decodes) {
-    print_exact(json ? fmt::format("{{\"text\":{}}}\n", json_text(result.text)) : result.text + "\n");
+    print_exact(json ? fmt::format("{{\"text\":{}}}\n", json_string(result.text)) : result.text + "\n");
   } else {
     print(json ? encoding_json(result.encoding) : ids_text(result.encoding.ids, " ") + "\n");
   }

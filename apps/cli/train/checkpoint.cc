@@ -10,6 +10,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/system/new_file.h"
+#include "base/text/json_text.h"
 #include "base/text_table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -93,7 +94,7 @@ std::string number_text(double v) { return std::isfinite(v) ? fmt::format("{:.6g
 std::string property_text(const train::Property& value, bool json) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *whole);
   if (const auto* real = std::get_if<float>(&value)) return json ? json_number(*real) : fmt::format("{}", *real);
-  return json ? json_text(std::get<std::string>(value)) : std::get<std::string>(value);
+  return json ? json_string(std::get<std::string>(value)) : std::get<std::string>(value);
 }
 
 struct Elements {
@@ -125,16 +126,16 @@ std::string state_json(const CheckpointState& s) {
     const Size size = s.nominal ? Size() : size_of(p.value);
     parameters +=
         fmt::format("{}{{\"name\":{},\"dtype\":\"{}\",\"shape\":{},\"trained\":{},\"norm\":{},\"largest\":{}}}",
-                    parameters.empty() ? "" : ",", json_text(p.name), name(p.value.dtype()), to_string(p.value.shape()),
+                    parameters.empty() ? "" : ",", json_string(p.name), name(p.value.dtype()), to_string(p.value.shape()),
                     p.requires_grad, s.nominal ? "null" : json_number(size.norm), s.nominal ? "null" : json_number(size.largest));
   }
   for (const auto& [called, group] : s.optimizers) {
     groups += fmt::format("{}{{\"name\":{},\"step\":{},\"initial_learning_rate\":{},\"moments\":{},\"parameters\":{}}}",
-                          groups.empty() ? "" : ",", json_text(called), group.step, json_number(group.initial_learning_rate),
+                          groups.empty() ? "" : ",", json_string(called), group.step, json_number(group.initial_learning_rate),
                           json_list(moment_names(group)), group.moments.size());
   }
   for (const auto& [called, value] : s.properties) {
-    properties += fmt::format("{}{}:{}", properties.empty() ? "" : ",", json_text(called), property_text(value, true));
+    properties += fmt::format("{}{}:{}", properties.empty() ? "" : ",", json_string(called), property_text(value, true));
   }
   const Elements e = elements_of(s);
   return fmt::format(
@@ -186,7 +187,7 @@ int CheckpointCommand::diff() const {
     different += size.largest > atol ? 1 : 0;
     rows.push_back({p.name, p.value.type_string(), number_text(size.norm), number_text(relative), number_text(size.largest)});
     list += fmt::format("{}{{\"name\":{},\"norm\":{},\"relative\":{},\"largest\":{}}}", list.empty() ? "" : ",",
-                        json_text(p.name), json_number(size.norm), json_number(relative), json_number(size.largest));
+                        json_string(p.name), json_number(size.norm), json_number(relative), json_number(size.largest));
   }
   if (!output.empty()) load_module<train::Tools>().save(delta, output, false);
   print(json ? fmt::format("{{\"different\":{},\"parameters\":[{}]}}\n", different, list)

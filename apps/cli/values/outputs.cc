@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/printable.h"
+#include "base/text/json_text.h"
 #include "base/text/text_file.h"
 #include "cli/command.h"
 #include "tensor/json.h"
@@ -63,12 +64,6 @@ std::vector<std::string> read_labels(const std::string& path) {
   return labels;
 }
 
-std::string json_text(const std::string& text) {
-  std::string out;
-  append_json_string(out, text);
-  return out;
-}
-
 std::string json_list(const std::vector<std::string>& items) {
   std::string out = "[";
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -82,20 +77,20 @@ std::string report_json(const Report& r, double run_ms) {
   std::string out = fmt::format(
       "{{\"model\":{},\"runtime\":{},\"providers\":{},\"fallbacks\":{},\"warnings\":{},\"load_ms\":{:.3f},\"init_ms\":{:.3f},"
       "\"peak_bytes\":{}",
-      json_text(r.model), json_text(r.runtime), json_list(r.providers), json_list(r.fallbacks), json_list(r.warnings), r.load_ms,
-      r.init_ms, r.peak_bytes);
-  if (!r.compiled.empty()) out += fmt::format(",\"compiled\":{}", json_text(r.compiled));
-  out += fmt::format(",\"why\":{},\"events\":{},\"chains\":[", json_text(r.why), json_list(r.events));
+      json_string(r.model), json_string(r.runtime), json_list(r.providers), json_list(r.fallbacks), json_list(r.warnings),
+      r.load_ms, r.init_ms, r.peak_bytes);
+  if (!r.compiled.empty()) out += fmt::format(",\"compiled\":{}", json_string(r.compiled));
+  out += fmt::format(",\"why\":{},\"events\":{},\"chains\":[", json_string(r.why), json_list(r.events));
   for (std::size_t i = 0; i < r.chains.size(); ++i) {
     const ChainReport& c = r.chains[i];
     out += fmt::format("{}{{\"providers\":{},\"state\":{},\"runs\":{},\"failures\":{}}}", i == 0 ? "" : ",",
-                       json_list(c.providers), json_text(c.state), c.runs, c.failures);
+                       json_list(c.providers), json_string(c.state), c.runs, c.failures);
   }
   out += "],\"measured\":[";
   for (std::size_t i = 0; i < r.measured.size(); ++i) {
     const MeasuredProvider& m = r.measured[i];
     out += fmt::format("{}{{\"provider\":{},\"median_ms\":{:.4f},\"compile_ms\":{:.3f},\"chosen\":{},\"note\":{}}}",
-                       i == 0 ? "" : ",", json_text(m.provider), m.median_ms, m.compile_ms, m.chosen, json_text(m.note));
+                       i == 0 ? "" : ",", json_string(m.provider), m.median_ms, m.compile_ms, m.chosen, json_string(m.note));
   }
   out += "]";
   if (run_ms >= 0) out += fmt::format(",\"run_ms\":{:.3f}", run_ms);

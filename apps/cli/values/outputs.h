@@ -15,7 +15,6 @@ std::vector<std::string> read_labels(const std::string& path);
 std::string report_json(const Report& report, double run_ms);
 // "[\"a\",\"b\"]"
 std::string json_list(const std::vector<std::string>& items);
-std::string json_text(const std::string& text);
 
 // {"outputs": {NAME: value}, ["top": …,] "report": {…}} and a newline; `extra` is inserted as it is (",\"top\":…").
 std::string outputs_json(const NamedValues& outputs, const Report& report, double run_ms, const std::string& extra = "");

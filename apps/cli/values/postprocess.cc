@@ -7,6 +7,7 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/values/outputs.h"
 #include "project/process.h"
@@ -22,9 +23,10 @@ std::string class_text(const project::RankedClass& c, int place, bool rows) {
 }
 
 std::string class_json(const std::string& output, const project::RankedClass& c, bool rows) {
-  return fmt::format("{{\"output\":{},{}\"index\":{},\"score\":{},\"label\":{}}}", json_text(output),
+  return fmt::format("{{\"output\":{},{}\"index\":{},\"score\":{},\"label\":{}}}", json_string(output),
                      rows ? fmt::format("\"row\":{},", c.row) : "", c.index,
-                     std::isfinite(c.score) ? fmt::format("{}", c.score) : "null", c.label.empty() ? "null" : json_text(c.label));
+                     std::isfinite(c.score) ? fmt::format("{}", c.score) : "null",
+                     c.label.empty() ? "null" : json_string(c.label));
 }
 
 // More than one sample's scores.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sdx/runner.hpp>
 
+#include "base/text/json_text.h"
 #include "base/text_table.h"
 #include "benchmark/report/charts.h"
 
@@ -63,7 +64,7 @@ std::string to_json(const Diff& d) {
       {"base", d.base},           {"current", d.current},       {"threshold_percent", d.options.threshold_percent},
       {"alpha", d.options.alpha}, {"regressed", d.regressed()}, {"results", entries},
       {"notes", d.notes}};
-  return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(j) + "\n";
 }
 
 }  // namespace sdx

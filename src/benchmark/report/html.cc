@@ -7,6 +7,7 @@
 
 #include <sdx/runner.hpp>
 
+#include "base/text/json_text.h"
 #include "benchmark/report/page.h"
 #include "benchmark/report/rows.h"
 #include "benchmark/statistics.h"
@@ -70,7 +71,7 @@ std::string data_json(const BenchRun& run) {
                        {"latencies_ms", s.latencies_ms},
                        {"t_ms", starts}});
   }
-  const std::string text = ordered_json{{"results", results}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  const std::string text = dump_json(ordered_json{{"results", results}});
   std::string out;
   for (const char c : text) out += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return out;

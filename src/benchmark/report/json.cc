@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/json_text.h"
 #include "benchmark/statistics.h"
 #include "tensor/json.h"
 
@@ -149,8 +150,6 @@ ordered_json result_json(const BenchResult& r) {
   return j;
 }
 
-std::string dump(const ordered_json& j) { return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
-
 // Reads fields with messages that say where.
 class Reader {
  public:
@@ -169,7 +168,7 @@ class Reader {
     out = v->get<std::string>();
   }
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   void read(const char* key, T& out) const {
     const auto* v = find(key);
     if (v == nullptr) return;
@@ -284,7 +283,7 @@ BenchInput read_input(const nlohmann::json& json, const std::string& where) {
 
 }  // namespace
 
-std::string to_json(const BenchResult& result) { return dump(result_json(result)); }
+std::string to_json(const BenchResult& result) { return dump_json(result_json(result)); }
 
 std::string to_json(const BenchRun& run) {
   ordered_json j{{"model", run.model},
@@ -297,7 +296,7 @@ std::string to_json(const BenchRun& run) {
   j["notes"] = run.notes;
   j["results"] = ordered_json::array();
   for (const BenchResult& r : run.results) j["results"].push_back(result_json(r));
-  return dump(j) + "\n";
+  return dump_json(j) + "\n";
 }
 
 BenchRun read_benchmark(const std::filesystem::path& path) {

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/json_text.h"
 #include "project/yaml/yaml_node.h"
-#include "tensor/json.h"
 
 namespace sdx {
 namespace {
@@ -210,9 +210,7 @@ std::string yaml_scalar(std::string_view text) {
   bare = bare && std::find(std::begin(kWords), std::end(kWords), word) == std::end(kWords);
   bare = bare && !parse_number(std::string(text), number) && !parse_integer(std::string(text), integer) && text.front() != '.';
   if (bare) return std::string(text);
-  std::string out;
-  append_json_string(out, text);  // JSON's escapes are YAML's
-  return out;
+  return json_string(text);  // JSON's escapes are YAML's
 }
 
 }  // namespace sdx

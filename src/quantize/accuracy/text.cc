@@ -6,18 +6,12 @@
 #include <cmath>
 #include <sdx/quantize.hpp>
 
-#include "tensor/json.h"
+#include "base/text/json_text.h"
 
 namespace sdx {
 namespace {
 
 std::string number(double v) { return std::isfinite(v) ? fmt::format("{:.6g}", v) : "null"; }
-
-std::string quoted(const std::string& text) {
-  std::string out;
-  append_json_string(out, text);
-  return out;
-}
 
 std::string decibels(double v) { return std::isfinite(v) ? fmt::format("{:.1f} dB", v) : v > 0 ? "exact" : "lost"; }
 
@@ -25,8 +19,8 @@ std::string tensors_json(const std::vector<TensorAccuracy>& list) {
   std::string out = "[";
   for (const TensorAccuracy& t : list) {
     out += fmt::format("{}{{\"name\":{},\"node\":{},\"op\":{},\"signal_to_noise_db\":{},\"cosine\":{},\"quantized\":{}}}",
-                       out.size() > 1 ? "," : "", quoted(t.name), quoted(t.node), quoted(t.op), number(t.signal_to_noise),
-                       number(t.cosine), t.quantized);
+                       out.size() > 1 ? "," : "", json_string(t.name), json_string(t.node), json_string(t.op),
+                       number(t.signal_to_noise), number(t.cosine), t.quantized);
   }
   return out + "]";
 }
@@ -85,12 +79,12 @@ std::string QuantReport::text(std::size_t layers) const {
 
 std::string QuantReport::json() const {
   std::string ops, left, warned;
-  for (const auto& [op, count] : quantized_by_op) ops += fmt::format("{}{}:{}", ops.empty() ? "" : ",", quoted(op), count);
+  for (const auto& [op, count] : quantized_by_op) ops += fmt::format("{}{}:{}", ops.empty() ? "" : ",", json_string(op), count);
   for (const Kept& k : kept) {
-    left += fmt::format("{}{{\"node\":{},\"op\":{},\"why\":{}}}", left.empty() ? "" : ",", quoted(k.node), quoted(k.op),
-                        quoted(k.why));
+    left += fmt::format("{}{{\"node\":{},\"op\":{},\"why\":{}}}", left.empty() ? "" : ",", json_string(k.node), json_string(k.op),
+                        json_string(k.why));
   }
-  for (const std::string& w : warnings) warned += (warned.empty() ? "" : ",") + quoted(w);
+  for (const std::string& w : warnings) warned += (warned.empty() ? "" : ",") + json_string(w);
   std::string measured = "null";
   if (accuracy) {
     measured = fmt::format("{{\"batches\":{},\"loss\":{},\"top1\":{},\"outputs\":{},\"layers\":{}}}", accuracy->samples,
@@ -101,7 +95,7 @@ std::string QuantReport::json() const {
       "{{\"mode\":{},\"nodes\":{},\"quantized\":{},\"quantized_by_op\":{{{}}},\"kept\":[{}],\"bytes_before\":{},\"bytes_after\":{"
       "},"
       "\"accuracy\":{},\"warnings\":[{}]}}\n",
-      quoted(mode), nodes, quantized, ops, left, bytes_before, bytes_after, measured, warned);
+      json_string(mode), nodes, quantized, ops, left, bytes_before, bytes_after, measured, warned);
 }
 
 }  // namespace sdx

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text/json_text.h"
 #include "serve/http/text.h"
 
 namespace sdx::serve {
@@ -127,7 +128,7 @@ Response json_response(std::string json, int status) {
 Response error_response(int status, std::string_view message) {
   const nlohmann::json document{{"error", {{"code", status}, {"message", message}}}};
   // Messages may quote what the client sent, which need not be UTF-8.
-  return json_response(document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), status);
+  return json_response(dump_json(document), status);
 }
 
 Response api_error(int status, std::string_view message, std::string_view type, std::string_view code, std::string_view param) {
@@ -137,7 +138,7 @@ Response api_error(int status, std::string_view message, std::string_view type, 
                                   {"type", type.empty() ? type_of(status) : type},
                                   {"param", or_null(param)},
                                   {"code", or_null(code)}}}};
-  return json_response(document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), status);
+  return json_response(dump_json(document), status);
 }
 
 Response api_error_shape(int status, std::string_view message) { return api_error(status, message); }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "serve/inference/generate.h"
 #include "serve/inference/infer.h"
 #include "serve/inference/routes.h"
@@ -18,8 +19,6 @@ struct GenerateRequest {
   std::string id, text;
   GenerationSettings settings;
 };
-
-std::string dumped(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 template <class T>
 T number(const json& value, const std::string& key) {
@@ -120,7 +119,7 @@ struct Running {
   std::string answer(std::string_view text) const {
     json out{{"model_name", model->name}, {"model_version", model->version}, {"text_output", text}};
     if (!id.empty()) out["id"] = id;
-    return dumped(out);
+    return dump_json(out);
   }
   bool send(const std::string& json_text) {
     if (!started) responder->start({200, {{"Content-Type", "text/event-stream; charset=utf-8"}}, ""});

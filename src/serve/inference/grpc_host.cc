@@ -3,16 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "serve/inference/describe.h"
 #include "serve/inference/generate.h"
 #include "serve/inference/infer.h"
 
 namespace sdx::serve {
 namespace {
-
-std::string text_of(const nlohmann::json& document) {
-  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 void check_control(const InferenceOptions& options) {
   if (!options.control) fail(ErrorCode::invalid_argument, "this server does not load or unload models on request");
@@ -36,18 +33,18 @@ GrpcHost grpc_host(Catalog& catalog, const InferenceOptions& options) {
   };
   host.ready = [&catalog] { return catalog.ready(); };
   host.need_model = [&catalog](const std::string& name, const std::string& version) { catalog.get(name, version); };
-  host.server = [] { return text_of(describe_server()); };
+  host.server = [] { return dump_json(describe_server()); };
   host.model = [&catalog](const std::string& name, const std::string& version) {
-    return text_of(describe_model(*catalog.get(name, version), versions_of(catalog, name)));
+    return dump_json(describe_model(*catalog.get(name, version), versions_of(catalog, name)));
   };
   host.config = [&catalog](const std::string& name, const std::string& version) {
-    return text_of(describe_config(*catalog.get(name, version)));
+    return dump_json(describe_config(*catalog.get(name, version)));
   };
   host.statistics = [&catalog](const std::string& name, const std::string& version) {
     if (!name.empty()) catalog.get(name, version);
-    return text_of(describe_statistics(catalog, name, version));
+    return dump_json(describe_statistics(catalog, name, version));
   };
-  host.index = [&catalog](bool ready) { return text_of(describe_repository(catalog, ready)); };
+  host.index = [&catalog](bool ready) { return dump_json(describe_repository(catalog, ready)); };
   host.load = [&catalog, options](const std::string& name, const std::optional<std::string>& config) {
     check_control(options);
     catalog.load(name, config ? std::optional(settings_of_request(*config)) : std::nullopt);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "serve/inference/describe.h"
 #include "serve/inference/infer_json.h"
 #include "serve/inference/routes.h"
@@ -14,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-Response answer(const json& document) { return json_response(document.dump(-1, ' ', false, json::error_handler_t::replace)); }
+Response answer(const json& document) { return json_response(dump_json(document)); }
 
 std::optional<std::size_t> header_length(const Request& request) {
   const std::string_view text = request.header("Inference-Header-Content-Length");
@@ -95,7 +96,7 @@ void add_model_routes(Router& router, Catalog& catalog, const InferenceOptions& 
 }  // namespace
 
 Response protocol_error(int status, std::string_view message) {
-  Response response = json_response(json{{"error", message}}.dump(-1, ' ', false, json::error_handler_t::replace), status);
+  Response response = json_response(dump_json(json{{"error", message}}), status);
   return response;
 }
 

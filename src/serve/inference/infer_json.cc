@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "serve/inference/json_numbers.h"
 #include "serve/models/datatypes.h"
 

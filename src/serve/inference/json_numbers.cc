@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "base/text/utf8.h"
 
 namespace sdx::serve {
@@ -375,24 +376,6 @@ Tensor read_values(std::string_view json, DataType type, Shape shape, std::strin
   }
 }
 
-void append_json_string(std::string& to, std::string_view text) {
-  to += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      to += '\\';
-      to += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      constexpr char kHex[] = "0123456789abcdef";
-      to += "\\u00";
-      to += kHex[static_cast<unsigned char>(c) >> 4];
-      to += kHex[c & 15];
-    } else {
-      to += c;
-    }
-  }
-  to += '"';
-}
-
 void append_values(std::string& to, const Tensor& tensor, std::string_view what) {
   to += '[';
   switch (tensor.dtype()) {
@@ -414,7 +397,7 @@ void append_values(std::string& to, const Tensor& tensor, std::string_view what)
         if (!is_utf8(s)) {
           fail(ErrorCode::invalid_argument, "{}: a string is not UTF-8: ask for binary data (binary_data)", what);
         }
-        append_json_string(to, s);
+        append_json_string(to, s, JsonControls::codes);
         to += ',';
       }
       break;

@@ -27,6 +27,5 @@ Tensor read_values(std::string_view json, DataType type, Shape shape, std::strin
 // A flat array. What JSON has no number for (NaN, infinities) becomes null. Throws Error(invalid_argument) for strings that are
 // not UTF-8.
 void append_values(std::string& to, const Tensor& tensor, std::string_view what);
-void append_json_string(std::string& to, std::string_view text);
 
 }  // namespace sdx::serve

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/json_text.h"
 #include "media/model_input.h"
 #include "media/sound/sound.h"
 #include "project/process.h"
@@ -243,7 +244,7 @@ std::string answer(const LoadedModel& model, const NamedValues& outputs) {
   }
   if (ranks && outputs.find("top") == nullptr) {
     out += out.size() > 1 ? "," : "";
-    out += "\"top\":" + top.dump(-1, ' ', false, json::error_handler_t::replace);
+    out += "\"top\":" + dump_json(top);
   }
   return out + "}";
 }
@@ -308,7 +309,7 @@ Response info(Catalog& catalog, const Request& request) {
     out["project"] = service.project->config().name;
     out["description"] = service.project->config().description;
   }
-  return json_response(out.dump(-1, ' ', false, json::error_handler_t::replace));
+  return json_response(dump_json(out));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "serve/inference/describe.h"
 #include "serve/inference/routes.h"
 
@@ -32,7 +33,7 @@ Response index(const Catalog& catalog, const Request& request) {
   const auto ready = document.find("ready");
   if (ready != document.end() && !ready->is_boolean()) fail(ErrorCode::invalid_argument, "\"ready\" must be true or false");
   const json list = describe_repository(catalog, ready != document.end() && ready->get<bool>());
-  return json_response(list.dump(-1, ' ', false, json::error_handler_t::replace));
+  return json_response(dump_json(list));
 }
 
 Response load(Catalog& catalog, const Request& request) {

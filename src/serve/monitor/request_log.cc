@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 
 namespace sdx::serve {
 namespace {
@@ -26,10 +27,6 @@ std::string iso_time(std::chrono::system_clock::time_point time) {
   ::gmtime_r(&seconds, &parts);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
                      parts.tm_hour, parts.tm_min, parts.tm_sec, ms % 1000);
-}
-
-std::string json_string(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 LogLine& LogLine::add(std::string_view name, std::string_view value) {

@@ -64,7 +64,5 @@ class Log {
 
 // "2026-01-02T03:04:05.678Z"
 std::string iso_time(std::chrono::system_clock::time_point time);
-// `text` in quotes, as JSON has it; bytes that are not UTF-8 are replaced.
-std::string json_string(std::string_view text);
 
 }  // namespace sdx::serve

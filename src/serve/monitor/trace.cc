@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "serve/monitor/request_log.h"
 
 namespace sdx::serve {

@@ -5,8 +5,8 @@
 #include <iterator>
 #include <set>
 
+#include "base/text/json_text.h"
 #include "serve/openai/api_impl.h"
-#include "tensor/json.h"
 
 namespace sdx::serve::openai {
 namespace {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text/json_text.h"
 #include "serve/openai/api_impl.h"
 #include "serve/openai/chat_answer.h"
 
@@ -85,10 +86,10 @@ Prompt make_prompt(const ChatRequest& r, const Found& found) {
     if (!found.facts->knows_developers() && m["role"] == "developer") m["role"] = "system";
   }
   ChatInput input;
-  input.messages = dump(messages);
+  input.messages = dump_json(messages);
   input.tools = r.tools;
   input.add_generation_prompt = true;
-  if (!r.variables.empty()) input.variables = dump(r.variables);
+  if (!r.variables.empty()) input.variables = dump_json(r.variables);
   Prompt out;
   try {
     out.text = service.chat->render(input);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tensor/json.h"
+#include "base/text/json_text.h"
 
 namespace sdx::serve::openai {
 namespace {

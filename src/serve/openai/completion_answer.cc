@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tensor/json.h"
+#include "base/text/json_text.h"
 
 namespace sdx::serve::openai {
 namespace {
@@ -17,12 +17,6 @@ std::int64_t characters(std::string_view bytes) {
 void append_item(std::string& list, const std::string& item) {
   if (!list.empty()) list += ',';
   list += item;
-}
-
-std::string json_text(std::string_view text) {
-  std::string out;
-  append_json_string(out, text);
-  return out;
 }
 
 }  // namespace
@@ -45,7 +39,7 @@ CompletionAnswer::CompletionAnswer(CompletionAnswerOptions options)
 void CompletionAnswer::append_logprob(Logprobs& to, const TokenLogprob& token, const std::vector<TokenLogprob>& top,
                                       bool first) const {
   const TokenTexts& texts = *options_.texts;
-  append_item(to.tokens, json_text(texts.shown(token.id)));
+  append_item(to.tokens, json_string(texts.shown(token.id)));
   append_item(to.offsets, std::to_string(to.offset));
   to.offset += characters(texts.bytes(token.id));
   if (first) {  // nothing came before it
@@ -59,7 +53,7 @@ void CompletionAnswer::append_logprob(Logprobs& to, const TokenLogprob& token, c
   std::string shares;
   std::set<std::string> names;  // tokens may look the same; the likelier one stays
   const auto add = [&](const TokenLogprob& t) {
-    std::string name = json_text(texts.shown(t.id));
+    std::string name = json_string(texts.shown(t.id));
     if (!names.insert(name).second) return;
     append_item(shares, name + ":");
     append_logarithm(shares, t.logprob);
@@ -83,7 +77,7 @@ void CompletionAnswer::append_chunk(std::string& out, std::size_t index, OneAnsw
   out += answer.logprobs.tokens.empty() ? "null" : logprobs_json(answer.logprobs);
   answer.logprobs = Logprobs{{}, {}, {}, {}, answer.logprobs.offset};
   out += ",\"finish_reason\":";
-  out += finish.empty() ? std::string("null") : json_text(finish);
+  out += finish.empty() ? std::string("null") : json_string(finish);
   out += options_.include_usage ? "}],\"usage\":null}" : "}]}";
   out += kEventEnd;
 }
@@ -156,7 +150,7 @@ std::string CompletionAnswer::whole() const {
     for (const std::size_t i : chosen(prompt)) {
       const OneAnswer& answer = answers_[i];
       out += fmt::format("{}{{\"text\":{},\"index\":{},\"logprobs\":{},\"finish_reason\":\"{}\"}}", index == 0 ? "" : ",",
-                         json_text(answer.text), index, logprobs_json(answer.logprobs), answer.finish);
+                         json_string(answer.text), index, logprobs_json(answer.logprobs), answer.finish);
       ++index;
     }
   }

@@ -10,9 +10,9 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "base/text/utf8.h"
 #include "serve/openai/api_impl.h"
-#include "tensor/json.h"
 
 namespace sdx::serve::openai {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "tensor/json.h"
+#include "base/text/json_text.h"
 
 namespace sdx::serve::openai {
 namespace {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text/json_text.h"
+
 namespace sdx::serve::openai {
 namespace {
 
@@ -42,7 +44,7 @@ class Limits {
 };
 
 std::string shown(const Json& value) {
-  std::string text = dump(value);
+  std::string text = dump_json(value);
   if (text.size() > 100) {
     text.resize(97);
     text += "...";
@@ -95,8 +97,6 @@ std::string_view kind_of(const Json& value) {
     default: return "something else";
   }
 }
-
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 void wrong_type(const std::string& param, std::string_view expected, const Json& value) {
   const std::string_view kind = kind_of(value);

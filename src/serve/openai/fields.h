@@ -23,7 +23,6 @@ Json read_body(std::string_view body);
 std::optional<Json> read_json(std::string_view text);
 // "a string", "an integer", …
 std::string_view kind_of(const Json& value);
-std::string dump(const Json& value);
 
 // Members of a request that no one reads: they make no difference, and clients send many. Named to whoever wonders.
 class Ignored {

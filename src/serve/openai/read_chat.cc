@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text/json_text.h"
 #include "serve/openai/requests.h"
 
 namespace sdx::serve::openai {
@@ -200,7 +201,7 @@ void read_tools(Fields& fields, ChatRequest& to) {
     Json list = Json::array();
     for (std::size_t i = 0; i < tools->size(); ++i)
       names.push_back(read_tool(fields, (*tools)[i], fmt::format("tools[{}]", i), list, to.strict_tools));
-    to.tools = dump(list);
+    to.tools = dump_json(list);
   }
   const auto parallel = fields.boolean("parallel_tool_calls");
   if (parallel && names.empty()) {

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/text/json_text.h"
 #include "serve/openai/requests.h"
 
 namespace sdx::serve::openai {
@@ -15,7 +16,7 @@ constexpr std::int64_t kMostTokenId = 0xFFFFFFFF;
 TokenId read_token(const Json& value, const std::string& param) {
   if (!value.is_number_integer()) wrong_type(param, "an integer", value);
   if (value.is_number_unsigned() ? value.get<std::uint64_t>() > kMostTokenId : value.get<std::int64_t>() < 0) {
-    refuse(fmt::format("Invalid '{}': {} is not a token.", param, dump(value)), param, "invalid_value");
+    refuse(fmt::format("Invalid '{}': {} is not a token.", param, dump_json(value)), param, "invalid_value");
   }
   return value.get<TokenId>();
 }
@@ -42,7 +43,7 @@ void read_bias(Fields& fields, SamplingFields& to) {
     if (!value.is_number()) wrong_type(fmt::format("logit_bias.{}", key), "a decimal", value);
     const auto bias = value.get<double>();
     if (!(bias >= -100 && bias <= 100)) {
-      refuse(fmt::format("Invalid value in 'logit_bias': {}. Expected a value from -100 to 100.", dump(value)), param,
+      refuse(fmt::format("Invalid value in 'logit_bias': {}. Expected a value from -100 to 100.", dump_json(value)), param,
              "invalid_value");
     }
     to.logit_bias.emplace_back(id, static_cast<float>(bias));
@@ -114,13 +115,13 @@ void read_response_format(Fields& fields, GenerationFields& to) {
     const bool strict = schema.boolean("strict").value_or(false);
     const Json* asked = schema.object("schema");
     schema.finish();
-    set_format(to, asked != nullptr ? OutputFormat::json_schema : OutputFormat::json_object, asked != nullptr ? dump(*asked) : "",
-               "response_format");
+    set_format(to, asked != nullptr ? OutputFormat::json_schema : OutputFormat::json_object,
+               asked != nullptr ? dump_json(*asked) : "", "response_format");
     to.format->strict = strict;
   } else if (type == "json_object") {
     const Json* asked = format.object("schema");  // llama.cpp's way
-    set_format(to, asked != nullptr ? OutputFormat::json_schema : OutputFormat::json_object, asked != nullptr ? dump(*asked) : "",
-               "response_format");
+    set_format(to, asked != nullptr ? OutputFormat::json_schema : OutputFormat::json_object,
+               asked != nullptr ? dump_json(*asked) : "", "response_format");
   } else if (type != "text") {
     wrong_value("response_format.type", Json(type), "'json_object', 'json_schema', and 'text'");
   }
@@ -144,7 +145,8 @@ void read_schema(Fields& fields, std::string_view name, GenerationFields& to) {
   const Json* schema = fields.take(name);
   if (schema == nullptr) return;
   if (!schema->is_object() && !schema->is_string()) wrong_type(fields.path(name), "an object", *schema);
-  set_format(to, OutputFormat::json_schema, schema->is_string() ? schema->get<std::string>() : dump(*schema), fields.path(name));
+  set_format(to, OutputFormat::json_schema, schema->is_string() ? schema->get<std::string>() : dump_json(*schema),
+             fields.path(name));
 }
 
 // vLLM's name for all of them since its version 0.12.

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/text/json_text.h"
 #include "base/text/utf8.h"
-#include "tensor/json.h"
 #include "text/tokenizer/token_bytes.h"
 
 namespace sdx::serve::openai {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/json_text.h"
 #include "text/calls/parser.h"
 #include "text/grammar/expressions.h"
 #include "text/grammar/readers.h"
@@ -89,7 +90,7 @@ class CallGrammar {
   }
 
   Expression object(std::size_t i, std::string_view key) {
-    const std::string head = "{\"name\": \"" + escaped(tools_.names[i]) + "\", \"" + std::string(key) + "\": ";
+    const std::string head = "{\"name\": " + json_string(tools_.names[i]) + ", \"" + std::string(key) + "\": ";
     return to_.sequence({text(head), arguments(i), text("}")});
   }
 

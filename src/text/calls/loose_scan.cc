@@ -1,5 +1,6 @@
 #include "text/calls/loose_scan.h"
 
+#include "base/text/json_text.h"
 #include "text/calls/builder.h"
 
 namespace sdx::text {
@@ -10,30 +11,10 @@ constexpr std::size_t kDeepest = 64;
 
 }  // namespace
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      constexpr std::string_view digits = "0123456789abcdef";
-      out += "\\u00";
-      out += digits[static_cast<unsigned char>(c) >> 4];
-      out += digits[static_cast<unsigned char>(c) & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 // No part of the mark but its first character begins it: what did not become one is passed on at once.
 LooseScan::Result LooseScan::feed(char c, std::string& json) {
   if (in_ == In::quotes) {
-    json += static_cast<unsigned char>(c) < 0x20 ? escaped({&c, 1}) : std::string(1, c);
+    json += static_cast<unsigned char>(c) < 0x20 ? json_piece({&c, 1}) : std::string(1, c);
     const bool ends = c == '"' && !escape_;
     escape_ = c == '\\' && !escape_;
     if (ends) end_text();
@@ -53,9 +34,9 @@ LooseScan::Result LooseScan::feed(char c, std::string& json) {
     return Result::inside;
   }
   if (in_ == In::text) {
-    json += escaped(kMark.substr(0, mark_));
+    json += json_piece(kMark.substr(0, mark_));
     mark_ = c == kMark[0] ? 1 : 0;
-    if (mark_ == 0) json += escaped({&c, 1});
+    if (mark_ == 0) json += json_piece({&c, 1});
     return Result::inside;
   }
   return mark_ > 0 ? Result::not_part : outside(c, json);
@@ -88,7 +69,7 @@ LooseScan::Result LooseScan::outside(char c, std::string& json) {
     if (c == ':') {
       if (!colon_ && word_.empty()) return Result::not_part;
       while (!word_.empty() && is_blank(word_.back())) word_.pop_back();
-      json += colon_ ? ": " : '"' + escaped(word_) + "\": ";
+      json += colon_ ? ": " : json_string(word_) + ": ";
       word_.clear();
       key_ = colon_ = false;
       return Result::inside;

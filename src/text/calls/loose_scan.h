@@ -35,7 +35,4 @@ class LooseScan {
   std::string open_;      // brackets
 };
 
-// As part of a JSON string.
-std::string escaped(std::string_view text);
-
 }  // namespace sdx::text

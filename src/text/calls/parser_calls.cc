@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text/json_text.h"
 #include "text/calls/parser.h"
 
 namespace sdx::text {
@@ -50,7 +51,7 @@ std::string json_of_text(std::string_view text, const nlohmann::ordered_json* sc
                       (t == "null" && has_type(schema, "null")) || ((t == "true" || t == "false") && has_type(schema, "boolean"));
     if (fits) return std::string(t);
   }
-  return '"' + escaped(text) + '"';
+  return json_string(text);
 }
 
 bool AnswerStates::named(std::string_view given, std::string_view id, std::size_t taken) {
@@ -175,7 +176,7 @@ void AnswerStates::begin_tagged_value(const std::string& key) {
   const bool known = properties_ != nullptr && properties_->is_object() && properties_->contains(key);
   schema_ = known ? &(*properties_)[key] : nullptr;
   text_value_ = wants_text(schema_);
-  out_.arguments((members_++ == 0 ? "\"" : ", \"") + escaped(key) + (text_value_ ? "\": \"" : "\": "));
+  out_.arguments((members_++ == 0 ? "" : ", ") + json_string(key) + (text_value_ ? ": \"" : ": "));
   xml_value_.clear();
   state_ = State::xml_value;
 }
@@ -221,11 +222,11 @@ bool AnswerStates::xml_value() {
   const bool line_end = lines && certain > 0 && text[certain - 1] == '\n';
   if (line_end) --certain;
   if (text_value_) {
-    out_.arguments(escaped(text.substr(0, certain)));
+    out_.arguments(json_piece(text.substr(0, certain)));
   } else {
     xml_value_ += text.substr(0, certain);
     if (xml_value_.size() > kMostValue) {
-      out_.arguments('"' + escaped(xml_value_));
+      out_.arguments('"' + json_piece(xml_value_));
       xml_value_.clear();
       text_value_ = true;
     }

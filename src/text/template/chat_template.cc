@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "base/text/utf8.h"
 #include "tensor/gguf/gguf.h"
 #include "tensor/gguf/gguf_names.h"
@@ -276,7 +277,7 @@ ChatTemplate ChatTemplate::load(const std::filesystem::path& path) {
     if (const auto tool_use = file.text("tokenizer.chat_template.tool_use")) {
       impl->with_tools = parse(*tool_use, folder.string() + " (tool_use)");
     }
-    impl->special_tokens = gguf_tokens(file).dump(-1, ' ', false, json::error_handler_t::replace);
+    impl->special_tokens = dump_json(gguf_tokens(file));
     ChatTemplate result;
     result.impl_ = std::move(impl);
     return result;

@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "base/system/interrupt.h"
 #include "base/system/mapped_file.h"
+#include "base/text/json_text.h"
 #include "onnx/reader.h"
 #include "train/checkpoint/format.h"
 #include "train/loop/prepare.h"
@@ -63,7 +64,7 @@ void Telling::event(const char* name, const Json& fields) {
   Json all{{"event", name}};
   all.update(fields);
   progress_.clear();
-  console_.print(all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  console_.print(dump_json(all) + "\n");
 }
 
 void Telling::begin(const Prepared& p, std::int64_t done, std::int64_t total) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "vision/names.h"
 
 namespace sdx::faces::page {
@@ -163,7 +164,5 @@ json picture_json(Picture& picture, const Looked& looked) {
           {"error", nullptr},
           {"faces", faces}};
 }
-
-std::string text_of(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 }  // namespace sdx::faces::page

@@ -22,7 +22,4 @@ nlohmann::json preset_json(const Preset& preset);
 // A picture as in `sdx faces detect --json`, with "id" and with "latency_ms": the time of each runtime that processed it.
 nlohmann::json picture_json(Picture& picture, const Looked& looked);
 
-// Text of unknown origin in UTF-8.
-std::string text_of(const nlohmann::json& document);
-
 }  // namespace sdx::faces::page

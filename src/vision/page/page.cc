@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "serve/http/access.h"
 #include "serve/http/multipart.h"
 #include "vision/page/assets.h"
@@ -158,7 +159,7 @@ Response Page::info() const {
                       {"presets", presets},
                       {"enhancements", backend_.enhancements},
                       {"limits", {{"upload_bytes", limits_.upload_bytes}, {"zip_entries", limits_.zip_entries}}}};
-  return json_response(text_of(document));
+  return json_response(dump_json(document));
 }
 
 std::shared_ptr<const Looked> Page::look(Picture& picture, Runtime runtime) {
@@ -209,13 +210,13 @@ Response Page::upload(const Request& request) {
   const auto looked = look(*picture, runtime_);
   picture->id = std::to_string(next_id_++);
   store_.add(picture);
-  return json_response(text_of(picture_json(*picture, *looked)), 201);
+  return json_response(dump_json(picture_json(*picture, *looked)), 201);
 }
 
 Response Page::picture(const Request& request, const std::string& id, const std::string& what) {
   const auto found = store_.find(id);
   if (!found) return error_response(404, "this picture is no longer in memory; add it again");
-  if (what.empty() && request.method == "GET") return json_response(text_of(picture_json(*found, *look(*found, runtime_))));
+  if (what.empty() && request.method == "GET") return json_response(dump_json(picture_json(*found, *look(*found, runtime_))));
   if (what.empty() && request.method == "DELETE") {
     store_.remove(id);
     return json_response("{}");
@@ -287,7 +288,7 @@ Response Page::switch_runtime(const Request& request) {
   probe.image = std::make_shared<media::Image>(media::Image::blank(64, 64));
   const Detection seen = backend_.detect(probe, runtime);
   runtime_ = runtime;
-  return json_response(text_of({{"runtime", runtime_name(runtime)}, {"provider", seen.provider}}));
+  return json_response(dump_json(json{{"runtime", runtime_name(runtime)}, {"provider", seen.provider}}));
 }
 
 }  // namespace sdx::faces::page

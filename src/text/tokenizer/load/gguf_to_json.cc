@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
+#include "base/text/json_text.h"
 #include "text/tokenizer/load/gguf_source.h"
 
 namespace sdx::text {
@@ -183,7 +184,7 @@ TokenizerFiles tokenizer_files(const GgufFile& file, std::int64_t context) {
     config["chat_template"] =
         tool_use ? json::array({named("default", *chat), named("tool_use", *tool_use)}) : json(std::string(*chat));
   }
-  const auto text = [](const json& j, int indent) { return j.dump(indent, ' ', false, json::error_handler_t::replace) + "\n"; };
+  const auto text = [](const json& j, int indent) { return dump_json(j, indent) + "\n"; };
   return {{{"tokenizer.json", text(tokenizer, -1)},
            {"tokenizer_config.json", text(config, 2)},
            {"special_tokens_map.json", text(map, 2)}},

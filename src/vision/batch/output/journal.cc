@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
+#include "base/text/json_text.h"
 
 namespace sdx::vision::batch {
 namespace {
@@ -156,7 +157,7 @@ void Journal::add(const JournalEntry& e) {
                {"label", packed(e.label)},
                {"outputs", outputs},
                {"record", e.record}};
-  append(j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  append(dump_json(j) + "\n");
 }
 
 void Journal::append(const std::string& line) {

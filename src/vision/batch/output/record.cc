@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text/json_text.h"
 #include "vision/names.h"
 
 namespace sdx::vision::batch {
@@ -115,10 +116,6 @@ std::string csv_row(const Record& r, int index, const FaceRecord* f) {
 }  // namespace
 
 const char* name_of(Level level) { return word_of(kLevels, level).data(); }
-
-std::string json_string(std::string_view text) {
-  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 std::string printable(std::string_view text, bool keep_lines) {
   std::string out;

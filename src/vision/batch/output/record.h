@@ -36,9 +36,6 @@ struct Record {
 
 const char* name_of(faces::Level level);
 
-// "text" with quotes; bytes that are not UTF-8 become U+FFFD.
-std::string json_string(std::string_view text);
-
 // Without what commands a terminal: control characters, those of two bytes (U+0080 to U+009F) too, become \x1b and the like.
 std::string printable(std::string_view text, bool keep_lines = false);
 

@@ -1,0 +1,27 @@
+#pragma once
+// Strings of JSON (RFC 8259), without a JSON library.
+
+#include <string>
+#include <string_view>
+
+#include "base/tools_api.h"
+
+namespace sdx {
+
+// Control characters (below U+0020, and U+007F, which terminals obey): \n and \t, the others as \u001b; or all in that form.
+enum class JsonControls { short_forms, codes };
+
+// "text" with its quotes. What is not UTF-8 becomes U+FFFD (repair_utf8()).
+SDX_TOOLS_API void append_json_string(std::string& out, std::string_view text, JsonControls controls = JsonControls::short_forms);
+SDX_TOOLS_API std::string json_string(std::string_view text);
+
+// What stands between the quotes, from a piece of a text, which may begin and end within a character: bytes from 0x80 stay.
+SDX_TOOLS_API std::string json_piece(std::string_view piece);
+
+// A document as text, with the same rule for what is not UTF-8. `indent`: -1 writes one line.
+template <class Json>
+std::string dump_json(const Json& document, int indent = -1) {
+  return document.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace sdx
