@@ -8,6 +8,7 @@
 #include <sdx/runner.hpp>
 
 #include "base/text/json_text.h"
+#include "base/text/markup.h"
 #include "benchmark/report/page.h"
 #include "benchmark/report/rows.h"
 #include "benchmark/statistics.h"
@@ -19,20 +20,6 @@ using namespace benchmark;
 
 using nlohmann::ordered_json;
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 // `texts`: how many of the first columns are words.
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t texts) {
   std::string out = "<div class=\"scroll\"><table>";
@@ -40,7 +27,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t
     const char* const cell = r == 0 ? "th" : "td";
     out += r == 0 ? "<thead><tr>" : r == 1 ? "<tbody><tr>" : "<tr>";
     for (std::size_t c = 0; c < rows[r].size(); ++c) {
-      out += fmt::format("<{}{}>{}</{}>", cell, c < texts ? " class=\"text\"" : "", escaped(rows[r][c]), cell);
+      out += fmt::format("<{}{}>{}</{}>", cell, c < texts ? " class=\"text\"" : "", markup_text(rows[r][c]), cell);
     }
     out += r == 0 ? "</tr></thead>" : "</tr>";
   }
@@ -105,11 +92,11 @@ std::string profiles(const BenchRun& run) {
   for (const BenchResult& r : run.results) {
     if (r.operators.empty()) continue;
     out += fmt::format("<section class=\"card\"><div class=\"head\"><h2>Operators: {}</h2></div>{}</section>\n",
-                       escaped(result_label(r)), table(operator_rows(r, r.operators.size()), 3));
+                       markup_text(result_label(r)), table(operator_rows(r, r.operators.size()), 3));
     if (r.nodes.empty()) continue;
     constexpr std::size_t kMost = 400;
     out += fmt::format("<details class=\"card\"{}><summary>Nodes: {} <span class=\"mute\">{}</span></summary>{}</details>\n",
-                       run.results.size() == 1 ? " open" : "", escaped(result_label(r)), escaped(node_heading(r, kMost)),
+                       run.results.size() == 1 ? " open" : "", markup_text(result_label(r)), markup_text(node_heading(r, kMost)),
                        table(node_rows(r, kMost), 3));
   }
   return out;
@@ -126,9 +113,9 @@ std::string notes_of(const BenchRun& run) {
   int count = 0;
   for (const std::string& n : all_notes(run)) {
     if (weighs(n)) {
-      open += "<p class=\"note\">" + escaped(n) + "</p>\n";
+      open += "<p class=\"note\">" + markup_text(n) + "</p>\n";
     } else {
-      folded += "<p class=\"note light\">" + escaped(n) + "</p>\n";
+      folded += "<p class=\"note light\">" + markup_text(n) + "</p>\n";
       ++count;
     }
   }
@@ -141,7 +128,7 @@ std::string notes_of(const BenchRun& run) {
 
 std::string to_html(const BenchRun& run) {
   const std::size_t slash = run.model.find_last_of('/');
-  const std::string title = escaped(slash == std::string::npos ? run.model : run.model.substr(slash + 1));
+  const std::string title = markup_text(slash == std::string::npos ? run.model : run.model.substr(slash + 1));
   std::string out =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
@@ -152,12 +139,12 @@ std::string to_html(const BenchRun& run) {
   out += fmt::format(
       "<header><div><h1>{}</h1><p class=\"soft\">{}</p><p class=\"mute\">{}{}{}</p></div><button "
       "id=\"theme\">Dark</button></header>\n",
-      title, escaped(inputs_line(run)), escaped(machine_line(run.machine)),
-      run.created.empty() ? "" : escaped(" · " + run.created),
-      run.machine.sdx_version.empty() ? "" : escaped(" · sdx " + run.machine.sdx_version));
+      title, markup_text(inputs_line(run)), markup_text(machine_line(run.machine)),
+      run.created.empty() ? "" : markup_text(" · " + run.created),
+      run.machine.sdx_version.empty() ? "" : markup_text(" · sdx " + run.machine.sdx_version));
   for (const BenchResult& r : run.results) {
     if (!r.error.empty())
-      out += fmt::format("<p class=\"note error\">{}: no figures: {}</p>\n", escaped(result_label(r)), escaped(r.error));
+      out += fmt::format("<p class=\"note error\">{}: no figures: {}</p>\n", markup_text(result_label(r)), markup_text(r.error));
   }
   const auto rows = summary_rows(run);
   const auto batch = [&](const BenchResult& r) { return r.batch != run.results.front().batch; };

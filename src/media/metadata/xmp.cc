@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/text/markup.h"
 #include "base/text/utf8.h"
 #include "media/metadata/xml_cut.h"
 
@@ -123,22 +124,6 @@ void check_text(std::string_view text) {
   if (valid < text.size()) fail(ErrorCode::invalid_argument, "a tag's name or value ends within a letter of UTF-8");
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\n': out += "&#10;"; break;
-      case '\r': out += "&#13;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 constexpr const char* kRdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 
 std::string described(const std::vector<std::pair<std::string, std::string>>& tags) {
@@ -147,7 +132,7 @@ std::string described(const std::vector<std::pair<std::string, std::string>>& ta
   for (const auto& [name, value] : tags) {
     check_text(name);
     check_text(value);
-    out += "<r:li r:parseType=\"Resource\"><sdx:name>" + escaped(name) + "</sdx:name><sdx:value>" + escaped(value) +
+    out += "<r:li r:parseType=\"Resource\"><sdx:name>" + markup_text(name) + "</sdx:name><sdx:value>" + markup_text(value) +
            "</sdx:value></r:li>";
   }
   return out + "</r:Bag></sdx:tags></r:Description>";

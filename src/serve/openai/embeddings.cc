@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/text/base64.h"
 #include "base/text/json_text.h"
 #include "base/text/utf8.h"
 #include "serve/openai/api_impl.h"
@@ -103,23 +104,6 @@ Texts read_input(const EmbeddingRequest& r, const TextEmbedder& embedder, const 
   return out;
 }
 
-void append_base64(std::string& out, std::span<const float> values) {
-  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  static_assert(std::endian::native == std::endian::little);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(values.data());
-  const std::size_t size = values.size_bytes();
-  for (std::size_t i = 0; i < size; i += 3) {
-    const std::size_t left = std::min<std::size_t>(3, size - i);
-    std::uint32_t word = std::uint32_t{bytes[i]} << 16;
-    if (left > 1) word |= std::uint32_t{bytes[i + 1]} << 8;
-    if (left > 2) word |= bytes[i + 2];
-    out += digits[word >> 18];
-    out += digits[word >> 12 & 63];
-    out += left > 1 ? digits[word >> 6 & 63] : '=';
-    out += left > 2 ? digits[word & 63] : '=';
-  }
-}
-
 // The first values, of length 1 again.
 std::vector<float> shortened(std::span<const float> row, std::size_t dimensions) {
   std::vector<float> out(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(dimensions));
@@ -135,9 +119,9 @@ std::vector<float> shortened(std::span<const float> row, std::size_t dimensions)
 void append_vector(std::string& out, std::span<const float> row, const EmbeddingRequest& r, std::size_t index) {
   fmt::format_to(std::back_inserter(out), R"({}{{"object":"embedding","index":{},"embedding":)", index == 0 ? "" : ",", index);
   if (r.base64) {
-    out += '"';
-    append_base64(out, row);
-    out += "\"}";
+    static_assert(std::endian::native == std::endian::little);
+    const std::string_view bytes(reinterpret_cast<const char*>(row.data()), row.size_bytes());
+    out += '"' + encode_base64(bytes) + "\"}";
     return;
   }
   out += '[';

@@ -61,25 +61,4 @@ std::optional<Charsmap::Found> Charsmap::find(std::string_view text, bool longes
   return found;
 }
 
-std::optional<std::string> decode_base64(std::string_view text) {
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
-  std::string bytes;
-  bytes.reserve(text.size() * 3 / 4);
-  std::uint32_t bits = 0;
-  int count = 0;
-  constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (const char c : text) {
-    const auto value = alphabet.find(c);
-    if (value == std::string_view::npos) return std::nullopt;
-    bits = (bits << 6) | static_cast<std::uint32_t>(value);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      bytes.push_back(static_cast<char>(static_cast<unsigned char>(bits >> count)));
-    }
-  }
-  if (count == 6) return std::nullopt;
-  return bytes;
-}
-
 }  // namespace sdx::text

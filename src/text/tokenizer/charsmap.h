@@ -31,7 +31,4 @@ class Charsmap {
   std::string replacements_;
 };
 
-// Standard Base64, with or without padding; nothing where the text is none.
-std::optional<std::string> decode_base64(std::string_view text);
-
 }  // namespace sdx::text

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/text/markup.h"
 #include "train/loop/progress.h"
 #include "train/loop/report_page.h"
 
@@ -12,20 +13,6 @@ namespace sdx::train::loop {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 
@@ -68,11 +55,11 @@ std::string report_html(const Report& r) {
   std::string html =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>";
-  html += escaped(r.title) + "</title><style>" + kReportStyle + "</style></head><body><main>\n";
-  html += "<header><h1>" + escaped(r.title) + "</h1><button id=\"theme\">Dark</button></header>\n";
-  for (const std::string& n : r.notes) html += "<div class=\"note\">" + escaped(n) + "</div>\n";
+  html += markup_text(r.title) + "</title><style>" + kReportStyle + "</style></head><body><main>\n";
+  html += "<header><h1>" + markup_text(r.title) + "</h1><button id=\"theme\">Dark</button></header>\n";
+  for (const std::string& n : r.notes) html += "<div class=\"note\">" + markup_text(n) + "</div>\n";
   html += "<section class=\"card\"><dl>";
-  for (const auto& [name, value] : r.facts) html += "<dt>" + escaped(name) + "</dt><dd>" + escaped(value) + "</dd>";
+  for (const auto& [name, value] : r.facts) html += "<dt>" + markup_text(name) + "</dt><dd>" + markup_text(value) + "</dd>";
   html +=
       "</dl></section>\n<section class=\"card\"><h2>Loss</h2><div id=\"loss\"></div></section>\n"
       "<section class=\"card\" id=\"accuracies\"><h2>Accuracy</h2><div id=\"accuracy\"></div></section>\n"

@@ -1,5 +1,6 @@
 #include "text/tokenizer/load/components.h"
 
+#include "base/text/base64.h"
 #include "text/unicode/unicode.h"
 
 namespace sdx::text {

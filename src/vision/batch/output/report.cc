@@ -6,40 +6,11 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/text/base64.h"
+#include "base/text/markup.h"
 
 namespace sdx::vision::batch {
 namespace {
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += byte < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
-
-std::string base64(const std::string& bytes) {
-  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t word = 0;
-    for (std::size_t k = 0; k < 3; ++k) word = word << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kLetters[word >> (18 - 6 * k) & 63];
-  }
-  return out;
-}
 
 constexpr const char* kHead =
     "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n"
@@ -72,7 +43,7 @@ void Report::add(const Record& record, const std::vector<std::string>& thumbnail
 
 void Report::add_to_sheet(const Record& r, const std::vector<std::string>& thumbnails) {
   if (!r.error.empty() && failed_ <= kMostFailures) {
-    failures_ += fmt::format("<li>{}: {}</li>\n", escaped(r.file), escaped(r.error));
+    failures_ += fmt::format("<li>{}: {}</li>\n", markup_text(r.file), markup_text(r.error));
   }
   for (std::size_t i = 0; i < std::min(r.faces.size(), thumbnails.size()) && shown_ < kMostThumbnails; ++i, ++shown_) {
     const FaceRecord& f = r.faces[i];
@@ -80,7 +51,7 @@ void Report::add_to_sheet(const Record& r, const std::vector<std::string>& thumb
     write(
         fmt::format("<figure><img alt=\"face {}\" src=\"data:image/jpeg;base64,{}\"><figcaption>{}<br>{:.2f} <span class=\"{}\">"
                     "{}</span></figcaption></figure>\n",
-                    i + 1, base64(thumbnails[i]), escaped(r.file), f.face.score, level, level));
+                    i + 1, encode_base64(thumbnails[i]), markup_text(r.file), f.face.score, level, level));
   }
 }
 

@@ -1,0 +1,16 @@
+#pragma once
+// Base64 (RFC 4648, section 4).
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/tools_api.h"
+
+namespace sdx {
+
+SDX_TOOLS_API std::string encode_base64(std::string_view bytes);
+// With or without padding; nothing where the text is no Base64.
+SDX_TOOLS_API std::optional<std::string> decode_base64(std::string_view text);
+
+}  // namespace sdx
