@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/text/json_text.h"
-#include "base/text_table.h"
+#include "base/text/text_table.h"
 #include "cache/entry.h"
 #include "cache/folder.h"
 #include "cli/arguments.h"

@@ -14,7 +14,7 @@
 #include "base/suggest.h"
 #include "base/system/printable.h"
 #include "base/text/json_text.h"
-#include "base/text_table.h"
+#include "base/text/text_table.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "cli/values/outputs.h"

@@ -9,7 +9,7 @@
 
 #include "base/suggest.h"
 #include "base/text/json_text.h"
-#include "base/text_table.h"
+#include "base/text/text_table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/values/outputs.h"

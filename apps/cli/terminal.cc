@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/system/printable.h"
-#include "base/text_table.h"
+#include "base/text/text_table.h"
 #include "cli/command.h"
 
 namespace sdx::cli {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/suggest.h"
-#include "base/text_table.h"
+#include "base/text/text_table.h"
 
 namespace sdx {
 namespace {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "inputs/random.h"
+#include "base/splitmix64.h"
 
 namespace sdx::benchmark {
 namespace {
@@ -70,7 +70,7 @@ class Schedule {
   std::int64_t given_ = 0;
   bool stopped_ = false;
   std::exception_ptr error_;
-  inputs::Random random_;
+  SplitMix64 random_;
   std::mutex mutex_;
 };
 

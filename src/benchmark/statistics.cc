@@ -5,7 +5,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "inputs/random.h"
+#include "base/splitmix64.h"
 
 namespace sdx::benchmark {
 namespace {
@@ -33,7 +33,7 @@ std::size_t total(const std::vector<std::vector<double>>& blocks) {
   return std::accumulate(blocks.begin(), blocks.end(), std::size_t{0}, [](std::size_t n, const auto& b) { return n + b.size(); });
 }
 
-double draw_median(const std::vector<std::vector<double>>& blocks, inputs::Random& random, std::vector<double>& pool) {
+double draw_median(const std::vector<std::vector<double>>& blocks, SplitMix64& random, std::vector<double>& pool) {
   pool.clear();
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const auto& b = blocks[random.below(blocks.size())];
@@ -117,7 +117,7 @@ std::vector<std::vector<double>> blocks(std::span<const double> latencies, std::
 
 Interval median_interval(const std::vector<std::vector<double>>& blocks) {
   if (blocks.empty()) return {};
-  inputs::Random random(0x9E3779B97F4A7C15ULL);
+  SplitMix64 random(0x9E3779B97F4A7C15ULL);
   std::vector<double> draws;
   std::vector<double> pool;
   const int count = resamples(total(blocks));
@@ -127,7 +127,7 @@ Interval median_interval(const std::vector<std::vector<double>>& blocks) {
 
 Interval ratio_interval(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b) {
   if (a.empty() || b.empty()) return {};
-  inputs::Random random(0xD1B54A32D192ED03ULL);
+  SplitMix64 random(0xD1B54A32D192ED03ULL);
   std::vector<double> draws;
   std::vector<double> pool;
   const int count = resamples(total(a) + total(b));
@@ -213,7 +213,7 @@ MannWhitney mann_whitney_of_lowest(std::span<const double> a, std::span<const do
   LowestU u(a.size(), b.size());
   result.u = u(ascending, in_a);
   constexpr int kDivisions = 4000;
-  inputs::Random random(1);
+  SplitMix64 random(1);
   int as_far = 0;
   for (int i = 0; i < kDivisions; ++i) {
     for (std::size_t j = in_a.size() - 1; j > 0; --j) std::swap(in_a[j], in_a[random.below(j + 1)]);
@@ -230,7 +230,7 @@ double second_lowest(std::vector<double> values) {
 
 Interval fastest_interval(std::span<const double> a, std::span<const double> b) {
   constexpr int kDraws = 2000;
-  inputs::Random random(1);
+  SplitMix64 random(1);
   const auto draw = [&](std::span<const double> from) {
     std::vector<double> out(from.size());
     for (double& v : out) v = from[random.below(from.size())];

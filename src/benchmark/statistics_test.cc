@@ -7,7 +7,7 @@
 #include <limits>
 #include <sdx/runner.hpp>
 
-#include "inputs/random.h"
+#include "base/splitmix64.h"
 
 namespace sdx::benchmark {
 namespace {
@@ -65,7 +65,7 @@ TEST(Blocks, AreRoundsOrEqualParts) {
 
 TEST(Summary, CountsOutliersAndBoundsTheMedian) {
   std::vector<double> times;
-  inputs::Random random(1);
+  SplitMix64 random(1);
   for (int i = 0; i < 200; ++i) times.push_back(10 + random.normal() * 0.1);
   times[17] = 50;
   times[90] = 40;
@@ -102,7 +102,7 @@ TEST(Summary, IntervalsHoldTheMedianAboutAsOftenAsTheySay) {
     int holds = 0;
     constexpr int kTries = 200;
     for (std::uint64_t i = 0; i < kTries; ++i) {
-      inputs::Random random(i);
+      SplitMix64 random(i);
       std::vector<double> times;
       for (std::size_t p = 0; p < processes; ++p) {
         const double offset = 0.1 * random.normal();  // processes differ by more than their runs
@@ -118,7 +118,7 @@ TEST(Summary, IntervalsHoldTheMedianAboutAsOftenAsTheySay) {
 
 // A benchmark as machines make them: neighbouring times resemble each other, whole runs are a little off, some times are far off.
 BenchRun simulated(double factor, std::uint64_t seed) {
-  inputs::Random random(seed);
+  SplitMix64 random(seed);
   BenchRun run;
   BenchResult& r = run.results.emplace_back();
   r.backend = "cpu";
@@ -156,7 +156,7 @@ TEST(Diff, IsQuietOnRerunsAndFindsTenPercent) {
 
 // The same with processes that differ by `spread`, on a machine of that speed.
 BenchRun in_processes(double factor, double machine, double spread, std::uint64_t seed) {
-  inputs::Random random(seed);
+  SplitMix64 random(seed);
   BenchRun run;
   BenchResult& r = run.results.emplace_back();
   r.backend = "cpu";
@@ -204,7 +204,7 @@ TEST(Diff, GoesByProcessesAndByTheSpeedOfTheMachine) {
 
 // Rounds of which a share meets a neighbour that empties the caches: they take up to 40 % longer, and so does reading memory.
 BenchRun in_rounds(double factor, double disturbed, std::uint64_t seed) {
-  inputs::Random random(seed);
+  SplitMix64 random(seed);
   BenchRun run = in_processes(factor, 1, 0.05, seed);
   for (int i = 0; i < 20; ++i) {
     const double slow = random.uniform() < disturbed ? 1.1 + 0.3 * random.uniform() : 1;
@@ -249,7 +249,7 @@ TEST(Diff, SaysWhenTheMachineExplainsAChange) {
 
 // Twenty short processes on a machine that others use: a third of them undisturbed, the rest slower by up to 60 %.
 BenchRun in_many_processes(double factor, double machine, std::uint64_t seed) {
-  inputs::Random random(seed);
+  SplitMix64 random(seed);
   BenchRun run;
   BenchResult& r = run.results.emplace_back();
   r.backend = "cpu";

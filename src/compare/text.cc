@@ -10,7 +10,7 @@
 
 #include "base/system/printable.h"
 #include "base/text/json_text.h"
-#include "base/text_table.h"
+#include "base/text/text_table.h"
 
 namespace sdx {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "inputs/random.h"
+#include "base/splitmix64.h"
 #include "tensor/element.h"
 
 namespace sdx::inputs {
@@ -19,7 +19,7 @@ Tensor random_tensor(DataType dtype, const Shape& shape, std::uint64_t seed, con
   const IntegerRange range = drawn_from(permitted);
   const auto count = static_cast<std::uint64_t>(range.high - range.low) + 1;
   Tensor t(dtype, shape);
-  Random random(seed);
+  SplitMix64 random(seed);
   if (dtype == DataType::string) {
     for (std::string& s : t.mutable_values<std::string>()) s = std::string(1, static_cast<char>('a' + random.bits() % 10));
     return t;

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/system/new_file.h"
 #include "base/text/json_text.h"
-#include "base/text_table.h"
+#include "base/text/text_table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/values/outputs.h"

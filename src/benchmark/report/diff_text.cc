@@ -7,7 +7,7 @@
 #include <sdx/runner.hpp>
 
 #include "base/text/json_text.h"
-#include "base/text_table.h"
+#include "base/text/text_table.h"
 #include "benchmark/report/charts.h"
 
 namespace sdx {

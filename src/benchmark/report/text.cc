@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/text_table.h"
+#include "base/text/text_table.h"
 #include "benchmark/report/charts.h"
 #include "benchmark/report/rows.h"
 #include "benchmark/statistics.h"

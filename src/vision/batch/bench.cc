@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/system/interrupt.h"
 #include "base/text/json_text.h"
-#include "base/text_table.h"
+#include "base/text/text_table.h"
 #include "vision/batch/process.h"
 #include "vision/batch/settings.h"
 
