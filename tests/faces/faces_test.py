@@ -462,7 +462,7 @@ def terminals(place):
     place.put("in/a\xc2\x9bc.png".encode("latin-1").decode(), picture(2))
     place.put("in/bad\x1b]0;x\x07.png", b"no picture")
     out, err = place.run("detect", "in", code=1)
-    assert "a\\x1b[31m\\nb.png" in out and "bad\\x1b]0;x\\x07.png" in err, (out, err)
+    assert "a\\u001b[31m\\nb.png" in out and "bad\\u001b]0;x\\u0007.png" in err, (out, err)
     assert not any(c in out + err for c in "\x1b\x07\x9b"), (out, err)
     records, _ = place.records("detect", "in", code=1)
     assert {Path(r["file"]).name for r in records} == {p.name for p in (place.folder / "in").iterdir()}, "JSON has names as they are"

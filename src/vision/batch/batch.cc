@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/system/control_group.h"
 #include "base/system/interrupt.h"
+#include "base/system/printable.h"
 #include "vision/batch/input/feed.h"
 #include "vision/batch/output/journal.h"
 #include "vision/batch/output/report.h"
@@ -40,7 +41,7 @@ std::string endings_text(const std::map<std::string, std::size_t>& endings) {
       words.push_back(counted(static_cast<std::int64_t>(all.size() - kMost), "other ending"));
       break;
     }
-    const std::string name = ending.empty() ? "without ending" : printable(ending);
+    const std::string name = ending.empty() ? "without ending" : one_line(ending);
     words.push_back(count == 1 ? name : fmt::format("{} {}", count, name));
   }
   return fmt::format("{}", fmt::join(words, ", "));
@@ -299,12 +300,12 @@ class Batch {
       there_ += finished.processed.already_there ? 1 : 0;
       if (!finished.processed.already_there || there_ == 1) {
         progress.clear();
-        console_.note(fmt::format("error: {}: {}", printable(record.file), printable(record.error, true)));
+        console_.note(fmt::format("error: {}: {}", one_line(record.file), printable(record.error)));
       }
     }
     if (!record.warning.empty() && ++warned_ == 1) {
       progress.clear();
-      console_.note(fmt::format("warning: {}: {}", printable(record.file), printable(record.warning, true)));
+      console_.note(fmt::format("warning: {}: {}", one_line(record.file), printable(record.warning)));
     }
     if (r_.json) {
       console_.print((pictures_ == 1 ? "\n" : ",\n") + record_json(record, with_outputs()));

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/system/printable.h"
 #include "base/text/json_text.h"
 #include "vision/names.h"
 
@@ -117,24 +118,6 @@ std::string csv_row(const Record& r, int index, const FaceRecord* f) {
 
 const char* name_of(Level level) { return word_of(kLevels, level).data(); }
 
-std::string printable(std::string_view text, bool keep_lines) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool two = byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) - 0x80U < 0x20U;
-    if (two) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
-    } else if (text[i] == '\n') {
-      out += keep_lines ? "\n" : "\\n";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 std::string record_json(const Record& r, bool with_outputs) {
   const Times& t = r.times;
   std::string out = fmt::format(
@@ -180,19 +163,19 @@ Record record_from_json(std::string_view text) {
 }
 
 std::string record_text(const Record& r) {
-  if (!r.error.empty()) return fmt::format("{}  error: {}\n", printable(r.file), printable(r.error, true));
-  std::string out = fmt::format("{}  {}x{}  {} {}", printable(r.file), r.width, r.height, r.faces.size(),
+  if (!r.error.empty()) return fmt::format("{}  error: {}\n", one_line(r.file), printable(r.error));
+  std::string out = fmt::format("{}  {}x{}  {} {}", one_line(r.file), r.width, r.height, r.faces.size(),
                                 r.faces.size() == 1 ? "face" : "faces");
   if (r.turned != 0) out += fmt::format("  turned by {} degrees", r.turned);
-  if (!r.output.empty()) out += " -> " + printable(r.output);
-  if (!r.annotated.empty()) out += "  marked: " + printable(r.annotated);
+  if (!r.output.empty()) out += " -> " + one_line(r.output);
+  if (!r.annotated.empty()) out += "  marked: " + one_line(r.annotated);
   out += '\n';
   for (std::size_t i = 0; i < r.faces.size(); ++i) {
     const FaceRecord& f = r.faces[i];
     out += fmt::format("  {}  score {:.2f}  {:.0f}x{:.0f} at {:.0f},{:.0f}  quality {} (sharpness {:.0f})", i + 1, f.face.score,
                        f.face.box.width, f.face.box.height, f.face.box.x, f.face.box.y, name_of(f.quality.level),
                        f.quality.sharpness);
-    if (!f.output.empty()) out += "  -> " + printable(f.output);
+    if (!f.output.empty()) out += "  -> " + one_line(f.output);
     out += '\n';
   }
   return out;

@@ -36,16 +36,13 @@ struct Record {
 
 const char* name_of(faces::Level level);
 
-// Without what commands a terminal: control characters, those of two bytes (U+0080 to U+009F) too, become \x1b and the like.
-std::string printable(std::string_view text, bool keep_lines = false);
-
 // {"file", "width", "height", "runtime", "provider", "turned", "times_ms", "error", "faces"}, "warning" where there is one, and
 // where files were written "output" in each face, "output" and "annotated".
 std::string record_json(const Record& record, bool with_outputs);
 // What record_json(…, true) wrote. Throws Error(invalid_argument).
 Record record_from_json(std::string_view text);
 
-// A few lines, names as printable() has them.
+// A few lines, names as one_line() has them.
 std::string record_text(const Record& record);
 
 // The columns of reports, and a row for each face; one without a face for pictures that have none.
