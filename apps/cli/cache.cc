@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "base/suggest.h"
 #include "base/text/json_text.h"
 #include "base/text/text_table.h"

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text/console.h"
+
 namespace sdx::cli {
 
 inline constexpr int kOk = 0;
@@ -69,6 +71,8 @@ bool stderr_is_terminal();
 bool stderr_is_steerable();  // a terminal that obeys escape sequences: not TERM=dumb
 // On stderr as it is.
 void draw(std::string_view text);
+// All of these, for a library.
+Console console();
 
 // Redraws one line on stderr where that is a terminal (not TERM=dumb), and makes room for what others write there; draws nothing
 // in a pipe.
@@ -89,10 +93,5 @@ class Progress {
   std::int64_t first_ = -1;  // what was done when it began
   bool drawn_ = false;
 };
-
-// "2.1 s", "450 ms", "3 min 20 s"
-std::string time_text(double seconds);
-// "1.2 MB"
-std::string size_text(double bytes);
 
 }  // namespace sdx::cli

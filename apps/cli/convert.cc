@@ -10,6 +10,7 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/quantity.h"
 #include "base/suggest.h"
 #include "base/text/json_text.h"
 #include "cli/command.h"

@@ -7,6 +7,7 @@
 #include <sdx/error.hpp>
 #include <sdx/registry.hpp>
 
+#include "base/quantity.h"
 #include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/session_flags.h"

@@ -1,7 +1,6 @@
 // Standard output and standard error.
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +12,11 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/quantity.h"
 #include "base/system/printable.h"
+#include "base/system/terminal.h"
 #include "base/text/text_table.h"
+#include "base/text/utf8.h"
 #include "cli/command.h"
 
 namespace sdx::cli {
@@ -45,12 +47,6 @@ bool has_colours(int fd) {
 std::string coloured(std::string_view text, Colour colour) {
   constexpr int kCodes[] = {1, 2, 31, 32, 33};  // in the order of Colour
   return fmt::format("\033[{}m{}\033[0m", kCodes[static_cast<int>(colour)], text);
-}
-
-// The columns of a terminal; 0 where there is none, or it does not say.
-int columns_of(int fd) {
-  winsize size{};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 int columns_of_environment() {
@@ -120,9 +116,8 @@ void flush_output() {
 }
 
 int terminal_columns() {
-  const int own = columns_of(STDOUT_FILENO);
-  const int columns = own > 0 ? own : columns_of_environment();
-  return std::max(40, columns > 0 ? columns : 80);
+  const int other = columns_of_environment();
+  return std::max(40, static_cast<int>(columns_of_terminal(STDOUT_FILENO, other > 0 ? static_cast<std::size_t>(other) : 80)));
 }
 
 void set_talk(Talk talk) {
@@ -186,22 +181,14 @@ bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
 
 bool stderr_is_steerable() { return is_steerable(STDERR_FILENO); }
 
-std::string time_text(double seconds) {
-  if (seconds < 1) return fmt::format("{:.0f} ms", 1e3 * seconds);
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::int64_t>(seconds);
-  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
-  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
-}
-
-std::string size_text(double bytes) {
-  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
-  int unit = 0;
-  while (bytes >= 1000 && unit < 4) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+Console console() {
+  Console out;
+  out.print = [](std::string_view text) { print(text); };
+  out.flush = [] { flush_output(); };
+  out.note = [](std::string_view text) { note(text); };
+  out.draw = [](std::string_view text) { draw(text); };
+  out.terminal = stderr_is_steerable();
+  return out;
 }
 
 namespace {
@@ -214,34 +201,27 @@ std::vector<std::string> progress_parts(std::int64_t done, std::int64_t total, c
   parts.push_back(bytes ? fmt::format("{} of {}", size_text(static_cast<double>(done)), size_text(static_cast<double>(total)))
                         : fmt::format("{} of {} {}", done, total, unit));
   if (rate <= 0) return parts;
-  parts.push_back(fmt::format("{} left", time_text(static_cast<double>(total - done) / rate)));
+  parts.push_back(fmt::format("{} left", duration_text(static_cast<double>(total - done) / rate)));
   parts.push_back(bytes ? size_text(rate) + "/s" : fmt::format("{:.3g}/s", rate));
   return parts;
 }
 
-std::size_t letters(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 // As much of the label, the parts and a bar as a line has room for.
-std::string progress_line(std::string label, const std::vector<std::string>& parts, double share, std::size_t columns) {
+std::string progress_line(std::string label, const std::vector<std::string>& parts, std::int64_t done, std::int64_t total,
+                          std::size_t columns) {
   constexpr std::size_t kLeastBar = 10, kMostBar = 30;
   std::string text = parts.front();
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::string longer = fmt::format("{}{}{}", text, i == 1 ? "  " : ", ", parts[i]);
-    if (letters(label) + 1 + letters(longer) > columns) break;
+    if (count_chars(label) + 1 + count_chars(longer) > columns) break;
     text = longer;
   }
-  while (!label.empty() && letters(label) + 1 + letters(text) > columns) {
-    while (label.size() > 1 && (static_cast<unsigned char>(label.back()) & 0xC0) == 0x80) label.pop_back();
-    label.pop_back();
+  while (!label.empty() && count_chars(label) + 1 + count_chars(text) > columns) {
+    label.resize(end_of_chars(label, label.size() - 1));
   }
-  const std::size_t used = letters(label) + letters(text) + 4;
+  const std::size_t used = count_chars(label) + count_chars(text) + 4;
   if (columns < used + kLeastBar) return label + " " + text;
-  const std::size_t bar = std::min(kMostBar, columns - used);
-  const auto filled = static_cast<std::size_t>(share * static_cast<double>(bar));
-  return fmt::format("{} [{}{}] {}", label, std::string(filled, '#'), std::string(bar - filled, ' '), text);
+  return fmt::format("{} {} {}", label, progress_bar(done, total, std::min(kMostBar, columns - used)), text);
 }
 
 }  // namespace
@@ -263,11 +243,9 @@ void Progress::show(std::int64_t done, std::int64_t total) {
   if (drawn_ && done < total && now - drawn_at_ < milliseconds(50)) return;
   const double seconds = duration<double>(now - start_).count();
   const double rate = seconds > 0.5 ? static_cast<double>(done - first_) / seconds : 0;
-  const int width = columns_of(STDERR_FILENO);
-  const auto columns = static_cast<std::size_t>(std::max(10, width > 0 ? width : 80)) - 1;  // the last column may wrap
+  const std::size_t columns = std::max<std::size_t>(10, columns_of_terminal(STDERR_FILENO)) - 1;  // the last column may wrap
   done = std::clamp<std::int64_t>(done, 0, total);
-  const double share = static_cast<double>(done) / static_cast<double>(total);
-  tell("\r\033[K" + progress_line(label_, progress_parts(done, total, unit_, rate), share, columns));
+  tell("\r\033[K" + progress_line(label_, progress_parts(done, total, unit_, rate), done, total, columns));
   std::fflush(stderr);
   drawn_ = true;
   drawn_at_ = now;

@@ -67,4 +67,16 @@ std::string duration_text(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }
 
+std::string time_text(double seconds) {
+  if (seconds < 1) return fmt::format("{:.0f} ms", 1e3 * seconds);
+  return seconds < 60 ? fmt::format("{:.1f} s", seconds) : duration_text(std::floor(seconds));
+}
+
+std::string size_text(double bytes) {
+  constexpr std::array<const char*, 5> kUnits{"B", "KB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1000 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
+}
+
 }  // namespace sdx

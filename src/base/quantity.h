@@ -17,7 +17,11 @@ SDX_TOOLS_API std::optional<std::uint64_t> size_from_text(std::string_view text)
 // "30" or "2.5s" seconds, "500ms", "2m" or "2min" minutes. nullopt: no time, or none up to 1e12 ms.
 SDX_TOOLS_API std::optional<std::chrono::milliseconds> time_from_text(std::string_view text);
 
-// "12 s", "4 min 10 s", "2 h 5 min".
+// "12 s", "4 min 10 s", "2 h 5 min": a time to come, of which nobody knows fractions.
 SDX_TOOLS_API std::string duration_text(double seconds);
+// "450 ms", "2.1 s", "3 min 20 s": a time that was measured.
+SDX_TOOLS_API std::string time_text(double seconds);
+// "831 B", "1.2 MB": powers of 1000.
+SDX_TOOLS_API std::string size_text(double bytes);
 
 }  // namespace sdx

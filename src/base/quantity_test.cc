@@ -40,5 +40,20 @@ TEST(Words, AreFoundAndSuggested) {
   }
 }
 
+TEST(Quantity, MeasuredTimesHaveFractions) {
+  EXPECT_EQ(time_text(0.45), "450 ms");
+  EXPECT_EQ(time_text(2.14), "2.1 s");
+  EXPECT_EQ(time_text(200.9), "3 min 20 s");
+  EXPECT_EQ(time_text(7500), "2 h 5 min");
+}
+
+TEST(Quantity, SizesHaveOneDigit) {
+  EXPECT_EQ(size_text(0), "0 B");
+  EXPECT_EQ(size_text(999), "999 B");
+  EXPECT_EQ(size_text(1234), "1.2 KB");
+  EXPECT_EQ(size_text(4.56e6), "4.6 MB");
+  EXPECT_EQ(size_text(2e16), "20000.0 TB");
+}
+
 }  // namespace
 }  // namespace sdx

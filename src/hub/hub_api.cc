@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "base/system/safe_name.h"
+#include "base/text/safe_name.h"
 
 namespace sdx::hub {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/system/new_file.h"
-#include "base/system/safe_name.h"
+#include "base/text/safe_name.h"
 #include "hub/hub_api.h"
 #include "hub/source.h"
 #include "hub/staging.h"

@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "base/error.h"
-#include "base/system/safe_name.h"
+#include "base/text/safe_name.h"
 
 namespace sdx::hub {
 namespace {

@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
-#include "base/system/safe_name.h"
 #include "base/text/json_text.h"
+#include "base/text/safe_name.h"
 
 namespace sdx::hub {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
-#include "base/system/safe_name.h"
+#include "base/text/safe_name.h"
 #include "onnx/external_data.h"
 
 namespace sdx {

@@ -64,16 +64,6 @@ struct FacesCommand {
   int bench();
 };
 
-vision::Console console() {
-  vision::Console out;
-  out.print = [](std::string_view text) { print(text); };
-  out.flush = [] { flush_output(); };
-  out.note = [](std::string_view text) { note(text); };
-  out.draw = [](std::string_view text) { draw(text); };
-  out.terminal = stderr_is_steerable();
-  return out;
-}
-
 void FacesCommand::fill() { find_model(session, request); }
 
 int FacesCommand::run() {

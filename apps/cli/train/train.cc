@@ -31,16 +31,6 @@ struct TrainCommand {
   int run();
 };
 
-train::loop::Console console() {
-  train::loop::Console out;
-  out.print = [](std::string_view text) { print(text); };
-  out.flush = [] { flush_output(); };
-  out.note = [](std::string_view text) { note(text); };
-  out.draw = [](std::string_view text) { draw(text); };
-  out.terminal = stderr_is_steerable();
-  return out;
-}
-
 int TrainCommand::run() {
   request.data = data;
   request.eval = eval;

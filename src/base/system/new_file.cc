@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
-#include "base/system/safe_name.h"
+#include "base/text/safe_name.h"
 
 namespace sdx {
 namespace {

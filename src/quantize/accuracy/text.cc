@@ -6,6 +6,7 @@
 #include <cmath>
 #include <sdx/quantize.hpp>
 
+#include "base/quantity.h"
 #include "base/text/json_text.h"
 
 namespace sdx {
@@ -23,13 +24,6 @@ std::string tensors_json(const std::vector<TensorAccuracy>& list) {
                        number(t.signal_to_noise), number(t.cosine), t.quantized);
   }
   return out + "]";
-}
-
-// "831 B", "12.30 KB", "4.56 MB": small models are not "0.00 MB".
-std::string size_text(std::uint64_t bytes) {
-  const auto n = static_cast<double>(bytes);
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  return bytes < 1'000'000 ? fmt::format("{:.2f} KB", n * 1e-3) : fmt::format("{:.2f} MB", n * 1e-6);
 }
 
 std::string accuracy_text(const QuantAccuracy& a, std::size_t layers) {
@@ -58,7 +52,8 @@ std::string QuantReport::text(std::size_t layers) const {
   for (const auto& [op, count] : quantized_by_op) ops += fmt::format("{}{} {}", ops.empty() ? "" : ", ", count, op);
   std::string out = fmt::format("{} of {} nodes quantised ({}): {}\n", quantized, nodes, mode, ops.empty() ? "none" : ops);
   if (bytes_after > 0) {
-    out += fmt::format("{} instead of {}, {:.0f} %\n", size_text(bytes_after), size_text(bytes_before),
+    out += fmt::format("{} instead of {}, {:.0f} %\n", size_text(static_cast<double>(bytes_after)),
+                       size_text(static_cast<double>(bytes_before)),
                        bytes_before == 0 ? 100.0 : 100.0 * static_cast<double>(bytes_after) / static_cast<double>(bytes_before));
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
-#include "base/system/safe_name.h"
+#include "base/text/safe_name.h"
 #include "tensor/json.h"
 #include "tensor/safetensors.h"
 

@@ -1,7 +1,6 @@
 #include "train/loop/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,16 +9,12 @@
 #include <limits>
 
 #include "base/quantity.h"
+#include "base/system/terminal.h"
 
 namespace sdx::train::loop {
 namespace {
 
 constexpr std::size_t kRecent = 400;  // losses that the line on the terminal shows
-
-std::size_t terminal_columns() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 // The letter whose points are the bits of `dots`: U+2800 and on.
 std::string braille(unsigned dots) {
@@ -115,55 +110,31 @@ std::string plot_text(std::span<const PlotLine> lines, std::size_t columns, std:
   return out + '\n';
 }
 
-Progress::~Progress() {
-  try {
-    clear();
-  } catch (...) {  // a terminal that is gone
-  }
-}
-
 void Progress::start(std::int64_t done, std::int64_t total) {
   first_ = done;
   total_ = total;
   start_ = Clock::now();
 }
 
-bool Progress::due() {
-  const Clock::time_point now = Clock::now();
-  if (!console_.terminal || (drawn_ && now - last_ < std::chrono::milliseconds(100))) return false;
-  last_ = now;
-  return true;
-}
-
-void Progress::draw(const std::string& line) {
-  drawn_ = true;
-  console_.draw("\r\033[K" + line);
-}
-
 void Progress::step(std::int64_t epoch, std::int64_t epochs, std::int64_t done, std::int64_t samples, double loss) {
   samples_ += samples;
   recent_.push_back(loss);
   if (recent_.size() >= 2 * kRecent) recent_.erase(recent_.begin(), recent_.begin() + kRecent);
-  if (!due()) return;
+  if (!line_.due()) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const double rate = seconds > 0 ? static_cast<double>(done - first_) / seconds : 0;
   const std::string left = rate > 0 ? duration_text(static_cast<double>(total_ - done) / rate) : "–";
   const std::string head = fmt::format("epoch {}/{}  {}/{}  loss {}", epoch + 1, epochs, done, total_, short_number(loss));
   const std::string tail =
       fmt::format("{:.0f} samples/s, {} left", seconds > 0 ? static_cast<double>(samples_) / seconds : 0, left);
-  const std::size_t used = head.size() + tail.size() + 4 + 1, columns = terminal_columns();
+  const std::size_t used = head.size() + tail.size() + 4 + 1, columns = columns_of_terminal(STDERR_FILENO);
   const std::size_t room = columns > used ? std::min<std::size_t>(40, columns - used) : 0;
   const std::size_t shown = std::min(recent_.size(), kRecent);
-  draw(head + "  " + braille_line(std::span(recent_).last(shown), room) + "  " + tail);
+  line_.draw(head + "  " + braille_line(std::span(recent_).last(shown), room) + "  " + tail);
 }
 
 void Progress::part(const char* what, std::int64_t done, std::int64_t total) {
-  if (due()) draw(fmt::format("{} {}/{}", what, done, total));
-}
-
-void Progress::clear() {
-  if (drawn_) console_.draw("\r\033[K");
-  drawn_ = false;
+  if (line_.due()) line_.draw(fmt::format("{} {}/{}", what, done, total));
 }
 
 }  // namespace sdx::train::loop

@@ -26,28 +26,20 @@ std::string plot_text(std::span<const PlotLine> lines, std::size_t columns, std:
 // "0.4321" with four significant digits; "–" for what is not a number.
 std::string short_number(double v);
 
-// One line on a terminal; draws nothing elsewhere.
 class Progress {
  public:
-  explicit Progress(const Console& console) : console_(console) {}
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  explicit Progress(const Console& console) : line_(console) {}
 
   // Batches of all epochs, and those that were done before.
   void start(std::int64_t done, std::int64_t total);
   void step(std::int64_t epoch, std::int64_t epochs, std::int64_t done, std::int64_t samples, double loss);
   void part(const char* what, std::int64_t done, std::int64_t total);
-  void clear();  // before something else is written
+  void clear() { line_.clear(); }  // before something else is written
 
  private:
   using Clock = std::chrono::steady_clock;
-  bool due();
-  void draw(const std::string& line);
-
-  const Console& console_;
-  bool drawn_ = false;
-  Clock::time_point start_ = Clock::now(), last_;
+  StatusLine line_;
+  Clock::time_point start_ = Clock::now();
   std::int64_t first_ = 0, total_ = 0, samples_ = 0;
   std::vector<double> recent_;
 };

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text/console.h"
+
 namespace sdx::train::loop {
 
 // Texts are as typed and empty where nothing was.
@@ -37,15 +39,6 @@ struct Request {
   int threads = 0, workers = 0;
   std::filesystem::path output, export_model, report, labels;
   std::vector<std::string> outputs;  // of the exported model
-};
-
-// Where results and messages go. Called by the thread alone that called run().
-struct Console {
-  std::function<void(std::string_view)> print;  // to standard output; what it throws ends the training
-  std::function<void()> flush;                  // what was printed is there
-  std::function<void(std::string_view)> note;   // a line on standard error
-  std::function<void(std::string_view)> draw;   // on standard error as it is; for a terminal
-  bool terminal = false;                        // standard error is one
 };
 
 }  // namespace sdx::train::loop

@@ -12,19 +12,15 @@ class Progress {
  public:
   // `total`: 0 if unknown.
   Progress(const Console& console, std::int64_t total);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
-  void show(std::int64_t done);  // at most ten times a second
-  void clear();                  // before something else is written
+  void show(std::int64_t done);    // at most ten times a second
+  void clear() { line_.clear(); }  // before something else is written
   double seconds() const;
 
  private:
-  const Console& console_;
+  StatusLine line_;
   std::int64_t total_;
-  bool drawn_ = false;
-  std::chrono::steady_clock::time_point start_, last_;
+  std::chrono::steady_clock::time_point start_;
 };
 
 // "[####    ] 50/100  2.0 a second, 25 s left", in less than `columns` letters; `total`: 0 if unknown.

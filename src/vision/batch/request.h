@@ -11,6 +11,8 @@
 
 #include <sdx/session.hpp>
 
+#include "base/text/console.h"
+
 namespace sdx::vision {
 
 enum class Task { detect, crop, align, blur };
@@ -57,15 +59,6 @@ struct Request {
   // bench.
   int runs = 5;
   std::vector<std::string> runtimes;  // empty: native, and ort where it is available
-};
-
-// Where results and messages go. Called by the thread alone that called run().
-struct Console {
-  std::function<void(std::string_view)> print;  // to standard output; what it throws ends the batch
-  std::function<void()> flush;                  // what was printed is there
-  std::function<void(std::string_view)> note;   // a line on standard error
-  std::function<void(std::string_view)> draw;   // on standard error as it is; for a terminal
-  bool terminal = false;                        // standard error is one
 };
 
 }  // namespace sdx::vision

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
-#include "base/system/safe_name.h"
+#include "base/text/safe_name.h"
 #include "tensor/safetensors.h"
 #include "text/model/config_object.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/system/glob.h"
-#include "base/system/safe_name.h"
+#include "base/text/safe_name.h"
 #include "media/image.h"
 
 namespace sdx::vision::batch {

@@ -12,7 +12,7 @@
 #include <sdx/image.hpp>
 
 #include "base/error.h"
-#include "base/system/safe_name.h"
+#include "base/text/safe_name.h"
 
 namespace sdx::vision::batch {
 namespace {

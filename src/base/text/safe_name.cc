@@ -1,4 +1,4 @@
-#include "base/system/safe_name.h"
+#include "base/text/safe_name.h"
 
 #include <algorithm>
 

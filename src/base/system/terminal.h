@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+
+#include "base/tools_api.h"
+
+namespace sdx {
+
+// The columns of the terminal behind the descriptor; `otherwise` where there is none, or it does not say.
+SDX_TOOLS_API std::size_t columns_of_terminal(int fd, std::size_t otherwise = 80) noexcept;
+
+}  // namespace sdx
