@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text/csv.h"
 #include "base/text/text_table.h"
 #include "benchmark/report/charts.h"
 #include "benchmark/report/rows.h"
@@ -21,10 +22,7 @@ std::string one_line(std::string text) {
 }
 
 std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+  return text.find_first_of(",\"\n\r") == std::string::npos ? text : csv_quoted(text);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Tables of text: values between commas, semicolons, tabs or bars.
+// Tables of text with names of columns.
 
 #include <filesystem>
 #include <string>
@@ -14,8 +14,8 @@ struct CsvTable {
   std::vector<std::size_t> lines;              // of the file, where each row begins
 };
 
-// RFC 4180, with the separator that the first line has most of. Throws Error(invalid_argument) that names file and line for a
-// quote without its other, a row of another length, and a name that comes twice; Error(io).
+// CSV (base/text/csv.h), with the separator that the first line has most of. Throws Error(invalid_argument) that names file and
+// line for a quote without its other, a row of another length, and a name that comes twice; Error(io).
 CsvTable read_csv(const std::filesystem::path& path);
 CsvTable parse_csv(std::string_view text, const std::string& where);
 

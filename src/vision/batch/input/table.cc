@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/text/csv.h"
 #include "base/text/text_file.h"
 #include "vision/batch/input/sqlite.h"
 
@@ -63,17 +64,7 @@ char delimiter_of(std::string_view text, const std::string& wanted) {
   if (wanted == "tab" || wanted == "\\t") return '\t';
   if (wanted.size() == 1 && wanted[0] != '"' && wanted[0] != '\n' && wanted[0] != '\r') return wanted[0];
   if (!wanted.empty()) fail(ErrorCode::invalid_argument, "--map-delimiter {}: expected one letter, or tab", wanted);
-  const std::string_view line = text.substr(0, text.find('\n'));
-  char best = ',';
-  std::ptrdiff_t most = 0;
-  for (const char c : {',', ';', '\t', '|'}) {
-    const std::ptrdiff_t count = std::count(line.begin(), line.end(), c);
-    if (count > most) {
-      most = count;
-      best = c;
-    }
-  }
-  return best;
+  return csv_separator(text);
 }
 
 void add_row(const fs::path& file, std::vector<TableRow>& rows, std::string source, std::string output, std::size_t line) {
@@ -104,34 +95,29 @@ std::vector<TableRow> read_csv(const fs::path& file, const TableOptions& options
   const std::string content = read_text(file);
   std::string_view text = content;
   const std::optional<char> separator = take_separator_line(text);
-  std::vector<std::size_t> lines;
-  std::vector<std::vector<std::string>> records;
-  try {
-    const char delimiter = separator && options.delimiter.empty() ? *separator : delimiter_of(text, options.delimiter);
-    records = parse_csv(text, delimiter, &lines);
-  } catch (const Error& e) {
-    fail(e.code(), "'{}': {}", file.string(), e.message());
-  }
-  if (records.empty()) fail(ErrorCode::invalid_argument, "'{}' is empty", file.string());
+  const char delimiter = separator && options.delimiter.empty() ? *separator : delimiter_of(text, options.delimiter);
+  const std::string where = "'" + file.string() + "'";
+  std::vector<CsvRecord> records = parse_csv(text, delimiter, where);
+  if (records.empty()) fail(ErrorCode::invalid_argument, "{} is empty", where);
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < records[0].size(); ++i) {
-    names.push_back(options.header ? records[0][i] : fmt::format("{}", i + 1));
+  for (std::size_t i = 0; i < records[0].fields.size(); ++i) {
+    names.push_back(options.header ? records[0].fields[i] : fmt::format("{}", i + 1));
   }
   const bool spaced = options.header && tidy_names(names);
-  const Columns columns = choose("'" + file.string() + "'", names, options);
+  const Columns columns = choose(where, names, options);
   std::vector<TableRow> rows;
   for (std::size_t i = options.header ? 1 : 0; i < records.size(); ++i) {
-    std::vector<std::string>& r = records[i];
+    auto& [r, line] = records[i];
     for (std::string& field : r) {
       if (spaced && field.starts_with(' ')) field.erase(0, 1);
     }
     const std::size_t needed = std::max(columns.source, columns.output.value_or(0));
     if (needed >= r.size()) {
-      fail(ErrorCode::invalid_argument, "'{}', line {}: {} column{} where {} are needed", file.string(), lines[i], r.size(),
+      fail(ErrorCode::invalid_argument, "{}, line {}: {} column{} where {} are needed", where, line, r.size(),
            r.size() == 1 ? "" : "s", needed + 1);
     }
     const std::string output = columns.output ? r[*columns.output] : "";
-    add_row(file, rows, std::move(r[columns.source]), output, lines[i]);
+    add_row(file, rows, std::move(r[columns.source]), output, line);
   }
   return rows;
 }
@@ -191,79 +177,7 @@ Kind kind_of(const fs::path& file) {
   return to_utf8(content).starts_with('{') ? Kind::jsonl : Kind::csv;
 }
 
-// Fields one after the other; knows nothing of columns.
-class CsvParser {
- public:
-  CsvParser(std::string_view text, char delimiter) : text_(text), delimiter_(delimiter) {}
-
-  bool record(std::vector<std::string>& fields, std::size_t& first_line) {
-    fields.clear();
-    while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += text_[at_++] == '\n';
-    if (at_ >= text_.size()) return false;
-    first_line = line_;
-    while (true) {
-      fields.push_back(text_.substr(at_).starts_with('"') ? quoted() : plain());
-      if (at_ >= text_.size()) return true;
-      if (text_[at_] == delimiter_) {
-        ++at_;
-        continue;
-      }
-      if (text_[at_] == '\r') ++at_;
-      if (at_ < text_.size() && text_[at_] == '\n') {
-        ++at_;
-        ++line_;
-      }
-      return true;
-    }
-  }
-
- private:
-  std::string plain() {
-    std::size_t end = at_;
-    while (end < text_.size() && text_[end] != delimiter_ && text_[end] != '\n' && text_[end] != '\r') ++end;
-    std::string out(text_.substr(at_, end - at_));
-    at_ = end;
-    return out;
-  }
-
-  std::string quoted() {
-    const std::size_t start_line = line_;
-    std::string out;
-    for (++at_; at_ < text_.size(); ++at_) {
-      if (text_[at_] != '"') {
-        line_ += text_[at_] == '\n';
-        out += text_[at_];
-      } else if (text_.substr(at_ + 1).starts_with('"')) {
-        out += text_[++at_];
-      } else {
-        ++at_;
-        if (at_ < text_.size() && text_[at_] != delimiter_ && text_[at_] != '\n' && text_[at_] != '\r') {
-          fail(ErrorCode::invalid_argument, "line {}: text after a closing quote", line_);
-        }
-        return out;
-      }
-    }
-    fail(ErrorCode::invalid_argument, "line {}: a quote is not closed", start_line);
-  }
-
-  std::string_view text_;
-  char delimiter_;
-  std::size_t at_ = 0, line_ = 1;
-};
-
 }  // namespace
-
-std::vector<std::vector<std::string>> parse_csv(std::string_view text, char delimiter, std::vector<std::size_t>* lines) {
-  CsvParser parser(text, delimiter);
-  std::vector<std::vector<std::string>> out;
-  std::vector<std::string> fields;
-  std::size_t line = 0;
-  while (parser.record(fields, line)) {
-    out.push_back(fields);
-    if (lines != nullptr) lines->push_back(line);
-  }
-  return out;
-}
 
 std::vector<TableRow> read_table(const fs::path& file, const TableOptions& options) {
   switch (kind_of(file)) {

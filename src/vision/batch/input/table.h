@@ -26,8 +26,4 @@ struct TableRow {
 // error. Throws Error(io), Error(invalid_argument) with the line, or with the columns that there are.
 std::vector<TableRow> read_table(const std::filesystem::path& file, const TableOptions& options);
 
-// RFC 4180: fields in quotes may hold delimiters, line ends and doubled quotes. `lines` receives each record's first line. Empty
-// lines are left out. Throws Error(invalid_argument) for a quote that is not closed and for letters behind a closing quote.
-std::vector<std::vector<std::string>> parse_csv(std::string_view text, char delimiter, std::vector<std::size_t>* lines = nullptr);
-
 }  // namespace sdx::vision::batch

@@ -10,7 +10,6 @@ namespace sdx::vision::batch {
 namespace {
 
 namespace fs = std::filesystem;
-using Records = std::vector<std::vector<std::string>>;
 
 fs::path written(const char* name, const std::string& content) {
   fs::path file = fs::path(::testing::TempDir()) / name;
@@ -22,17 +21,6 @@ std::string text(const std::vector<TableRow>& rows) {
   std::string out;
   for (const TableRow& row : rows) out += row.source + "=" + row.output + "@" + std::to_string(row.line) + " ";
   return out;
-}
-
-TEST(Csv, FollowsRfc4180) {
-  EXPECT_EQ(parse_csv("a,b\r\nc,d\r\n", ','), (Records{{"a", "b"}, {"c", "d"}}));
-  EXPECT_EQ(parse_csv("a,b\nc,", ','), (Records{{"a", "b"}, {"c", ""}}));
-  EXPECT_EQ(parse_csv("\"a,1\",\"say \"\"hi\"\"\",\"two\nlines\"", ','), (Records{{"a,1", "say \"hi\"", "two\nlines"}}));
-  EXPECT_EQ(parse_csv("\n\na;b\n\n", ';'), (Records{{"a", "b"}}));
-  EXPECT_EQ(parse_csv("\"\"", ','), (Records{{""}}));
-  EXPECT_EQ(parse_csv("", ','), Records{});
-  EXPECT_THROW(parse_csv("\"a", ','), Error);
-  EXPECT_THROW(parse_csv("\"a\"b,c", ','), Error);
 }
 
 TEST(Table, ReadsCsv) {

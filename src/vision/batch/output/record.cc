@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/system/printable.h"
+#include "base/text/csv.h"
 #include "base/text/json_text.h"
 #include "vision/names.h"
 
@@ -93,11 +94,10 @@ FaceRecord face_from(const Json& j) {
   return out;
 }
 
-// RFC 4180. What spreadsheets would take for a formula gets a quote in front.
+// What spreadsheets would take for a formula gets a quote in front.
 std::string csv_text(std::string_view text) {
-  std::string out = text.empty() || std::string_view("=+@\t\r").find(text[0]) == std::string_view::npos ? "\"" : "\"'";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+  const bool formula = !text.empty() && std::string_view("=+@\t\r").find(text[0]) != std::string_view::npos;
+  return csv_quoted(formula ? "'" + std::string(text) : text);
 }
 
 std::string csv_row(const Record& r, int index, const FaceRecord* f) {
