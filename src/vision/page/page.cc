@@ -8,9 +8,10 @@
 #include "base/text/json_text.h"
 #include "serve/http/access.h"
 #include "serve/http/multipart.h"
+#include "tensor/zip/writer.h"
 #include "vision/page/assets.h"
+#include "vision/page/crop_names.h"
 #include "vision/page/json.h"
-#include "vision/page/zip.h"
 
 namespace sdx::faces::page {
 namespace {
@@ -258,6 +259,7 @@ Response Page::zip(const Request& request) {
     fail(ErrorCode::invalid_argument, "'crops' must be a list of 1 to {} crops", limits_.zip_entries);
   }
   ZipWriter writer;
+  std::unordered_set<std::string> names;
   std::uint64_t bytes = 0;
   for (const json& wish : wishes) {
     if (*request.gone) fail(ErrorCode::cancelled, "the browser has disconnected");
@@ -274,7 +276,9 @@ Response Page::zip(const Request& request) {
     if (bytes > limits_.zip_bytes) {
       fail(ErrorCode::out_of_memory, "the crops have more than {} bytes together; download them in parts", limits_.zip_bytes);
     }
-    writer.add(fmt::format("{}_face{}{}", picture->name.substr(0, picture->name.rfind('.')), face + 1, file.ending), file.bytes);
+    const std::string name = fmt::format("{}_face{}{}", picture->name.substr(0, picture->name.rfind('.')), face + 1, file.ending);
+    if (!writer.fits(file.bytes.size())) fail(ErrorCode::out_of_memory, "a ZIP file holds at most 65534 files and 4 GiB");
+    writer.add(unique_name(name, names), file.bytes);
   }
   return file_response("application/zip", writer.finish());
 }

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "vision/page/assets.h"
-#include "vision/page/zip.h"
+#include "vision/page/crop_names.h"
 
 namespace sdx::faces::page {
 namespace {
@@ -271,27 +271,12 @@ TEST(HarmlessName, LeadsNowhere) {
   EXPECT_EQ(harmless_name("x" + umlauts), "x" + umlauts.substr(0, 198));
 }
 
-TEST(Zip, IsAsTheFormatHasIt) {
-  ZipWriter writer;
-  writer.add("a.txt", "hello");
-  writer.add("a.txt", "");
-  const std::string zip = writer.finish();
-  const auto number = [&](std::size_t at, int bytes) {
-    std::uint32_t value = 0;
-    for (int i = 0; i < bytes; ++i)
-      value |= static_cast<std::uint32_t>(static_cast<unsigned char>(zip[at + static_cast<std::size_t>(i)])) << (8 * i);
-    return value;
-  };
-  EXPECT_EQ(number(14, 4), 0x3610a686u);  // CRC-32 of "hello"
-  EXPECT_EQ(number(18, 4), 5u);
-  const std::size_t end = zip.size() - 22;
-  EXPECT_EQ(number(end, 4), 0x06054b50u);
-  EXPECT_EQ(number(end + 10, 2), 2u);
-  const std::size_t directory = number(end + 16, 4);
-  EXPECT_EQ(number(directory, 4), 0x02014b50u);
-  EXPECT_EQ(directory + number(end + 12, 4), end);
-  EXPECT_EQ(zip.substr(30, 10), "a.txthello");
-  EXPECT_NE(zip.find("a-2.txt"), std::string::npos);
+TEST(HarmlessName, IsUnique) {
+  std::unordered_set<std::string> taken;
+  EXPECT_EQ(unique_name("a.txt", taken), "a.txt");
+  EXPECT_EQ(unique_name("a.txt", taken), "a-2.txt");
+  EXPECT_EQ(unique_name("a", taken), "a");
+  EXPECT_EQ(unique_name("a", taken), "a-2");
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+#pragma once
+// Names of the files in an archive of crops.
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+namespace sdx::faces::page {
+
+// "../a:b" becomes "___a_b", at most 200 bytes long; never empty: what could lead out of a folder, or upset a file system,
+// becomes
+// '_'.
+std::string harmless_name(std::string_view name);
+
+// A harmless name that is not among those `taken`, to which it is added: a second "name.ext" becomes "name-2.ext".
+std::string unique_name(std::string_view name, std::unordered_set<std::string>& taken);
+
+}  // namespace sdx::faces::page
