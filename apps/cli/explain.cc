@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/printable.h"
+#include "base/text/ascii.h"
 #include "base/text/json_text.h"
 #include "base/text/text_table.h"
 #include "cli/command.h"
@@ -89,11 +90,6 @@ std::string table_of(const std::vector<std::vector<std::string>>& rows, const st
 
 // "com.microsoft.FusedConv" -> "FusedConv"
 std::string without_domain(const std::string& op) { return op.substr(op.rfind('.') + 1); }
-
-bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
 
 bool is_named(const std::string& op, const std::string& wanted) {
   return same_word(op, wanted) || same_word(without_domain(op), wanted);

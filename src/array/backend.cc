@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/suggest.h"
+#include "base/text/ascii.h"
 
 namespace sdx::array {
 namespace {
@@ -53,8 +54,7 @@ Choice automatic() {
 
 // Null for auto.
 const Named* find_backend(std::string_view text, std::string_view where) {
-  std::string wanted(text);
-  for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string wanted = ascii_lower(text);
   std::vector<std::string> known = {"auto"};
   for (const Named& b : kBackends) {
     if (wanted == b.name) return &b;

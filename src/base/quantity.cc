@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "base/text/ascii.h"
+
 namespace sdx {
 namespace {
 
@@ -23,8 +25,7 @@ std::optional<double> quantity(std::string_view text, std::span<const Unit> unit
   if (error != std::errc{} || !(number >= 0)) return std::nullopt;
   std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
   while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-  std::string unit(rest);
-  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string unit = ascii_lower(rest);
   for (const auto& [name, factor] : units) {
     if (name == unit) return number * factor;
   }

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/text/ascii.h"
+
 namespace sdx {
 namespace {
 
 // Edit distance in which swapping two neighbours, the commonest slip, counts once ("cdua" is nearer to "cuda" than to "cpu").
 std::size_t distance(std::string_view a, std::string_view b) {
-  const auto same = [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
-  };
+  const auto same = [](char x, char y) { return ascii_lower(x) == ascii_lower(y); };
   std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {

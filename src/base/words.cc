@@ -7,15 +7,13 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/ascii.h"
 
 namespace sdx {
 
 std::size_t find_word(std::span<const std::string_view> words, std::string_view text) {
-  const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (std::equal(words[i].begin(), words[i].end(), text.begin(), text.end(), same)) return i;
+    if (same_word(words[i], text)) return i;
   }
   const std::vector<std::string> known(words.begin(), words.end());
   const std::string near = closest(text, known);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/ascii.h"
 #include "base/text/safe_name.h"
 
 namespace sdx::hub {
@@ -17,11 +18,10 @@ constexpr std::size_t kMostFiles = 100000;
 
 std::string hex_or_nothing(const json& value, std::size_t digits) {
   if (!value.is_string()) return "";
-  std::string text = value.get<std::string>();
+  const std::string text = value.get<std::string>();
   const bool hex = std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
   if (text.size() != digits || !hex) return "";
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
+  return ascii_lower(text);
 }
 
 HubFile file_of(const json& entry) {

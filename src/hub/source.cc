@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "base/text/ascii.h"
 #include "base/text/safe_name.h"
 
 namespace sdx::hub {
@@ -89,8 +90,7 @@ Source parse_source(std::string_view text) {
 }
 
 std::string checked_sha256(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string out = ascii_lower(text);
   const bool hex = std::all_of(out.begin(), out.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
   if (out.size() != 64 || !hex)
     fail(ErrorCode::invalid_argument, "'{}' is not a SHA-256 checksum: expected 64 hexadecimal digits", text);

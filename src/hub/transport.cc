@@ -4,14 +4,10 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/text/ascii.h"
 
 namespace sdx::hub {
 namespace {
-
-bool same_word(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
-                                            [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
 
 // What the C callbacks see.
 struct Context : CallbackError {

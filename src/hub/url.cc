@@ -6,15 +6,10 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/text/ascii.h"
 
 namespace sdx::hub {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
 
 // Characters that a request line cannot hold are encoded; what is encoded already stays.
 std::string sendable(std::string_view path) {
@@ -51,7 +46,7 @@ std::string environment(const std::string& name) {
 
 // no_proxy: host names and domain suffixes, comma-separated; "*" is all.
 bool without_proxy(const std::string& host) {
-  std::string list = lower(environment("no_proxy")) + ",";
+  std::string list = ascii_lower(environment("no_proxy")) + ",";
   std::size_t at = 0;
   for (std::size_t comma = list.find(','); comma != std::string::npos; comma = list.find(',', at)) {
     std::string word = list.substr(at, comma - at);
@@ -75,7 +70,7 @@ std::string Url::text() const {
 Url parse_url(std::string_view text) {
   Url url;
   const auto colon = text.find("://");
-  url.scheme = colon == std::string_view::npos ? "" : lower(text.substr(0, colon));
+  url.scheme = colon == std::string_view::npos ? "" : ascii_lower(text.substr(0, colon));
   if (url.scheme != "http" && url.scheme != "https") {
     fail(ErrorCode::invalid_argument, "'{}' is not an http:// or https:// address", text);
   }
@@ -97,7 +92,7 @@ Url parse_url(std::string_view text) {
     url.port = parse_port(authority.substr(port + 1), text);
     authority = authority.substr(0, port);
   }
-  url.host = lower(authority);
+  url.host = ascii_lower(authority);
   if (url.host.empty() || url.host.size() > 255 || !std::all_of(url.host.begin(), url.host.end(), host_character)) {
     fail(ErrorCode::invalid_argument, "'{}' has no usable host name", text);
   }

@@ -10,16 +10,12 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/ascii.h"
 
 namespace sdx::inputs {
 namespace {
 
 constexpr std::int64_t kTokens = 16, kPixels = 224;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool has(const std::string& text, std::initializer_list<const char*> words) {
   return std::any_of(words.begin(), words.end(), [&](const char* w) { return text.find(w) != std::string::npos; });
@@ -80,7 +76,7 @@ class Expression {
 };
 
 std::optional<std::int64_t> by_symbol(const std::string& symbol) {
-  const std::string s = lower(symbol);
+  const std::string s = ascii_lower(symbol);
   if (s.empty()) return std::nullopt;
   if (has(s, {"batch"}) || is(s, {"n", "b", "bs", "bsz"})) return 1;
   if (has(s, {"total"})) return 2 * kTokens;
@@ -98,7 +94,7 @@ const std::string& symbol_of(const ValueSpec& spec, std::size_t axis) {
 
 std::int64_t usual_extent(const ValueSpec& spec, std::size_t axis) {
   const std::string& symbol = symbol_of(spec, axis);
-  if (axis == 0 && !has(lower(symbol), {"seq", "time", "token", "length", "height"})) return 1;
+  if (axis == 0 && !has(ascii_lower(symbol), {"seq", "time", "token", "length", "height"})) return 1;
   if (const auto extent = by_symbol(symbol)) return *extent;
   if (spec.shape.size() == 4) {
     const bool channels_last = spec.shape[3] == 3 || spec.shape[3] == 1;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/ascii.h"
 #include "media/codecs.h"
 #include "media/metadata/exif.h"
 #include "media/metadata/xmp.h"
@@ -36,8 +37,7 @@ Metadata fitting(const Image& image, const EncodeOptions& options, FileFormat fo
 }  // namespace
 
 std::optional<FileFormat> file_format(std::string_view name) {
-  std::string text(name.substr(name.starts_with('.') ? 1 : 0));
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string text = ascii_lower(name.substr(name.starts_with('.') ? 1 : 0));
   if (text == "png") return FileFormat::png;
   if (text == "jpg" || text == "jpeg") return FileFormat::jpeg;
   if (text == "webp") return FileFormat::webp;

@@ -2,6 +2,7 @@
 #include <cctype>
 #include <string>
 
+#include "base/text/ascii.h"
 #include "media/image.h"
 
 namespace sdx::media {
@@ -18,9 +19,7 @@ constexpr std::string_view kEndings[] = {
 }  // namespace
 
 bool has_picture_ending(const std::filesystem::path& file) {
-  std::string ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string ending = ascii_lower(file.extension().string());
   return std::find(std::begin(kEndings), std::end(kEndings), ending) != std::end(kEndings);
 }
 

@@ -13,6 +13,7 @@
 #include "base/quantity.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/text/ascii.h"
 #include "base/words.h"
 #include "media/preprocess.h"
 #include "project/config_keys.h"
@@ -28,11 +29,6 @@ using namespace config_keys;
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr int kMaxSide = 65535;
 constexpr std::array<std::string_view, 3> kActivations{"none", "softmax", "sigmoid"};
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 std::string text_or(const YamlValue& value, std::string fallback) { return value ? value.text() : std::move(fallback); }
 
@@ -267,7 +263,7 @@ void parse_model(ProjectConfig& c, const YamlValue& root) {
     model.get("source").fail("this is an address; fetch the model with `sdx pull` and give its file");
   }
   if (const YamlValue v = model.get("format")) {
-    const std::string format = lower(v.string());
+    const std::string format = ascii_lower(v.string());
     if (format != "onnx" && format != "auto") v.fail(fmt::format("only onnx can be run, found {}", v.found()));
   }
   c.model_version = text_or(model.get("version"), "");

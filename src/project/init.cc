@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/ascii.h"
 #include "onnx/reader.h"
 #include "project/config.h"
 #include "session/pipeline.h"
@@ -21,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool contains_any(std::string text, std::initializer_list<const char*> words) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::any_of(words.begin(), words.end(), [&](const char* w) { return text.find(w) != std::string::npos; });
+bool contains_any(std::string_view text, std::initializer_list<const char*> words) {
+  const std::string low = ascii_lower(text);
+  return std::any_of(words.begin(), words.end(), [&](const char* w) { return low.find(w) != std::string::npos; });
 }
 
 // What an input seems to take; guesses are written with a comment that says so.

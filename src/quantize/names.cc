@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/ascii.h"
 
 namespace sdx {
 namespace {
@@ -37,12 +38,6 @@ constexpr std::array<Word<CalibrationMethod>, 5> kMethods{{
     {CalibrationMethod::mse, "MSE", "mse"},
 }};
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 template <class T, std::size_t N>
 std::string_view name_in(const std::array<Word<T>, N>& words, T value) noexcept {
   for (const auto& w : words) {
@@ -53,10 +48,10 @@ std::string_view name_in(const std::array<Word<T>, N>& words, T value) noexcept 
 
 template <class T, std::size_t N>
 T parse_in(const std::array<Word<T>, N>& words, std::string_view text, const char* what) {
-  const std::string asked = lower(text);
+  const std::string asked = ascii_lower(text);
   std::vector<std::string> names;
   for (const auto& w : words) {
-    if (asked == w.plain || asked == lower(w.name)) return w.value;
+    if (asked == w.plain || asked == ascii_lower(w.name)) return w.value;
     names.emplace_back(w.plain);
   }
   const std::string near = closest(asked, names);

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <string>
 
+#include "base/text/ascii.h"
+
 namespace sdx {
 namespace {
 
@@ -61,8 +63,7 @@ std::string_view name(DataType type) noexcept { return info(type).name; }
 DataType parse_data_type(std::string_view text) noexcept {
   if (text.starts_with("tensor(") && text.ends_with(")")) text = text.substr(7, text.size() - 8);
   const std::string_view plain = !text.empty() && (text[0] == '<' || text[0] == '|' || text[0] == '=') ? text.substr(1) : text;
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string lower = ascii_lower(text);
   for (std::size_t i = 1; i < kInfo.size(); ++i) {
     const Info& k = kInfo[i];
     if (lower == k.name || text == k.onnx || lower == k.type || (!k.numpy.empty() && plain == k.numpy)) {

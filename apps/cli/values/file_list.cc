@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/glob.h"
+#include "base/text/ascii.h"
 #include "cli/command.h"
 #include "media/image.h"
 #include "media/sound/sound.h"
@@ -22,9 +23,7 @@ namespace fs = std::filesystem;
 enum class Kind { picture, value, other };
 
 Kind kind_of(const fs::path& file) {
-  std::string ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string ending = ascii_lower(file.extension().string());
   if (media::has_picture_ending(file)) return Kind::picture;
   if (media::has_sound_ending(file)) return Kind::value;
   for (const char* e : {".json", ".npy", ".npz", ".pb"}) {

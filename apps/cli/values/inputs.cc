@@ -14,6 +14,7 @@
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "base/system/printable.h"
+#include "base/text/ascii.h"
 #include "cli/command.h"
 #include "cli/session_flags.h"
 #include "cli/values/media_input.h"
@@ -32,12 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string ending_of(const std::string& path) {
-  std::string ending = fs::path(path).extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return ending;
-}
+std::string ending_of(const std::string& path) { return ascii_lower(fs::path(path).extension().string()); }
 
 bool has_known_ending(const std::string& path) {
   static const std::vector<std::string> kEndings{".json", ".npy", ".npz", ".pb", ".jpg", ".jpeg", ".png", ".webp"};

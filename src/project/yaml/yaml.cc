@@ -8,17 +8,12 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/ascii.h"
 #include "base/text/json_text.h"
 #include "project/yaml/yaml_node.h"
 
 namespace sdx {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 bool parse_number(const std::string& written, double& out) {
   std::string text;
@@ -86,7 +81,7 @@ std::string YamlValue::string() const {
 
 bool YamlValue::boolean() const {
   expect(YamlKind::scalar, "true or false");
-  const std::string word = lower(node_->text);
+  const std::string word = ascii_lower(node_->text);
   if (!node_->quoted && (word == "true" || word == "yes" || word == "on")) return true;
   if (!node_->quoted && (word == "false" || word == "no" || word == "off")) return false;
   fail(fmt::format("expected true or false, found {}", found()));
@@ -113,10 +108,10 @@ double YamlValue::number(double low, double high) const {
 
 std::string YamlValue::one_of(std::initializer_list<std::string_view> choices) const {
   expect(YamlKind::scalar, "a word");
-  const std::string word = lower(node_->text);
+  const std::string word = ascii_lower(node_->text);
   std::vector<std::string> names;
   for (const std::string_view c : choices) {
-    if (lower(c) == word) return std::string(c);
+    if (ascii_lower(c) == word) return std::string(c);
     names.emplace_back(c);
   }
   const std::string near = closest(node_->text, names);
@@ -203,7 +198,7 @@ std::string yaml_scalar(std::string_view text) {
   };
   const auto inner = [&](char c) { return plain(c) || c == '-' || c == ' ' || c == '+'; };
   static constexpr std::string_view kWords[] = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
-  const std::string word = lower(text);
+  const std::string word = ascii_lower(text);
   double number = 0;
   std::int64_t integer = 0;
   bool bare = !text.empty() && plain(text.front()) && plain(text.back()) && std::all_of(text.begin(), text.end(), inner);

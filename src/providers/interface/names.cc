@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/ascii.h"
 #include "providers/interface/provider.h"
 
 namespace sdx {
@@ -62,12 +63,6 @@ const std::vector<Intent>& intents() {
   return table;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 }  // namespace
 
 bool test_provider_enabled() {
@@ -81,11 +76,11 @@ std::span<const ProviderName> provider_names() {
 }
 
 std::string canonical_provider(std::string_view text) {
-  const std::string wanted = lower(text);
+  const std::string wanted = ascii_lower(text);
   if (wanted.starts_with("ort:") && wanted.size() > 4) return "ort:" + canonical_provider(wanted.substr(4));
   std::vector<std::string> known;
   for (const ProviderName& p : provider_names()) {
-    if (wanted == p.name || wanted == lower(p.ort_name)) return p.name;
+    if (wanted == p.name || wanted == ascii_lower(p.ort_name)) return p.name;
     if (std::find(p.aliases.begin(), p.aliases.end(), wanted) != p.aliases.end()) return p.name;
     known.push_back(p.name);
   }

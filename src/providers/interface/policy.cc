@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/suggest.h"
+#include "base/text/ascii.h"
 #include "providers/interface/provider.h"
 
 namespace sdx {
@@ -129,12 +130,6 @@ void apply_runtime(std::vector<Wish>& wishes, Runtime runtime, std::vector<Chain
   }
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 constexpr const char* kMerelyCpu = "its only device is the CPU, which our own engine already uses";
 
 // Why a provider that is available is not what was wanted; empty: it is.
@@ -202,11 +197,12 @@ std::vector<std::string> auto_order(Platform platform, bool arm) {
 
 bool has_device(const ProviderInfo& info, std::string_view kind) {
   return std::any_of(info.devices.begin(), info.devices.end(),
-                     [&](const std::string& d) { return lower(d).starts_with(lower(kind)); });
+                     [&](const std::string& d) { return ascii_lower(d).starts_with(ascii_lower(kind)); });
 }
 
 bool merely_cpu(const ProviderInfo& info) {
-  return std::all_of(info.devices.begin(), info.devices.end(), [](const std::string& d) { return lower(d).starts_with("cpu"); });
+  return std::all_of(info.devices.begin(), info.devices.end(),
+                     [](const std::string& d) { return ascii_lower(d).starts_with("cpu"); });
 }
 
 std::vector<std::string> platform_keys(const MachineFacts& m) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/ascii.h"
 #include "media/image.h"
 #include "media/preprocess.h"
 #include "onnx/reader.h"
@@ -21,11 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string ending(const fs::path& file) {
-  std::string e = file.extension().string();
-  std::transform(e.begin(), e.end(), e.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return e;
-}
+std::string ending(const fs::path& file) { return ascii_lower(file.extension().string()); }
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/text/ascii.h"
 #include "serve/http/text.h"
 
 namespace sdx::serve {
@@ -35,7 +36,7 @@ bool equal_secrets(std::string_view a, std::string_view b) {
 bool host_is_ours(std::string_view host, std::span<const std::string> names, std::uint16_t port) {
   const HostParts parts = split_host(host);
   if (parts.port ? *parts.port != std::to_string(port) : port != 80) return false;
-  return std::any_of(names.begin(), names.end(), [&](const std::string& ours) { return same(parts.name, ours); });
+  return std::any_of(names.begin(), names.end(), [&](const std::string& ours) { return same_word(parts.name, ours); });
 }
 
 }  // namespace sdx::serve

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/text/ascii.h"
 #include "serve/http/body_share.h"
 #include "serve/http/text.h"
 
@@ -96,16 +97,17 @@ std::optional<Refusal> unpack(std::string_view in, bool gzip, std::uint64_t most
 bool is_encoded(const Request& request) {
   if (request.body.empty()) return false;
   return std::any_of(request.headers.begin(), request.headers.end(), [](const auto& field) {
-    return same(field.first, "content-encoding") && !same(trimmed(field.second), "identity") && !trimmed(field.second).empty();
+    return same_word(field.first, "content-encoding") && !same_word(trimmed(field.second), "identity") &&
+           !trimmed(field.second).empty();
   });
 }
 
 std::optional<Response> decode_body(Request& request, std::uint64_t most, ErrorShape shape) {
   const auto fields = std::count_if(request.headers.begin(), request.headers.end(),
-                                    [](const auto& field) { return same(field.first, "content-encoding"); });
+                                    [](const auto& field) { return same_word(field.first, "content-encoding"); });
   const std::string_view encoding = trimmed(request.header("content-encoding"));
-  const bool gzip = same(encoding, "gzip") || same(encoding, "x-gzip");
-  if (fields != 1 || (!gzip && !same(encoding, "deflate"))) {
+  const bool gzip = same_word(encoding, "gzip") || same_word(encoding, "x-gzip");
+  if (fields != 1 || (!gzip && !same_word(encoding, "deflate"))) {
     Response response = shape(415, fmt::format("Content-Encoding '{}' is not supported: send gzip, deflate or the body as it is",
                                                fields > 1 ? "… more than once" : encoding));
     response.headers.emplace_back("Accept-Encoding", kTaken);

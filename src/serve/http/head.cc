@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "base/text/ascii.h"
 #include "serve/http/text.h"
 
 namespace sdx::serve {
@@ -24,7 +25,7 @@ bool is_token(std::string_view text) {
 bool has_word(std::string_view list, std::string_view word) {
   while (true) {
     const std::size_t comma = std::min(list.find(','), list.size());
-    if (same(trimmed(list.substr(0, comma)), word)) return true;
+    if (same_word(trimmed(list.substr(0, comma)), word)) return true;
     if (comma == list.size()) return false;
     list.remove_prefix(comma + 1);
   }
@@ -58,7 +59,7 @@ std::optional<HeadError> check_field(std::string_view line, Fields& seen) {
   if (line.front() == ' ' || line.front() == '\t') return bad("a header field is folded over several lines");
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return bad("a header field is not 'Name: value'");
-  const std::string name = lower(line.substr(0, colon));
+  const std::string name = ascii_lower(line.substr(0, colon));
   const std::string_view value = trimmed(line.substr(colon + 1));
   if (name == "host") {
     ++seen.hosts;
@@ -68,8 +69,8 @@ std::optional<HeadError> check_field(std::string_view line, Fields& seen) {
     if (!digits || value.empty() || value.size() > 18) return bad("Content-Length is not a number of bytes");
   } else if (name == "transfer-encoding") {
     ++seen.encodings;
-    if (lower(value) != "chunked") return bad("the only Transfer-Encoding that this server reads is 'chunked'", 501);
-  } else if (name == "expect" && lower(value) != "100-continue") {
+    if (ascii_lower(value) != "chunked") return bad("the only Transfer-Encoding that this server reads is 'chunked'", 501);
+  } else if (name == "expect" && ascii_lower(value) != "100-continue") {
     return bad("the only Expect that this server supports is '100-continue'", 417);
   }
   return std::nullopt;
@@ -142,13 +143,13 @@ Framing read_head(std::string_view head, Request& request) {
     const std::string_view field = head.substr(at, end - at);
     const std::size_t colon = field.find(':');
     const auto& [name, value] = request.headers.emplace_back(field.substr(0, colon), trimmed(field.substr(colon + 1)));
-    if (same(name, "content-length")) {
+    if (same_word(name, "content-length")) {
       std::uint64_t length = 0;
       std::from_chars(value.data(), value.data() + value.size(), length);
       framing.length = length;
-    } else if (same(name, "transfer-encoding")) {
+    } else if (same_word(name, "transfer-encoding")) {
       framing.length.reset();
-    } else if (same(name, "connection")) {
+    } else if (same_word(name, "connection")) {
       close = close || has_word(value, "close");
       keep = keep || has_word(value, "keep-alive");
     }

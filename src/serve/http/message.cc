@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text/ascii.h"
 #include "base/text/json_text.h"
 #include "serve/http/text.h"
 
@@ -23,7 +24,7 @@ std::string_view type_of(int status) {
 }  // namespace
 
 std::string_view header(const Headers& headers, std::string_view name) {
-  const auto at = std::find_if(headers.begin(), headers.end(), [&](const auto& h) { return same(h.first, name); });
+  const auto at = std::find_if(headers.begin(), headers.end(), [&](const auto& h) { return same_word(h.first, name); });
   return at == headers.end() ? std::string_view() : std::string_view(at->second);
 }
 

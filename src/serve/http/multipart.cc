@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text/ascii.h"
 #include "serve/http/text.h"
 
 namespace sdx::serve {
@@ -29,7 +30,7 @@ std::string parameter(std::string_view text, std::string_view wanted) {
       value = trimmed(text.substr(at, end - at));
       at = end;
     }
-    if (same(name, wanted)) return value;
+    if (same_word(name, wanted)) return value;
   }
   return "";
 }
@@ -44,14 +45,14 @@ void read_part_head(std::string_view head, Part& part) {
     if (colon == std::string_view::npos)
       fail(ErrorCode::invalid_argument, "a part of the form has a header that is not 'Name: value'");
     const std::string_view value = trimmed(line.substr(colon + 1));
-    if (same(line.substr(0, colon), "content-disposition")) {
-      if (!same(trimmed(value.substr(0, value.find(';'))), "form-data")) {
+    if (same_word(line.substr(0, colon), "content-disposition")) {
+      if (!same_word(trimmed(value.substr(0, value.find(';'))), "form-data")) {
         fail(ErrorCode::invalid_argument, "a part of the form is not form-data");
       }
       disposed = true;
       part.name = parameter(value, "name");
       part.file_name = parameter(value, "filename");
-    } else if (same(line.substr(0, colon), "content-type")) {
+    } else if (same_word(line.substr(0, colon), "content-type")) {
       part.type = value;
     }
   }
@@ -61,7 +62,7 @@ void read_part_head(std::string_view head, Part& part) {
 }  // namespace
 
 std::string multipart_boundary(std::string_view content_type) {
-  if (!same(trimmed(content_type.substr(0, content_type.find(';'))), "multipart/form-data")) return "";
+  if (!same_word(trimmed(content_type.substr(0, content_type.find(';'))), "multipart/form-data")) return "";
   std::string boundary = parameter(content_type, "boundary");
   const bool plain = std::all_of(boundary.begin(), boundary.end(), [](unsigned char c) { return c >= 0x20 && c < 0x7f; });
   return plain && boundary.size() <= 70 ? boundary : "";

@@ -1,24 +1,10 @@
 #pragma once
-// Words of HTTP: ASCII, where case does not matter.
+// Words of HTTP.
 
-#include <algorithm>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace sdx::serve {
-
-constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-inline std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = lower(c);
-  return out;
-}
-
-inline bool same(std::string_view a, std::string_view b) noexcept {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
-}
 
 // Without spaces and tabs at its ends.
 inline std::string_view trimmed(std::string_view text) noexcept {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/ascii.h"
 #include "base/text/text_file.h"
 #include "inputs/index_bounds.h"
 #include "inputs/shapes.h"
@@ -23,10 +24,10 @@ constexpr std::size_t kLabelBytes = std::size_t{16} << 20;
 bool open_first(const ValueSpec& spec) { return spec.is_tensor && spec.has_shape && !spec.shape.empty() && spec.shape[0] == -1; }
 
 // Extents that samples of one batch do not share: along them requests must not be joined.
-bool is_length(std::string symbol) {
-  std::transform(symbol.begin(), symbol.end(), symbol.begin(), [](unsigned char c) { return std::tolower(c); });
+bool is_length(std::string_view symbol) {
+  const std::string low = ascii_lower(symbol);
   constexpr std::array kWords{"seq", "time", "length", "token", "frame", "step", "height", "width", "samples_per", "past", "len"};
-  return std::any_of(kWords.begin(), kWords.end(), [&](const char* word) { return symbol.find(word) != std::string::npos; });
+  return std::any_of(kWords.begin(), kWords.end(), [&](const char* word) { return low.find(word) != std::string::npos; });
 }
 
 BatchOptions batch_options(const LoadRequest& request, const std::optional<Project>& project) {

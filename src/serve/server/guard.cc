@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text/ascii.h"
 #include "serve/http/text.h"
 
 namespace sdx::serve {
@@ -11,7 +12,7 @@ namespace {
 // The key of "Authorization: Bearer KEY".
 std::string_view bearer(std::string_view field) {
   constexpr std::string_view scheme = "bearer ";
-  if (field.size() < scheme.size() || lower(field.substr(0, scheme.size())) != scheme) return {};
+  if (field.size() < scheme.size() || ascii_lower(field.substr(0, scheme.size())) != scheme) return {};
   field.remove_prefix(scheme.size());
   while (field.starts_with(' ')) field.remove_prefix(1);
   return field;
@@ -28,7 +29,7 @@ Guard::Guard(GuardOptions options, std::unique_ptr<Keys> keys) : options_(std::m
 
 bool Guard::allows(std::string_view origin) const {
   return std::any_of(options_.origins.begin(), options_.origins.end(),
-                     [&](const std::string& allowed) { return allowed == "*" || lower(allowed) == lower(origin); });
+                     [&](const std::string& allowed) { return allowed == "*" || ascii_lower(allowed) == ascii_lower(origin); });
 }
 
 // A page of another site that the user's browser shows: it can send requests here, though not read the answers, and what changes
@@ -37,12 +38,12 @@ bool Guard::foreign(const Request& request) const {
   const std::string_view origin = request.header("origin");
   if (origin.empty() || allows(origin)) return false;
   const std::size_t slashes = origin.find("://");
-  return slashes == std::string_view::npos || lower(origin.substr(slashes + 3)) != lower(request.header("host"));
+  return slashes == std::string_view::npos || ascii_lower(origin.substr(slashes + 3)) != ascii_lower(request.header("host"));
 }
 
 std::optional<Response> Guard::check_caller(const Request& request) const {
   if (!options_.hosts.empty()) {
-    const std::string name = lower(split_host(request.header("host")).name);
+    const std::string name = ascii_lower(split_host(request.header("host")).name);
     if (std::find(options_.hosts.begin(), options_.hosts.end(), name) == options_.hosts.end()) {
       return api_error(421, "the request's Host is not a name of this server; --allow-host NAME adds one");
     }

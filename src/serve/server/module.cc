@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/system/control_group.h"
+#include "base/text/ascii.h"
 #include "serve/http/text.h"
 #include "serve/http/tls.h"
 #include "serve/inference/http_routes.h"
@@ -49,9 +50,9 @@ int room_for_connections() {
 GuardOptions guard_options(const ServeRequest& request, const Settings& settings) {
   GuardOptions options;
   options.origins = request.cors;
-  if (is_loopback(settings.host)) options.hosts = {"127.0.0.1", "localhost", "[::1]", lower(settings.host)};
+  if (is_loopback(settings.host)) options.hosts = {"127.0.0.1", "localhost", "[::1]", ascii_lower(settings.host)};
   if (!options.hosts.empty()) {
-    for (const std::string& name : request.hosts) options.hosts.push_back(lower(name));
+    for (const std::string& name : request.hosts) options.hosts.push_back(ascii_lower(name));
   }
   return options;
 }

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/text/ascii.h"
 
 namespace sdx {
 namespace {
@@ -22,8 +23,7 @@ std::optional<std::uint64_t> five_digits(std::string_view text) {
 }
 
 bool is_projector(const std::string& stem) {
-  std::string lower = stem;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = ascii_lower(stem);
   return lower.find("mmproj") != std::string::npos;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text/ascii.h"
 
 namespace sdx::vision::batch {
 namespace {
@@ -81,8 +82,7 @@ std::optional<Colour> from_hsv(const std::vector<double>& v) {
 }  // namespace
 
 std::array<std::uint8_t, 4> parse_colour(std::string_view text) {
-  std::string low(text);
-  std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string low = ascii_lower(text);
   std::optional<Colour> out;
   for (const Named& named : kNamed) {
     if (named.name == low) out = named.colour;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text/ascii.h"
 #include "project/find.h"
 #include "project/resolve.h"
 #include "vision/detect/finder.h"
@@ -25,8 +26,7 @@ struct Candidate {
 };
 
 int rank_of(const std::string& name) {
-  std::string low = name;
-  std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string low = ascii_lower(name);
   int rank = 0;
   for (const char* word : {"yunet", "scrfd", "retinaface", "centerface", "ultraface", "blazeface", "face"}) {
     if (low.find(word) != std::string::npos) return rank;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text/ascii.h"
 #include "base/words.h"
 #include "vision/batch/colour.h"
 #include "vision/batch/input/inputs.h"
@@ -189,9 +190,7 @@ void parse_output(const Request& r, Settings& s) {
 
 ReportKind report_kind(const std::string& file) {
   if (file.empty()) return ReportKind::none;
-  std::string ending = std::filesystem::path(file).extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string ending = ascii_lower(std::filesystem::path(file).extension().string());
   if (ending == ".jsonl") return ReportKind::jsonl;
   if (ending == ".csv") return ReportKind::csv;
   if (ending == ".html" || ending == ".htm") return ReportKind::html;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/system/glob.h"
+#include "base/text/ascii.h"
 #include "base/text/safe_name.h"
 #include "media/image.h"
 
@@ -20,11 +21,6 @@ namespace sdx::vision::batch {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 // By the content, where that is certain: text may begin like a BMP or a PNM, and TGA has no signature.
 bool has_picture_start(const fs::path& file) {
@@ -74,7 +70,7 @@ struct Walk {
 
   void leave_out(const fs::path& file) const {
     ++out.others;
-    ++out.endings[lower(file.extension().string())];
+    ++out.endings[ascii_lower(file.extension().string())];
   }
 
   bool is_output(const fs::path& folder) const { return is_one_of(outputs, folder); }
@@ -146,7 +142,7 @@ void name_by_table(const Request& request, const TableRow& row, Input& input) {
     return;
   }
   if (media::file_format(name.extension().string())) {
-    input.ending = lower(name.extension().string().substr(1));
+    input.ending = ascii_lower(name.extension().string().substr(1));
     name.replace_extension();
   }
   input.folder = name.parent_path().string();

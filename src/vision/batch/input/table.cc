@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/text/ascii.h"
 #include "base/text/csv.h"
 #include "base/text/text_file.h"
 #include "vision/batch/input/sqlite.h"
@@ -166,9 +167,7 @@ std::vector<TableRow> read_sqlite(const fs::path& file, const TableOptions& opti
 enum class Kind { csv, jsonl, sqlite };
 
 Kind kind_of(const fs::path& file) {
-  std::string ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string ending = ascii_lower(file.extension().string());
   if (ending == ".csv" || ending == ".tsv") return Kind::csv;
   if (ending == ".jsonl" || ending == ".ndjson") return Kind::jsonl;
   if (ending == ".sqlite" || ending == ".sqlite3" || ending == ".db") return Kind::sqlite;
