@@ -45,8 +45,6 @@ void emit_arg(Emitter& e) {
   emit_own(e, op, {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axis", e.params().ints[0]}});
 }
 
-std::vector<array> flat_vjp(const VjpCall& c) { return {zeros_like(c.inputs[0])}; }
-
 template <bool kMax>
 VmapResult vmap_arg(const VmapCall& c) {
   const int batch = c.in_axes[0];

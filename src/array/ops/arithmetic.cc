@@ -82,10 +82,6 @@ std::vector<array> abs_vjp(const VjpCall& c) {
   return gradients(c, [&](std::size_t) { return multiply(c.of_outputs[0], sign(c.inputs[0])); });
 }
 
-std::vector<array> zero_vjp(const VjpCall& c) {
-  return gradients(c, [&](std::size_t i) { return zeros_like(c.inputs[i]); });
-}
-
 std::vector<array> square_vjp(const VjpCall& c) {
   return {multiply(c.of_outputs[0], multiply(constant_like(c.inputs[0], 2), conjugate(c.inputs[0])))};
 }
@@ -105,7 +101,7 @@ std::vector<array> reciprocal_vjp(const VjpCall& c) {
 }
 
 std::vector<array> sign_vjp(const VjpCall& c) {
-  if (!is_complex(c.inputs[0].dtype())) return zero_vjp(c);
+  if (!is_complex(c.inputs[0].dtype())) return flat_vjp(c);
   // What is left of the gradient without its part along the number, over its size.
   const array &g = c.of_outputs[0], &unit = c.outputs[0];
   const array along = multiply(unit, real(multiply(g, conjugate(unit))));
@@ -138,7 +134,7 @@ const Kind kAdd{.name = "add", .emit = emit_pair<BinaryFn::add>, .vjp = add_vjp,
 const Kind kSubtract{.name = "subtract", .emit = emit_pair<BinaryFn::subtract>, .vjp = subtract_vjp, .elementwise = true};
 const Kind kMultiply{.name = "multiply", .emit = emit_pair<BinaryFn::multiply>, .vjp = multiply_vjp, .elementwise = true};
 const Kind kDivide{.name = "divide", .emit = emit_pair<BinaryFn::divide>, .vjp = divide_vjp, .elementwise = true};
-const Kind kFloorDivide{.name = "floor_divide", .emit = emit_pair<BinaryFn::floor_divide>, .vjp = zero_vjp, .elementwise = true};
+const Kind kFloorDivide{.name = "floor_divide", .emit = emit_pair<BinaryFn::floor_divide>, .vjp = flat_vjp, .elementwise = true};
 const Kind kRemainder{.name = "remainder", .emit = emit_pair<BinaryFn::remainder>, .vjp = remainder_vjp, .elementwise = true};
 const Kind kDivmod{.name = "divmod", .emit = emit_divmod, .vjp = divmod_vjp, .elementwise = true};
 const Kind kPower{.name = "power", .emit = emit_pair<BinaryFn::power>, .vjp = power_vjp, .elementwise = true};

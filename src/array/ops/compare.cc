@@ -8,10 +8,6 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-std::vector<array> flat_vjp(const VjpCall& c) {
-  return gradients(c, [&](std::size_t i) { return zeros_like(c.inputs[i]); });
-}
-
 const Kind kEqual{.name = "equal", .emit = emit_pair<BinaryFn::equal>, .vjp = flat_vjp, .elementwise = true};
 const Kind kEqualNan{.name = "equal_nan", .emit = emit_pair<BinaryFn::equal_nan>, .vjp = flat_vjp, .elementwise = true};
 const Kind kNotEqual{.name = "not_equal", .emit = emit_pair<BinaryFn::not_equal>, .vjp = flat_vjp, .elementwise = true};

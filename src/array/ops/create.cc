@@ -26,11 +26,7 @@ void emit_range(Emitter& e) {
   emit_own(e, op, {e.in(0), e.in(1)});
 }
 
-std::vector<array> range_vjp(const VjpCall& c) {
-  return gradients(c, [&](std::size_t i) { return zeros_like(c.inputs[i]); });
-}
-
-const Kind kRange{.name = "arange", .emit = emit_range, .vjp = range_vjp};
+const Kind kRange{.name = "arange", .emit = emit_range, .vjp = flat_vjp};
 
 void run_triangle(ops::OpContext& c) {
   Tensor& y = c.output(0, DataType::boolean, c.attrs().get_ints("shape0"));
@@ -43,7 +39,7 @@ void emit_triangle(Emitter& e) {
   emit_own(e, op, {e.in(0)});
 }
 
-const Kind kTriangle{.name = "tri", .emit = emit_triangle, .vjp = range_vjp};
+const Kind kTriangle{.name = "tri", .emit = emit_triangle, .vjp = flat_vjp};
 
 void check_extents(const char* operation, const Shape& shape) {
   for (const std::int64_t extent : shape) {

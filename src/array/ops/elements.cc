@@ -95,6 +95,10 @@ array pair(const Kind& kind, const array& a, const array& b, Dtype type, Dtype o
   return make(kind, out, std::move(shape), {as_type(a, type, s), as_type(b, type, s)}, {}, s);
 }
 
+std::vector<array> flat_vjp(const VjpCall& c) {
+  return gradients(c, [&](std::size_t i) { return zeros_like(c.inputs[i]); });
+}
+
 array constant_like(const array& a, double value) { return array(value, a.dtype()); }
 
 void refuse_complex(const char* operation, Dtype type) {

@@ -53,6 +53,8 @@ std::vector<array> gradients(const VjpCall& c, F&& one) {
   }
   return out;
 }
+// Of what is constant but where it jumps: zeros.
+std::vector<array> flat_vjp(const VjpCall& c);
 
 inline Params params_of(std::vector<std::int64_t> ints) {
   Params p;

@@ -8,10 +8,6 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-std::vector<array> flat_vjp(const VjpCall& c) {
-  return gradients(c, [&](std::size_t i) { return zeros_like(c.inputs[i]); });
-}
-
 const Kind kNot{.name = "logical_not", .emit = emit_map<UnaryFn::logical_not>, .vjp = flat_vjp, .elementwise = true};
 const Kind kInvert{.name = "bitwise_invert", .emit = emit_map<UnaryFn::bitwise_invert>, .vjp = flat_vjp, .elementwise = true};
 const Kind kAnd{.name = "bitwise_and", .emit = emit_pair<BinaryFn::bitwise_and>, .vjp = flat_vjp, .elementwise = true};

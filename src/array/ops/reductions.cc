@@ -118,8 +118,6 @@ std::vector<array> prod_vjp(const VjpCall& c) {
   return {multiply(kept(g, c), conjugate(multiply(before, after)))};
 }
 
-std::vector<array> flat_vjp(const VjpCall& c) { return {zeros_like(c.inputs[0])}; }
-
 template <ReduceFn kFn>
 VmapResult vmap_of(const VmapCall& c);
 

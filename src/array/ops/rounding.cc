@@ -10,8 +10,6 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-std::vector<array> flat_vjp(const VjpCall& c) { return {zeros_like(c.inputs[0])}; }
-
 const Kind kFloor{.name = "floor", .emit = emit_map<UnaryFn::floor>, .vjp = flat_vjp, .elementwise = true};
 const Kind kCeil{.name = "ceil", .emit = emit_map<UnaryFn::ceil>, .vjp = flat_vjp, .elementwise = true};
 const Kind kTrunc{.name = "trunc", .emit = emit_map<UnaryFn::trunc>, .vjp = flat_vjp, .elementwise = true};

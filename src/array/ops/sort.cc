@@ -53,10 +53,6 @@ array put_back(const VjpCall& c, const array& places) {
 
 std::vector<array> sort_vjp(const VjpCall& c) { return {put_back(c, argsort(c.inputs[0], static_cast<int>(c.params.ints[0])))}; }
 
-std::vector<array> flat_vjp(const VjpCall& c) {
-  return gradients(c, [&](std::size_t i) { return zeros_like(c.inputs[i]); });
-}
-
 template <Sorting kSorting>
 VmapResult vmap_sorting(const VmapCall& c);
 
