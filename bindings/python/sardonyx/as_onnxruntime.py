@@ -8,11 +8,12 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import os
-import runpy
 import sys
 import threading
 from types import ModuleType
 from typing import Any, Iterable, Sequence
+
+from ._run_program import run_program
 
 _USAGE = "usage: python -m sardonyx.as_onnxruntime SCRIPT|-m MODULE [ARGUMENT…]"
 _VERSION = "1.31.1"
@@ -67,20 +68,7 @@ def install() -> ModuleType:
 
 
 def main() -> None:
-    arguments = sys.argv[1:]
-    as_module = arguments[:1] == ["-m"]
-    if as_module:
-        arguments = arguments[1:]
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(_USAGE if arguments else f"{_USAGE}\nerror: no program is named", file=sys.stdout if arguments else sys.stderr)
-        sys.exit(0 if arguments else 2)
-    install()
-    sys.argv = arguments
-    if as_module:
-        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
-    else:
-        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
-        runpy.run_path(arguments[0], run_name="__main__")
+    run_program(_USAGE, install)
 
 
 if __name__ == "__main__":

@@ -84,12 +84,9 @@ NamedValues feed_to_values(const Session& session, PyObject* feed, Buffers& buff
 // Memory for results, from a dict of arrays by name; None: none.
 void bind_outputs(PyObject* arrays, RunOptions& options, Buffers& buffers) {
   if (arrays == Py_None) return;
-  const Object items = Object::taken(PyDict_Items(arrays));
-  for (Py_ssize_t i = 0; i < PyList_Size(items.get()); ++i) {
-    PyObject* item = PyList_GetItem(items.get(), i);
-    const std::string name = to_text(PyTuple_GetItem(item, 0));
-    options.bound.emplace_back(name, to_memory(PyTuple_GetItem(item, 1), name.c_str(), buffers));
-  }
+  each_item(arrays, [&](const std::string& name, PyObject* value) {
+    options.bound.emplace_back(name, to_memory(value, name.c_str(), buffers));
+  });
 }
 
 Object result_to_python(const NamedValue& result, const RunOptions& options) {

@@ -122,6 +122,15 @@ auto to_pair(PyObject* sequence, const First& first, const Second& second) {
   const Object a = Object::taken(PySequence_GetItem(sequence, 0)), b = Object::taken(PySequence_GetItem(sequence, 1));
   return std::pair(first(a.get()), second(b.get()));
 }
+// use(name, value) for each item of a dict.
+template <class Use>
+void each_item(PyObject* dict, const Use& use) {
+  const Object items = Object::taken(PyDict_Items(dict));
+  for (Py_ssize_t i = 0; i < PyList_Size(items.get()); ++i) {
+    PyObject* item = PyList_GetItem(items.get(), i);
+    use(to_text(PyTuple_GetItem(item, 0)), PyTuple_GetItem(item, 1));
+  }
+}
 
 // How many scopes below let others go on: not 0 for a thread of Python's that has no GIL.
 inline thread_local int unlocked_scopes = 0;

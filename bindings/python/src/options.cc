@@ -71,17 +71,15 @@ void set(const session::SessionOption& option, SessionOptions& o, T SessionOptio
 
 SessionOptions to_options(PyObject* dict) {
   SessionOptions options;
-  const Object items = Object::taken(PyDict_Items(dict));
-  for (Py_ssize_t i = 0; i < PyList_Size(items.get()); ++i) {
-    PyObject* item = PyList_GetItem(items.get(), i);
-    const session::SessionOption& option = session::session_option(to_text(PyTuple_GetItem(item, 0)));
+  each_item(dict, [&](const std::string& name, PyObject* value) {
+    const session::SessionOption& option = session::session_option(name);
     try {
-      std::visit([&](auto member) { set(option, options, member, PyTuple_GetItem(item, 1)); }, option.member);
+      std::visit([&](auto member) { set(option, options, member, value); }, option.member);
     } catch (const Error& e) {
       const std::string_view said = option.python.present() || option.python.name.empty() ? option.name : option.python.name;
       fail(e.code(), "{}: {}", said, e.message());
     }
-  }
+  });
   return options;
 }
 

@@ -26,13 +26,10 @@ using Setters = std::map<std::string, Setter, std::less<>>;
 
 // The entries of a dict that are not None, each handed to what knows its name.
 void set_all(PyObject* dict, const Setters& setters, const char* what) {
-  const Object items = Object::taken(PyDict_Items(dict));
-  to_list(items.get(), [&](PyObject* item) {
-    const Object name = Object::taken(PySequence_GetItem(item, 0)), value = Object::taken(PySequence_GetItem(item, 1));
-    const auto at = setters.find(to_text(name.get()));
-    if (at == setters.end()) fail(ErrorCode::invalid_argument, "{} have no '{}'", what, to_text(name.get()));
-    if (!value.is_none()) at->second(value.get());
-    return 0;
+  each_item(dict, [&](const std::string& name, PyObject* value) {
+    const auto at = setters.find(name);
+    if (at == setters.end()) fail(ErrorCode::invalid_argument, "{} have no '{}'", what, name);
+    if (value != Py_None) at->second(value);
   });
 }
 
@@ -77,17 +74,6 @@ TensorQuantOverride to_override(PyObject* dict) {
   return o;
 }
 
-// Entries of a dict by their text.
-template <class Use>
-void each(PyObject* dict, const Use& use) {
-  const Object items = Object::taken(PyDict_Items(dict));
-  to_list(items.get(), [&](PyObject* item) {
-    const Object name = Object::taken(PySequence_GetItem(item, 0)), value = Object::taken(PySequence_GetItem(item, 1));
-    use(to_text(name.get()), value.get());
-    return 0;
-  });
-}
-
 Setters extra_setters(QuantExtraOptions& e) {
   return {
       {"ActivationSymmetric", into(e.activation_symmetric, to_truth)},
@@ -103,15 +89,16 @@ Setters extra_setters(QuantExtraOptions& e) {
       {"QDQDisableWeightAdjustForInt32Bias", into(e.qdq_disable_weight_adjust_for_int32_bias, to_truth)},
       {"QDQOpTypePerChannelSupportToAxis",
        [&e](PyObject* dict) {
-         each(dict,
-              [&](const std::string& op, PyObject* axis) { e.qdq_op_type_per_channel_support_to_axis[op] = to_integer(axis); });
+         each_item(dict, [&](const std::string& op, PyObject* axis) {
+           e.qdq_op_type_per_channel_support_to_axis[op] = to_integer(axis);
+         });
        }},
       {"UseQDQContribOps", into(e.use_qdq_contrib_ops, to_truth)},
       {"MinimumRealRange", into(e.minimum_real_range, to_float)},
       {"QuantizeBias", into(e.quantize_bias, to_truth)},
       {"TensorQuantOverrides",
        [&e](PyObject* dict) {
-         each(dict, [&](const std::string& tensor, PyObject* one) { e.tensor_quant_overrides[tensor] = to_override(one); });
+         each_item(dict, [&](const std::string& tensor, PyObject* one) { e.tensor_quant_overrides[tensor] = to_override(one); });
        }},
       {"CalibTensorRangeSymmetric", into(e.calib_tensor_range_symmetric, to_truth)},
       {"CalibMovingAverage", into(e.calib_moving_average, to_truth)},
@@ -204,7 +191,7 @@ class PythonReader : public CalibrationDataReader {
     }
     Buffers buffers;
     NamedValues out;
-    each(given.get(), [&](const std::string& name, PyObject* array) {
+    each_item(given.get(), [&](const std::string& name, PyObject* array) {
       Value v = to_value(array, Expected{name.c_str()}, buffers);
       if (v.is_tensor() && v.tensor().dtype() != DataType::string) v = Value(copy_of(v.tensor()));
       out.add(name, std::move(v));
@@ -287,7 +274,7 @@ Object with_ranges(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 4);
   const std::string model = to_text(argument(arguments, 0)), output = to_text(argument(arguments, 1));
   CalibratedRanges given;
-  each(argument(arguments, 2), [&](const std::string& name, PyObject* range) {
+  each_item(argument(arguments, 2), [&](const std::string& name, PyObject* range) {
     expect_arguments(range, 3);
     CalibratedRange r{to_double(argument(range, 0)), to_double(argument(range, 1)), {}};
     if (argument(range, 2) != Py_None) r.deviation = to_double(argument(range, 2));
@@ -338,7 +325,7 @@ WeightOnlyOptions to_weight_only(PyObject* dict) {
       {"exclude", list_into(o.exclude, to_text)},
       {"node_formats",
        [&o](PyObject* formats) {
-         each(formats, [&](const std::string& node, PyObject* settings) {
+         each_item(formats, [&](const std::string& node, PyObject* settings) {
            WeightFormat f = o.format;
            set_all(settings, format_setters(f), "formats of weights");
            o.node_formats.emplace_back(node, f);

@@ -17,17 +17,6 @@ namespace {
 using train::ArtifactFiles;
 using train::ArtifactOptions;
 
-// The entries of a dict, each handed to what knows its name; a name that nobody knows is an error of ours.
-template <class Use>
-void each(PyObject* dict, const Use& use) {
-  const Object items = Object::taken(PyDict_Items(dict));
-  to_list(items.get(), [&](PyObject* item) {
-    const Object name = Object::taken(PySequence_GetItem(item, 0)), value = Object::taken(PySequence_GetItem(item, 1));
-    use(to_text(name.get()), value.get());
-    return 0;
-  });
-}
-
 float to_float(PyObject* o) { return static_cast<float>(to_double(o)); }
 
 void set_optimizer(train::OptimizerOptions& o, const std::string& name, PyObject* value) {
@@ -83,11 +72,11 @@ void set_option(ArtifactOptions& o, const std::string& name, PyObject* value) {
     o.optimizer.reset();
     if (value == Py_None) return;
     o.optimizer.emplace();
-    return each(value, [&](const std::string& key, PyObject* v) { set_optimizer(*o.optimizer, key, v); });
+    return each_item(value, [&](const std::string& key, PyObject* v) { set_optimizer(*o.optimizer, key, v); });
   }
   if (name == "lora") {
     o.lora.emplace();
-    return each(value, [&](const std::string& key, PyObject* v) { set_lora(*o.lora, key, v); });
+    return each_item(value, [&](const std::string& key, PyObject* v) { set_lora(*o.lora, key, v); });
   }
   fail(ErrorCode::invalid_argument, "artifacts have no option '{}'", name);
 }
@@ -98,7 +87,7 @@ Object generate(PyObject*, PyObject* arguments) {
   PyObject* const model = argument(arguments, 0);
   const std::string folder = to_text(argument(arguments, 1));
   ArtifactOptions options;
-  each(argument(arguments, 2), [&](const std::string& name, PyObject* value) { set_option(options, name, value); });
+  each_item(argument(arguments, 2), [&](const std::string& name, PyObject* value) { set_option(options, name, value); });
   ArtifactFiles files;
   if (PyBytes_Check(model) != 0) {
     char* data = nullptr;
