@@ -27,22 +27,6 @@ T load(const Tensor& t, std::int64_t i) {
 }
 
 template <class T>
-T saturate(double v) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return v != 0;
-  } else if constexpr (std::is_integral_v<T>) {
-    if (std::isnan(v)) return 0;
-    if (v <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
-    if (v >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
-    return static_cast<T>(v);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(v);
-  } else {
-    return T(static_cast<float>(v));
-  }
-}
-
-template <class T>
 void store(Tensor& t, std::int64_t i, T value) {
   std::memcpy(static_cast<char*>(t.mutable_data()) + static_cast<std::size_t>(i) * sizeof(T), &value, sizeof(T));
 }
@@ -96,7 +80,7 @@ std::int64_t element_as_int(const Tensor& t, std::int64_t i) {
   if (t.dtype() == DataType::uint64) {
     return static_cast<std::int64_t>(std::min<std::uint64_t>(load<std::uint64_t>(t, i), INT64_MAX));
   }
-  return saturate<std::int64_t>(element_as_double(t, i));
+  return saturating_cast<std::int64_t>(element_as_double(t, i));
 }
 
 void set_element(Tensor& t, std::int64_t i, double value) {
@@ -105,7 +89,7 @@ void set_element(Tensor& t, std::int64_t i, double value) {
   if (t.dtype() == DataType::complex128) return store(t, i, std::complex<double>(value, 0));
   dispatch(t.dtype(), AllNumbers{}, "writing an element", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    store<T>(t, i, saturate<T>(value));
+    store<T>(t, i, saturating_cast<T>(value));
   });
 }
 

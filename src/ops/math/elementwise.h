@@ -10,6 +10,7 @@
 #include "ops/context.h"
 #include "ops/op.h"
 #include "tensor/dispatch.h"
+#include "tensor/element.h"
 
 namespace sdx::ops {
 
@@ -18,24 +19,6 @@ inline constexpr std::int64_t kElementGrain = 1 << 14;
 
 // Output 0 has the type and shape of input 0.
 void infer_same(InferContext& c);
-
-// The integer nearest to zero-truncated `v`; the type's ends where it does not fit; 0 for NaN. Floats: plain conversion.
-template <class T>
-T saturating_cast(double v) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return v != 0;
-  } else if constexpr (std::is_integral_v<T>) {
-    if (v != v) return 0;
-    if (v <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
-    // max() of 64-bit types rounds up to a power of two, which itself does not fit.
-    if (v >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
-    return static_cast<T>(v);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(v);
-  } else {
-    return T(static_cast<float>(v));
-  }
-}
 
 // y[i] = fn(x[i]), computed in ComputeType<T>.
 template <class T, class F>

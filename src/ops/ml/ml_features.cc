@@ -10,6 +10,7 @@
 #include "ops/op.h"
 #include "ops/signature.h"
 #include "ops/tensor/axes.h"
+#include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
@@ -86,7 +87,7 @@ void run_one_hot(OpContext& c) {
     const auto* in = static_cast<const T*>(x.data());
     one_hot(c, cats, y, [&](std::int64_t i) {
       if constexpr (std::is_integral_v<T>) return static_cast<std::int64_t>(in[i]);
-      return to_int64(static_cast<double>(in[i]));
+      return saturating_cast<std::int64_t>(static_cast<double>(in[i]));
     });
   });
 }

@@ -1,9 +1,7 @@
 #pragma once
 // Inputs of the classical models of ai.onnx.ml as numbers.
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include <sdx/tensor.hpp>
 
@@ -15,14 +13,6 @@ namespace sdx::ops {
 inline constexpr const char* kMlDomain = "ai.onnx.ml";
 inline constexpr TypeSet kMlNumbers = set_of(DataType::float32, DataType::float64, DataType::int64, DataType::int32);
 using MlNumbers = TypeList<float, double, std::int64_t, std::int32_t>;
-
-// As C++ converts, but saturated, NaN to 0.
-inline std::int64_t to_int64(double v) {
-  if (std::isnan(v)) return 0;
-  if (v >= 9223372036854775808.0) return std::numeric_limits<std::int64_t>::max();
-  if (v < -9223372036854775808.0) return std::numeric_limits<std::int64_t>::min();
-  return static_cast<std::int64_t>(v);
-}
 
 // Extent of the last axis; 1 for a scalar.
 inline std::int64_t last_extent(const Tensor& x) { return x.rank() == 0 ? 1 : x.shape().back(); }

@@ -10,6 +10,7 @@
 #include "ops/ml/ml_inputs.h"
 #include "ops/op.h"
 #include "ops/signature.h"
+#include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
@@ -95,7 +96,7 @@ To convert(const OpContext& c, const From& v) {
     return v;
   } else if constexpr (std::is_same_v<From, float>) {
     if constexpr (std::is_same_v<To, std::int64_t>) {
-      return to_int64(static_cast<double>(v));
+      return saturating_cast<std::int64_t>(static_cast<double>(v));
     } else {
       return std::to_string(v);
     }

@@ -1,6 +1,7 @@
 #pragma once
 // Convolution of 8-bit tensors in 32-bit integers, shared by ConvInteger and the QLinearConvs.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -31,7 +32,18 @@ void integer_conv(const OpContext& c, const IntegerConv& conv, const ConvSink& s
 // The zero points of w: none (null), one, or one for each of `channels`. Throws Error(invalid_model).
 std::vector<std::int32_t> channel_zero_points(const Tensor* zero, DataType w, std::int64_t channels);
 
-// [N, spatial..., C] to [N, C, spatial...] for one-byte elements, and back.
+// The shape [N, spatial..., C] to [N, C, spatial...], and back.
+template <class S>
+S to_first(S s) {
+  if (s.size() > 2) std::rotate(s.begin() + 1, s.end() - 1, s.end());
+  return s;
+}
+template <class S>
+S to_last(S s) {
+  if (s.size() > 2) std::rotate(s.begin() + 1, s.begin() + 2, s.end());
+  return s;
+}
+// The same for one-byte elements.
 Tensor channels_first(const Tensor& bytes);
 void channels_last(const std::uint8_t* from, const Shape& first_shape, std::uint8_t* to);
 

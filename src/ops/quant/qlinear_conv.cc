@@ -14,18 +14,6 @@ constexpr TypeSet kBytes = set_of(DataType::int8, DataType::uint8);
 
 using enum QLinearConvIn::Slot;
 
-// [N, spatial..., C] to [N, C, spatial...], and back.
-template <class S>
-S to_first(S s) {
-  if (s.size() > 2) std::rotate(s.begin() + 1, s.end() - 1, s.end());
-  return s;
-}
-template <class S>
-S to_last(S s) {
-  if (s.size() > 2) std::rotate(s.begin() + 1, s.begin() + 2, s.end());
-  return s;
-}
-
 void infer_qlinear_conv(InferContext& c) {
   const DataType elem = c.dtype(kYZero);
   const SymShape* x = c.shape(kX);

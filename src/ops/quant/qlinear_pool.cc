@@ -17,17 +17,6 @@ namespace {
 
 constexpr TypeSet kBytes = set_of(DataType::int8, DataType::uint8);
 
-template <class S>
-S to_first(S s) {
-  if (s.size() > 2) std::rotate(s.begin() + 1, s.end() - 1, s.end());
-  return s;
-}
-template <class S>
-S to_last(S s) {
-  if (s.size() > 2) std::rotate(s.begin() + 1, s.begin() + 2, s.end());
-  return s;
-}
-
 // Rounds (sum of `count` quantised values) to y's scale.
 struct Average {
   QuantScalar from, to;

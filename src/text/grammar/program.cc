@@ -22,35 +22,12 @@ class Analysis {
  public:
   explicit Analysis(const Expressions& grammar)
       : grammar_(grammar), facts_{std::vector<bool>(grammar.rules().size()), std::vector<bool>(grammar.rules().size())} {
-    settle(facts_.possible, [this](Expression e) { return possible(e); });
-    settle(facts_.nullable, [this](Expression e) { return nullable(e); });
+    settle(facts_.possible, true);
+    settle(facts_.nullable, false);
   }
 
-  bool possible(Expression e) const {
-    const auto& node = grammar_.node(e);
-    const auto fine = [this](Expression part) { return possible(part); };
-    switch (node.kind) {
-      case Kind::never: return false;
-      case Kind::sequence: return std::all_of(node.parts.begin(), node.parts.end(), fine);
-      case Kind::choice: return std::any_of(node.parts.begin(), node.parts.end(), fine);
-      case Kind::repeat: return node.least == 0 || possible(node.parts[0]);
-      case Kind::rule: return facts_.possible[node.rule];
-      default: return true;
-    }
-  }
-
-  bool nullable(Expression e) const {
-    const auto& node = grammar_.node(e);
-    const auto fine = [this](Expression part) { return nullable(part); };
-    switch (node.kind) {
-      case Kind::empty: return true;
-      case Kind::sequence: return std::all_of(node.parts.begin(), node.parts.end(), fine);
-      case Kind::choice: return std::any_of(node.parts.begin(), node.parts.end(), fine);
-      case Kind::repeat: return node.least == 0 || nullable(node.parts[0]);
-      case Kind::rule: return facts_.nullable[node.rule];
-      default: return false;
-    }
-  }
+  bool possible(Expression e) const { return holds(e, facts_.possible, true); }
+  bool nullable(Expression e) const { return holds(e, facts_.nullable, false); }
 
   // The rules that an expression may begin with.
   void first_rules(Expression e, std::vector<Rule>& to) const {
@@ -101,12 +78,26 @@ class Analysis {
   }
 
  private:
-  template <class F>
-  void settle(std::vector<bool>& facts, F&& holds) {
+  // What is so of an expression, by its parts, where `facts` says what is so of rules and `otherwise` of characters.
+  bool holds(Expression e, const std::vector<bool>& facts, bool otherwise) const {
+    const auto& node = grammar_.node(e);
+    const auto fine = [&](Expression part) { return holds(part, facts, otherwise); };
+    switch (node.kind) {
+      case Kind::never: return false;
+      case Kind::empty: return true;
+      case Kind::sequence: return std::all_of(node.parts.begin(), node.parts.end(), fine);
+      case Kind::choice: return std::any_of(node.parts.begin(), node.parts.end(), fine);
+      case Kind::repeat: return node.least == 0 || fine(node.parts[0]);
+      case Kind::rule: return facts[node.rule];
+      default: return otherwise;
+    }
+  }
+
+  void settle(std::vector<bool>& facts, bool otherwise) {
     for (bool changed = true; changed;) {
       changed = false;
       for (Rule rule = static_cast<Rule>(facts.size()); rule-- > 0;) {
-        if (!facts[rule] && holds(grammar_.rules()[rule].body)) facts[rule] = changed = true;
+        if (!facts[rule] && holds(grammar_.rules()[rule].body, facts, otherwise)) facts[rule] = changed = true;
       }
     }
   }
