@@ -168,7 +168,7 @@ class Reader {
     out = v->get<std::string>();
   }
   template <class T>
-  requires std::is_arithmetic_v<T>
+    requires std::is_arithmetic_v<T>
   void read(const char* key, T& out) const {
     const auto* v = find(key);
     if (v == nullptr) return;
