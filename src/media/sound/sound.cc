@@ -1,7 +1,6 @@
 #include "media/sound/sound.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/ascii.h"
 #include "media/module_api.h"
 
 namespace sdx::media {
@@ -104,9 +104,7 @@ Sound decode_by_module(std::span<const std::byte> bytes) {
 bool is_sound(std::span<const std::byte> bytes) { return !format_of(text_of(bytes)).empty(); }
 
 bool has_sound_ending(const std::filesystem::path& file) {
-  std::string ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string ending = ascii_lower(file.extension().string());
   return std::find(std::begin(kEndings), std::end(kEndings), ending) != std::end(kEndings);
 }
 
