@@ -12,5 +12,13 @@ TEST(Ascii, ChangesLettersAlone) {
   EXPECT_FALSE(same_word("@", "`"));
 }
 
+TEST(Ascii, WhiteSpaceAtTheEndsGoes) {
+  EXPECT_EQ(trimmed_text(" \ta b\r\n"), "a b");
+  EXPECT_EQ(trimmed_text(" "), "");
+  EXPECT_EQ(trimmed_text(""), "");
+  EXPECT_EQ(trimmed_text("a"), "a");
+  EXPECT_EQ(trimmed_text("-a--", "-"), "a");
+}
+
 }  // namespace
 }  // namespace sdx

@@ -1,6 +1,5 @@
 #include "base/text/text_file.h"
 
-#include <cctype>
 #include <cstddef>
 #include <cstdint>
 
@@ -54,13 +53,6 @@ std::optional<char> take_separator_line(std::string_view& csv) {
   const char separator = line[4];
   csv.remove_prefix(end == std::string_view::npos ? csv.size() : end);
   return separator;
-}
-
-std::string_view trimmed_text(std::string_view text) {
-  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-  while (!text.empty() && space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && space(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 }  // namespace sdx

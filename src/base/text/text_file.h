@@ -16,7 +16,4 @@ SDX_TOOLS_API std::string to_utf8(std::string bytes);
 // The separator that Excel's first line "sep=;" of a CSV file names, and the line is taken off; nullopt: there is none.
 SDX_TOOLS_API std::optional<char> take_separator_line(std::string_view& csv);
 
-// Without white space at both ends.
-SDX_TOOLS_API std::string_view trimmed_text(std::string_view text);
-
 }  // namespace sdx

@@ -55,10 +55,5 @@ TEST(TextFile, TheLineThatNamesTheSeparatorIsTakenOff) {
   EXPECT_EQ(text, "separator;b\n");
 }
 
-TEST(TextFile, WhiteSpaceAtTheEndsGoes) {
-  EXPECT_EQ(trimmed_text(" \ta b\r\n"), "a b");
-  EXPECT_EQ(trimmed_text(" "), "");
-}
-
 }  // namespace
 }  // namespace sdx

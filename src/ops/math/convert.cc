@@ -11,6 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/text/ascii.h"
 #include "base/thread_pool.h"
 #include "tensor/dispatch.h"
 
@@ -166,16 +167,10 @@ void convert_numbers(const Tensor& in, Tensor& out, const ConvertOptions& option
   fail(ErrorCode::runtime_failure, "cannot convert the text \"{}\" to a number", text.substr(0, 64));
 }
 
-std::string_view trimmed(std::string_view s) {
-  const auto begin = s.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return s.substr(begin, s.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
 // from_chars knows "inf", "infinity" and "nan" in any case, but no plus sign.
 template <class F>
 F parse_float(std::string_view original) {
-  std::string_view s = trimmed(original);
+  std::string_view s = trimmed_text(original, " \t\r\n");
   if (s.starts_with('+') && !s.starts_with("+-")) s.remove_prefix(1);
   F value = 0;
   const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
@@ -196,7 +191,7 @@ T parse_number(std::string_view original, const ConvertOptions& options) {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     return parse_float<T>(original);
   } else {
-    std::string_view s = trimmed(original);
+    std::string_view s = trimmed_text(original, " \t\r\n");
     if constexpr (std::is_same_v<T, bool>) {
       if (s == "True" || s == "true" || s == "TRUE") return true;
       if (s == "False" || s == "false" || s == "FALSE") return false;

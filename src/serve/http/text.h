@@ -4,14 +4,12 @@
 #include <optional>
 #include <string_view>
 
+#include "base/text/ascii.h"
+
 namespace sdx::serve {
 
 // Without spaces and tabs at its ends.
-inline std::string_view trimmed(std::string_view text) noexcept {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
+inline std::string_view trimmed(std::string_view text) noexcept { return trimmed_text(text, " \t"); }
 
 // "localhost" and "8080" of "localhost:8080", "[::1]" of "[::1]".
 struct HostParts {

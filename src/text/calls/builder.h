@@ -51,7 +51,8 @@ class AnswerBuilder {
   bool at_start_ = false, in_call_ = false;
 };
 
-inline bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+inline constexpr std::string_view kBlanks = " \n\r\t";
+inline bool is_blank(char c) { return kBlanks.find(c) != std::string_view::npos; }
 
 // May a call have this name? At most 256 bytes of UTF-8, no blanks, quotes, brackets or control characters.
 bool good_name(std::string_view name);

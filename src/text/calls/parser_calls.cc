@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text/ascii.h"
 #include "base/text/json_text.h"
 #include "text/calls/parser.h"
 
@@ -15,12 +16,6 @@ constexpr std::string_view kParameter = "<parameter=", kFunctionEnd = "</functio
 constexpr std::string_view kKey = "<arg_key>", kKeyEnd = "</arg_key>", kArgument = "<arg_value>", kArgumentEnd = "</arg_value>",
                            kCallEnd = "</tool_call>";
 const std::vector<std::string_view> kBodyEnds{"<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>"};
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 bool has_type(const nlohmann::ordered_json* schema, std::string_view type) {
   if (schema == nullptr || !schema->is_object() || !schema->contains("type")) return false;
@@ -37,7 +32,7 @@ std::string_view word(std::string_view text) { return text.substr(0, std::min(te
 bool wants_text(const nlohmann::ordered_json* schema) { return has_type(schema, "string") && (*schema)["type"].is_string(); }
 
 std::string json_of_text(std::string_view text, const nlohmann::ordered_json* schema) {
-  const std::string_view t = trimmed(text);
+  const std::string_view t = trimmed_text(text, kBlanks);
   // Templates print Python's words.
   if (t == "True") return "true";
   if (t == "False") return "false";
@@ -55,7 +50,7 @@ std::string json_of_text(std::string_view text, const nlohmann::ordered_json* sc
 }
 
 bool AnswerStates::named(std::string_view given, std::string_view id, std::size_t taken) {
-  const std::string_view plain = trimmed(given);
+  const std::string_view plain = trimmed_text(given, kBlanks);
   if (!good_name(plain) || !out_.can_begin()) return fail_look();
   name_ = plain;
   id_ = good_name(id) ? id : std::string_view();
@@ -78,7 +73,7 @@ bool AnswerStates::name() {
     return true;
   }
   if (opener_ == Opener::kimi) {
-    const std::string_view id = trimmed(found);
+    const std::string_view id = trimmed_text(found, kBlanks);
     std::string_view plain = id.substr(id.starts_with("functions.") ? 10 : 0);
     return named(plain.substr(0, plain.rfind(':')), id, at + mark.size());
   }
@@ -243,7 +238,7 @@ bool AnswerStates::pairs() {
   const std::string_view text = rest();
   const std::size_t end = text.find('<');
   if (end == std::string_view::npos) return ending_ || text.size() > kMostName + kMostBlanks ? fail_look() : false;
-  const std::string_view found = trimmed(text.substr(0, end)), tail = text.substr(end);
+  const std::string_view found = trimmed_text(text.substr(0, end), kBlanks), tail = text.substr(end);
   const bool keys = tail.starts_with(kKey), empty = tail.starts_with(kCallEnd);
   if (!keys && !empty) return !ending_ && (kKey.starts_with(tail) || kCallEnd.starts_with(tail)) ? false : fail_look();
   // A word between marks may be anything, unless the model is one that writes calls so.
@@ -282,7 +277,7 @@ bool AnswerStates::pair() {
     end_call(false);
     return true;
   }
-  const std::string name(trimmed(text.substr(kKey.size(), end - kKey.size())));
+  const std::string name(trimmed_text(text.substr(kKey.size(), end - kKey.size()), kBlanks));
   take(next + kArgument.size());
   begin_tagged_value(name);
   value_end_ = kArgumentEnd;
@@ -300,7 +295,7 @@ bool AnswerStates::loose() {
   const std::string_view text = rest();
   const std::size_t end = text.find('{');
   if (end == std::string_view::npos) return ending_ || text.size() > kMostName + kMostBlanks ? fail_look() : false;
-  const std::string_view found = trimmed(text.substr(call.size(), end - call.size()));
+  const std::string_view found = trimmed_text(text.substr(call.size(), end - call.size()), kBlanks);
   if (!good_name(found) || !out_.can_begin()) return fail_look();
   out_.begin(found, {});
   lead_.clear();

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/text/ascii.h"
 #include "base/text/csv.h"
 #include "base/text/text_file.h"
 

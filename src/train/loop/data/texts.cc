@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text/ascii.h"
 #include "tensor/element.h"
 #include "train/loop/data/labels.h"
 
@@ -137,9 +138,7 @@ Tokenizer tokenizer_for(const SourceRequest& r) {
 }  // namespace
 
 bool finite_number(const std::string& text, double& number) {
-  std::string_view t = text;
-  while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
-  while (!t.empty() && t.back() == ' ') t.remove_suffix(1);
+  std::string_view t = trimmed_text(text, " ");
   if (t.starts_with('+')) t.remove_prefix(1);
   const auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), number);
   return error == std::errc{} && end == t.data() + t.size() && !t.empty() && std::isfinite(number);
