@@ -198,7 +198,7 @@ BinaryRow integer_pair(BinaryFn fn) {
 }
 
 template <class T>
-BinaryRow pair_of(BinaryFn fn) {
+BinaryRow plain_pair(BinaryFn fn) {
   switch (fn) {
     case BinaryFn::add: return pair_loop<BinaryFn::add, T>;
     case BinaryFn::subtract: return pair_loop<BinaryFn::subtract, T>;
@@ -211,6 +211,47 @@ BinaryRow pair_of(BinaryFn fn) {
     case BinaryFn::less: return pair_loop<BinaryFn::less, T>;
     case BinaryFn::less_equal: return pair_loop<BinaryFn::less_equal, T>;
     default: return integer_pair<T>(fn);
+  }
+}
+
+// Functions whose bits are the same for integers with and without a sign.
+bool ignores_sign(BinaryFn fn) {
+  switch (fn) {
+    case BinaryFn::add:
+    case BinaryFn::subtract:
+    case BinaryFn::multiply:
+    case BinaryFn::bitwise_and:
+    case BinaryFn::bitwise_or:
+    case BinaryFn::bitwise_xor:
+    case BinaryFn::left_shift:
+    case BinaryFn::equal:
+    case BinaryFn::not_equal:
+    case BinaryFn::equal_nan: return true;
+    default: return false;
+  }
+}
+
+template <class T>
+BinaryRow signed_pair(BinaryFn fn) {
+  switch (fn) {
+    case BinaryFn::maximum: return pair_loop<BinaryFn::maximum, T>;
+    case BinaryFn::minimum: return pair_loop<BinaryFn::minimum, T>;
+    case BinaryFn::less: return pair_loop<BinaryFn::less, T>;
+    case BinaryFn::less_equal: return pair_loop<BinaryFn::less_equal, T>;
+    case BinaryFn::right_shift: return pair_loop<BinaryFn::right_shift, T>;
+    case BinaryFn::truncated_divide: return pair_loop<BinaryFn::truncated_divide, T>;
+    case BinaryFn::fmod: return pair_loop<BinaryFn::fmod, T>;
+    case BinaryFn::prelu: return pair_loop<BinaryFn::prelu, T>;
+    default: return nullptr;
+  }
+}
+
+template <class T>
+BinaryRow pair_of(BinaryFn fn) {
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    return ignores_sign(fn) ? pair_of<std::make_unsigned_t<T>>(fn) : signed_pair<T>(fn);
+  } else {
+    return plain_pair<T>(fn);
   }
 }
 
