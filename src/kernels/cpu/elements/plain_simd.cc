@@ -57,7 +57,7 @@ HWY_INLINE T arithmetic(T a, T b) {
 template <class T>
 HWY_INLINE T truncated_quotient(T a, T b) {
   const bool negates = std::is_signed_v<T> && b == static_cast<T>(-1);  // the lowest number stays itself
-  const T divisor = (b == 0) | negates ? T(1) : b;
+  const T divisor = ((b == 0) | negates) ? T(1) : b;
   T quotient;
   if constexpr (sizeof(T) == 8) {
     quotient = a / divisor;
