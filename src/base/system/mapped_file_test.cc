@@ -11,6 +11,7 @@
 #include <sdx/mapped_files.hpp>
 
 #include "base/error.h"
+#include "support/sanitizers.h"
 
 namespace sdx {
 namespace {
@@ -88,18 +89,8 @@ TEST_F(MappedFileTest, WhatAFileNoLongerHasReadsAsZeros) {
 
 // The handler that was there before ends the process: by the signal, or with a sanitizer's report and exit code.
 bool is_ended_by_fault(int status) {
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr bool is_sanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-  constexpr bool is_sanitized = true;
-#else
-  constexpr bool is_sanitized = false;
-#endif
-#else
-  constexpr bool is_sanitized = false;
-#endif
-  return ::testing::KilledBySignal(SIGBUS)(status) || (is_sanitized && WIFEXITED(status) && WEXITSTATUS(status) != 0);
+  return ::testing::KilledBySignal(SIGBUS)(status) ||
+         (sdx::testing::kAddressSanitizer && WIFEXITED(status) && WEXITSTATUS(status) != 0);
 }
 
 TEST_F(MappedFileTest, OtherFaultsEndTheProcessAsBefore) {
