@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
-#include "base/error.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/elements/functions.h"
 #include "kernels/cpu/elements/halves.h"
@@ -31,6 +31,7 @@ struct Part {
     return *this;
   }
   Part& pair(BinaryFn fn, double scalar) { return pair(fn, to, scalar); }
+  Part& clip(double low, double high) { return pair(BinaryFn::maximum, low).pair(BinaryFn::minimum, high); }
   // fn(x, what the part holds)
   Part& with(BinaryFn fn, const double* x) {
     binary_row(fn, kReal)(x, 1, to, 1, to, n);
@@ -38,15 +39,13 @@ struct Part {
   }
 };
 
-// a (exp(x / scale) - 1) for numbers below 0, else 0.
-Part& exponential(Part& p, const double* x, double a, double scale) {
+// x for numbers from 0 on, a (exp(x / scale) - 1) below.
+void exponential(Part& p, const double* x, double a, double scale) {
+  double positive[kPart];
+  Part{positive, p.n}.map(UnaryFn::relu, x);
   p.pair(BinaryFn::minimum, x, 0);
   if (scale != 1) p.pair(BinaryFn::divide, scale);
-  return p.map(UnaryFn::expm1).pair(BinaryFn::multiply, a);
-}
-
-void clipped_line(Part& p, const double* x, double a, double b) {
-  p.pair(BinaryFn::multiply, x, a).pair(BinaryFn::add, b).pair(BinaryFn::maximum, 0).pair(BinaryFn::minimum, 1);
+  p.map(UnaryFn::expm1).pair(BinaryFn::multiply, a).with(BinaryFn::add, positive);
 }
 
 void gated(Part& p, const double* x, double a) {
@@ -105,32 +104,21 @@ void compute(const UnarySpec& spec, const double* x, double* to, std::int64_t n)
   switch (spec.op) {
     case Unary::clip: p.pair(BinaryFn::maximum, x, a).pair(BinaryFn::minimum, b); return;
     case Unary::leaky_relu: p.pair(BinaryFn::prelu, x, a); return;
-    case Unary::hard_sigmoid: return clipped_line(p, x, a, b);
+    case Unary::hard_sigmoid: p.pair(BinaryFn::multiply, x, a).pair(BinaryFn::add, b).clip(0, 1); return;
     case Unary::hard_swish:
-      p.pair(BinaryFn::divide, x, 6).pair(BinaryFn::add, 0.5).pair(BinaryFn::maximum, 0).pair(BinaryFn::minimum, 1);
-      p.with(BinaryFn::multiply, x);
+      p.pair(BinaryFn::divide, x, 6).pair(BinaryFn::add, 0.5).clip(0, 1).with(BinaryFn::multiply, x);
       return;
     case Unary::silu: return gated(p, x, a);
     case Unary::gelu: return exact_gelu(p, x);
     case Unary::gelu_tanh: return tanh_gelu(p, x);
-    case Unary::elu:
-    case Unary::selu: {
-      double positive[kPart];
-      Part{positive, n}.map(UnaryFn::relu, x);
-      exponential(p, x, a, 1).with(BinaryFn::add, positive);
-      if (spec.op == Unary::selu) p.pair(BinaryFn::multiply, b);
+    case Unary::elu: return exponential(p, x, a, 1);
+    case Unary::selu:
+      exponential(p, x, a, 1);
+      p.pair(BinaryFn::multiply, b);
       return;
-    }
-    case Unary::celu: {
-      double positive[kPart];
-      Part{positive, n}.map(UnaryFn::relu, x);
-      exponential(p, x, a, a).with(BinaryFn::add, positive);
-      return;
-    }
+    case Unary::celu: return exponential(p, x, a, a);
     case Unary::softplus: p.pair(BinaryFn::logaddexp, x, 0); return;
-    case Unary::softsign:
-      p.map(UnaryFn::abs, x).pair(BinaryFn::add, 1);
-      return binary_row(BinaryFn::divide, kReal)(x, 1, to, 1, to, n);
+    case Unary::softsign: p.map(UnaryFn::abs, x).pair(BinaryFn::add, 1).with(BinaryFn::divide, x); return;
     case Unary::mish: p.pair(BinaryFn::logaddexp, x, 0).map(UnaryFn::tanh).with(BinaryFn::multiply, x); return;
     case Unary::thresholded_relu: return thresholded(p, x, a);
     case Unary::affine: p.pair(BinaryFn::multiply, x, a).pair(BinaryFn::add, b); return;

@@ -2,7 +2,6 @@
 // The activations of kernels/cpu/elementwise/ for other types than float32.
 
 #include <cstdint>
-#include <optional>
 
 #include <sdx/dtype.hpp>
 

@@ -174,18 +174,30 @@ HWY_NOINLINE void pair_loop(const void* a, std::int64_t a_step, const void* b, s
   }
 }
 
+// The type of the same bits without a sign, for functions of integers that give the same bits with one.
+template <class T, bool = std::is_integral_v<T>>
+struct WithoutSign {
+  using type = std::make_unsigned_t<T>;
+};
+template <class T>
+struct WithoutSign<T, false> {
+  using type = T;
+};
+template <class T>
+using Bits = typename WithoutSign<T>::type;
+
 template <class T>
 BinaryRow integer_pair(BinaryFn fn) {
   if constexpr (std::is_integral_v<T>) {
     switch (fn) {
-      case BinaryFn::bitwise_and: return pair_loop<BinaryFn::bitwise_and, T>;
-      case BinaryFn::bitwise_or: return pair_loop<BinaryFn::bitwise_or, T>;
-      case BinaryFn::bitwise_xor: return pair_loop<BinaryFn::bitwise_xor, T>;
-      case BinaryFn::left_shift: return pair_loop<BinaryFn::left_shift, T>;
+      case BinaryFn::bitwise_and: return pair_loop<BinaryFn::bitwise_and, Bits<T>>;
+      case BinaryFn::bitwise_or: return pair_loop<BinaryFn::bitwise_or, Bits<T>>;
+      case BinaryFn::bitwise_xor: return pair_loop<BinaryFn::bitwise_xor, Bits<T>>;
+      case BinaryFn::left_shift: return pair_loop<BinaryFn::left_shift, Bits<T>>;
       case BinaryFn::right_shift: return pair_loop<BinaryFn::right_shift, T>;
       case BinaryFn::truncated_divide: return pair_loop<BinaryFn::truncated_divide, T>;
       case BinaryFn::fmod: return pair_loop<BinaryFn::fmod, T>;
-      case BinaryFn::equal_nan: return pair_loop<BinaryFn::equal, T>;
+      case BinaryFn::equal_nan: return pair_loop<BinaryFn::equal, Bits<T>>;
       default: return nullptr;
     }
   } else {
@@ -198,60 +210,19 @@ BinaryRow integer_pair(BinaryFn fn) {
 }
 
 template <class T>
-BinaryRow plain_pair(BinaryFn fn) {
+BinaryRow pair_of(BinaryFn fn) {
   switch (fn) {
-    case BinaryFn::add: return pair_loop<BinaryFn::add, T>;
-    case BinaryFn::subtract: return pair_loop<BinaryFn::subtract, T>;
-    case BinaryFn::multiply: return pair_loop<BinaryFn::multiply, T>;
+    case BinaryFn::add: return pair_loop<BinaryFn::add, Bits<T>>;
+    case BinaryFn::subtract: return pair_loop<BinaryFn::subtract, Bits<T>>;
+    case BinaryFn::multiply: return pair_loop<BinaryFn::multiply, Bits<T>>;
     case BinaryFn::maximum: return pair_loop<BinaryFn::maximum, T>;
     case BinaryFn::minimum: return pair_loop<BinaryFn::minimum, T>;
     case BinaryFn::prelu: return pair_loop<BinaryFn::prelu, T>;
-    case BinaryFn::equal: return pair_loop<BinaryFn::equal, T>;
-    case BinaryFn::not_equal: return pair_loop<BinaryFn::not_equal, T>;
+    case BinaryFn::equal: return pair_loop<BinaryFn::equal, Bits<T>>;
+    case BinaryFn::not_equal: return pair_loop<BinaryFn::not_equal, Bits<T>>;
     case BinaryFn::less: return pair_loop<BinaryFn::less, T>;
     case BinaryFn::less_equal: return pair_loop<BinaryFn::less_equal, T>;
     default: return integer_pair<T>(fn);
-  }
-}
-
-// Functions whose bits are the same for integers with and without a sign.
-bool ignores_sign(BinaryFn fn) {
-  switch (fn) {
-    case BinaryFn::add:
-    case BinaryFn::subtract:
-    case BinaryFn::multiply:
-    case BinaryFn::bitwise_and:
-    case BinaryFn::bitwise_or:
-    case BinaryFn::bitwise_xor:
-    case BinaryFn::left_shift:
-    case BinaryFn::equal:
-    case BinaryFn::not_equal:
-    case BinaryFn::equal_nan: return true;
-    default: return false;
-  }
-}
-
-template <class T>
-BinaryRow signed_pair(BinaryFn fn) {
-  switch (fn) {
-    case BinaryFn::maximum: return pair_loop<BinaryFn::maximum, T>;
-    case BinaryFn::minimum: return pair_loop<BinaryFn::minimum, T>;
-    case BinaryFn::less: return pair_loop<BinaryFn::less, T>;
-    case BinaryFn::less_equal: return pair_loop<BinaryFn::less_equal, T>;
-    case BinaryFn::right_shift: return pair_loop<BinaryFn::right_shift, T>;
-    case BinaryFn::truncated_divide: return pair_loop<BinaryFn::truncated_divide, T>;
-    case BinaryFn::fmod: return pair_loop<BinaryFn::fmod, T>;
-    case BinaryFn::prelu: return pair_loop<BinaryFn::prelu, T>;
-    default: return nullptr;
-  }
-}
-
-template <class T>
-BinaryRow pair_of(BinaryFn fn) {
-  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
-    return ignores_sign(fn) ? pair_of<std::make_unsigned_t<T>>(fn) : signed_pair<T>(fn);
-  } else {
-    return plain_pair<T>(fn);
   }
 }
 

@@ -17,9 +17,6 @@ struct FoldState : KernelState {
   std::int64_t most = 0;   // of an input
 };
 
-// Floats of workspace for n elements, in whole cache lines.
-std::int64_t room(std::int64_t n) { return (n + 15) / 16 * 16; }
-
 class FoldKernel : public Kernel {
  public:
   FoldKernel(BinaryFn fn, bool mean, DataType type) : fn_(fn), mean_(mean), type_(type) {}
@@ -33,7 +30,7 @@ class FoldKernel : public Kernel {
     }
     state->count = element_count(out);
     // The 16-bit types are summed in float32 and rounded once: a result, and room for two operands.
-    if (is_half(type_)) c.workspace_bytes = static_cast<std::size_t>(room(state->count) + 2 * room(state->most)) * sizeof(float);
+    if (is_half(type_)) c.workspace_bytes = static_cast<std::size_t>(state->count + 2 * state->most) * sizeof(float);
     return state;
   }
   void run(const KernelContext& c) const override {
@@ -41,9 +38,9 @@ class FoldKernel : public Kernel {
     if (s.count == 0) return;
     if (!is_half(type_)) return fold(c, s, type_, c.output(0).mutable_data(), [&](std::size_t i) { return c.input(i).data(); });
     auto* sum = static_cast<float*>(c.workspace);
-    float* const operands = sum + room(s.count);
+    float* const operands = sum + s.count;
     fold(c, s, DataType::float32, sum, [&](std::size_t i) -> const void* {
-      float* const wide = operands + (i == 0 ? 0 : room(s.most));
+      float* const wide = operands + (i == 0 ? 0 : s.most);
       widen(type_, c.input(i).data(), wide, c.input(i).size());
       return wide;
     });
