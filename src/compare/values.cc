@@ -12,6 +12,7 @@
 
 #include "base/counted.h"
 #include "tensor/element.h"
+#include "tensor/halves.h"
 #include "tensor/print.h"
 
 namespace sdx::compare {
@@ -23,8 +24,6 @@ bool quantizes(const Node& n) {
       "DynamicQuantizeLSTM", "MatMulIntegerToFloat",  "QAttention",    "QGemm",       "QMoE"};
   return n.op_type.starts_with("QLinear") || kNames.contains(n.op_type);
 }
-
-bool is_half(DataType type) { return type == DataType::float16 || type == DataType::bfloat16; }
 
 // Files need not declare the types of inner values, but a model that goes through half precision casts to it.
 bool casts_to_half(const Node& n) {

@@ -1,4 +1,5 @@
 #include "ops/gradient_width.h"
+#include "tensor/halves.h"
 
 #include <algorithm>
 #include <array>
@@ -30,8 +31,6 @@ constexpr std::array<std::string_view, 23> kOperators{"AveragePool",
                                                       "ReduceProd",
                                                       "SimplifiedLayerNormalization",
                                                       "SoftmaxCrossEntropyLoss"};
-
-bool is_half(DataType t) { return t == DataType::float16 || t == DataType::bfloat16; }
 
 Expr cast(GradientContext& c, Expr e, DataType to) { return c.emit("Cast", {e}, {{"to", static_cast<std::int64_t>(to)}}); }
 

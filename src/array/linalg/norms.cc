@@ -15,7 +15,7 @@ namespace {
 using detail::refuse;
 
 // The squares of halves overflow from 256 on: they are computed in float32 and rounded once, at the end.
-bool needs_width(const array& a) { return detail::is_half(a.dtype()); }
+bool needs_width(const array& a) { return is_half(a.dtype()); }
 array widened(const array& a, const StreamOrDevice& s) { return astype(a, Dtype::float32, s); }
 
 array sized(const array& a, const StreamOrDevice& s) { return abs(detail::as_type(a, detail::at_least_float(a.dtype()), s), s); }

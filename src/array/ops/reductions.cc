@@ -194,8 +194,6 @@ array extreme(const Kind& kind, const array& a, const Axes& axes, bool keepdims,
 
 }  // namespace
 
-bool is_half(Dtype type) { return type == Dtype::float16 || type == Dtype::bfloat16; }
-
 std::int64_t count_over(const array& a, const Axes& axes, const char* operation) {
   std::int64_t count = 1;
   for (const std::int64_t axis : axes_of(operation, axes.list(), a.shape().size()))
@@ -211,7 +209,7 @@ array sum(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) {
 
 // One axis after the other: the gradient needs running products along each. Halves are rounded once, at the end.
 array prod(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) {
-  if (detail::is_half(a.dtype())) return astype(prod(astype(a, Dtype::float32, s), axis, keepdims, s), a.dtype(), s);
+  if (is_half(a.dtype())) return astype(prod(astype(a, Dtype::float32, s), axis, keepdims, s), a.dtype(), s);
   const std::vector<std::int64_t> over = detail::axes_of("prod", axis.list(), a.shape().size());
   const Dtype type = detail::result_type_of(detail::ReduceFn::prod, a.dtype());
   array result = a;
@@ -242,7 +240,7 @@ array mean(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) {
 
 array var(const array& a, const Axes& axis, bool keepdims, int ddof, StreamOrDevice s) {
   // Squares of halves overflow from 256 on.
-  if (detail::is_half(a.dtype())) return astype(var(astype(a, Dtype::float32, s), axis, keepdims, ddof, s), a.dtype(), s);
+  if (is_half(a.dtype())) return astype(var(astype(a, Dtype::float32, s), axis, keepdims, ddof, s), a.dtype(), s);
   const array x = detail::as_type(a, detail::at_least_float(a.dtype()), s);
   const array apart = subtract(x, mean(x, axis, true, s), s);
   const array squares = detail::is_complex(x.dtype()) ? real(multiply(apart, conjugate(apart, s), s), s) : square(apart, s);
@@ -253,7 +251,7 @@ array var(const array& a, const Axes& axis, bool keepdims, int ddof, StreamOrDev
 }
 
 array std(const array& a, const Axes& axis, bool keepdims, int ddof, StreamOrDevice s) {
-  if (detail::is_half(a.dtype())) return astype(std(astype(a, Dtype::float32, s), axis, keepdims, ddof, s), a.dtype(), s);
+  if (is_half(a.dtype())) return astype(std(astype(a, Dtype::float32, s), axis, keepdims, ddof, s), a.dtype(), s);
   return sqrt(var(a, axis, keepdims, ddof, s), s);
 }
 

@@ -6,11 +6,12 @@
 
 #include <sdx/array/reduce.hpp>
 
+#include "tensor/halves.h"
+
 namespace sdx::array::detail {
 
 // Without the axes `over` (sorted), or with extents of 1 there.
 Shape reduced_shape(const Shape& shape, const std::vector<std::int64_t>& over, bool keepdims);
-bool is_half(Dtype type);
 // Elements that go into one result.
 std::int64_t count_over(const array& a, const Axes& axes, const char* operation);
 

@@ -57,7 +57,7 @@ array softmax(const array& a, const Axes& axis, bool, StreamOrDevice s) {
 // The sum of no exponents is 0, its logarithm -infinity. Halves are rounded once, at the end: the sum of 65,520 equal numbers is
 // beyond float16.
 array logsumexp(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) {
-  if (detail::is_half(a.dtype())) return astype(logsumexp(astype(a, Dtype::float32, s), axis, keepdims, s), a.dtype(), s);
+  if (is_half(a.dtype())) return astype(logsumexp(astype(a, Dtype::float32, s), axis, keepdims, s), a.dtype(), s);
   const array x = detail::as_type(a, detail::at_least_float(a.dtype()), s);
   const Shape shape = detail::reduced_shape(x.shape(), detail::axes_of("logsumexp", axis.list(), x.shape().size()), keepdims);
   if (x.size() == 0) return broadcast_to(detail::constant_like(x, -std::numeric_limits<double>::infinity()), shape, s);

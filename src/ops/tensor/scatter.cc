@@ -14,6 +14,7 @@
 #include "ops/tensor/signatures.h"
 #include "tensor/dispatch.h"
 #include "tensor/element.h"
+#include "tensor/halves.h"
 
 namespace sdx::ops {
 namespace {
@@ -66,8 +67,6 @@ void infer_scatter(InferContext& c) {
   }
   c.output(0, c.dtype(0));
 }
-
-bool is_half(DataType t) { return t == DataType::float16 || t == DataType::bfloat16; }
 
 // Calls fn(T* out, const T* updates): by size without reduction, by type with one. Sums and products of 16-bit floats are
 // float32, and rounded at the end: one element may take any number of updates. `out` holds the data.

@@ -15,6 +15,7 @@
 #include "ops/matrix/signatures.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
+#include "tensor/halves.h"
 #include "tensor/types.h"
 
 namespace sdx::fuse {
@@ -111,8 +112,6 @@ constexpr std::array<std::string_view, 14> kMicrosoft = {"Attention",
                                                          "RotaryEmbedding",
                                                          "SkipLayerNormalization",
                                                          "SkipSimplifiedLayerNormalization"};
-
-bool is_half(DataType t) { return t == DataType::float16 || t == DataType::bfloat16; }
 
 bool is_half(const Graph& g, ValueId v) { return v != kNoValue && g.value(v).type.is_tensor() && is_half(g.value(v).type.elem); }
 

@@ -2,10 +2,9 @@
 // float16 and bfloat16 by way of float32.
 
 #include "kernels/cpu/elementwise/convert.h"
+#include "tensor/halves.h"
 
 namespace sdx::cpu {
-
-inline bool is_half(DataType type) { return type == DataType::float16 || type == DataType::bfloat16; }
 
 // `type` is one of the two.
 inline void widen(DataType type, const void* x, float* y, std::int64_t n) {

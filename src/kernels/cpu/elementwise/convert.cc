@@ -17,18 +17,18 @@ char* at16(void* p, std::int64_t i) { return static_cast<char*>(p) + 2 * i; }
 
 constexpr std::int64_t kBlock = 1024;  // floats between float16 and another type: stay in the first-level cache
 
-bool is_half(DataType t) { return t == DataType::float16; }
+bool is_float16(DataType t) { return t == DataType::float16; }
 
 void cast_range(DataType from, DataType to, const char* x, char* y, std::int64_t n) {
-  if (!is_half(from) && !is_half(to)) return cast_row(from, to)(x, y, n);
-  if (is_half(from) && to == DataType::float32) return half_to_f32(x, reinterpret_cast<float*>(y), n);
+  if (!is_float16(from) && !is_float16(to)) return cast_row(from, to)(x, y, n);
+  if (is_float16(from) && to == DataType::float32) return half_to_f32(x, reinterpret_cast<float*>(y), n);
   if (from == DataType::float32) return f32_to_half(reinterpret_cast<const float*>(x), y, n);
-  const CastRow row = is_half(from) ? cast_row(DataType::float32, to) : cast_row(from, DataType::float32);
+  const CastRow row = is_float16(from) ? cast_row(DataType::float32, to) : cast_row(from, DataType::float32);
   const std::int64_t in = bit_width(from) / 8, out = bit_width(to) / 8;
   float floats[kBlock];
   for (std::int64_t i = 0; i < n; i += kBlock) {
     const std::int64_t len = std::min(kBlock, n - i);
-    if (is_half(from)) {
+    if (is_float16(from)) {
       half_to_f32(x + i * in, floats, len);
       row(floats, y + i * out, len);
     } else {
@@ -59,8 +59,8 @@ void f32_to_bfloat(const float* x, void* y, std::int64_t n) {
 
 bool can_cast(DataType from, DataType to) {
   // Integers that float32 rounds are beyond float16's range anyway: both roundings give infinity.
-  if (is_half(from)) return to == DataType::float32 || cast_row(DataType::float32, to) != nullptr;
-  if (is_half(to))
+  if (is_float16(from)) return to == DataType::float32 || cast_row(DataType::float32, to) != nullptr;
+  if (is_float16(to))
     return from == DataType::float32 || (from != DataType::float64 && cast_row(from, DataType::float32) != nullptr);
   return cast_row(from, to) != nullptr;
 }

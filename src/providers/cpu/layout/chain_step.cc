@@ -10,6 +10,7 @@
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
 #include "tensor/element.h"
+#include "tensor/halves.h"
 
 namespace sdx::cpu {
 namespace {
@@ -79,9 +80,8 @@ std::optional<ChainStep> one_operand(const LowerContext& c) {
   ChainStep s;
   const DataType from = c.dtype(0), to = c.output(0).elem;
   if (op == "Cast") {
-    const auto is16 = [](DataType t) { return t == DataType::float16 || t == DataType::bfloat16; };
     const bool known =
-        is16(from) ? to == DataType::float32 : (is16(to) ? from == DataType::float32 : cast_row(from, to) != nullptr);
+        is_half(from) ? to == DataType::float32 : (is_half(to) ? from == DataType::float32 : cast_row(from, to) != nullptr);
     if (!known) return std::nullopt;
     s.kind = Kind::cast;
     s.from = from;

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/elementwise/convert.h"
 #include "providers/cpu/kernel_table.h"
+#include "tensor/halves.h"
 
 namespace sdx::cpu {
 namespace {
@@ -28,9 +29,8 @@ class CastKernel : public Kernel {
 
 std::unique_ptr<Kernel> make_cast(LowerContext& c) {
   const DataType from = c.dtype(0), to = c.output(0).elem;
-  const auto is16 = [](DataType t) { return t == DataType::float16 || t == DataType::bfloat16; };
-  const bool widens = is16(from) && to == DataType::float32;
-  const bool narrows = from == DataType::float32 && is16(to);
+  const bool widens = is_half(from) && to == DataType::float32;
+  const bool narrows = from == DataType::float32 && is_half(to);
   if (!widens && !narrows) return c.refuse("not between float32 and float16 or bfloat16");
   return std::make_unique<CastKernel>(from, to);
 }
