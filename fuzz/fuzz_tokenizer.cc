@@ -15,18 +15,18 @@
 
 namespace {
 
-using sdx::text::Core;
+using sdx::text::TokenizerPipeline;
 
-std::shared_ptr<const Core> load(unsigned format, std::string_view bytes) {
+std::shared_ptr<const TokenizerPipeline> load(unsigned format, std::string_view bytes) {
   switch (format % 5) {
-    case 0: return sdx::text::core_of_json(std::string(bytes));
-    case 1: return sdx::text::core_of_sentencepiece(bytes, {true, true, true});
-    case 2: return sdx::text::core_of_gguf(sdx::GgufFile(std::as_bytes(std::span(bytes))));
-    case 3: return sdx::text::core_of_vocab_txt(bytes, {});
+    case 0: return sdx::text::pipeline_of_json(std::string(bytes));
+    case 1: return sdx::text::pipeline_of_sentencepiece(bytes, {true, true, true});
+    case 2: return sdx::text::pipeline_of_gguf(sdx::GgufFile(std::as_bytes(std::span(bytes))));
+    case 3: return sdx::text::pipeline_of_vocab_txt(bytes, {});
     default: {
       const std::size_t middle = bytes.find('\0');
       const std::string_view merges = middle == std::string_view::npos ? std::string_view() : bytes.substr(middle + 1);
-      return sdx::text::core_of_vocab_and_merges(std::string(bytes.substr(0, middle)), merges, {});
+      return sdx::text::pipeline_of_vocab_and_merges(std::string(bytes.substr(0, middle)), merges, {});
     }
   }
 }

@@ -189,7 +189,7 @@ std::uint64_t bytes_of(const std::filesystem::path& file) {
   return file.extension() == ".onnx" ? model_file_bytes(file) : std::filesystem::file_size(file);
 }
 
-// What passes make of the model, in operators that other engines know.
+// Optimises the model with operators that other engines know.
 int ConvertCommand::run_optimize() const {
   for (const auto& [name, given] :
        {std::pair("--dtype", !dtype.empty()), std::pair("--keep-io", keep_io), std::pair("--keep-op", !keep_ops.empty()),
@@ -208,9 +208,9 @@ int ConvertCommand::run_optimize() const {
   session.custom_ops.assign(custom_ops.begin(), custom_ops.end());
   session.optimized_model = output;
   std::uint64_t after = 0;
-  session::Extras extras;
-  if (dry_run) extras.optimized_bytes = &after;
-  for (const std::string& w : session::open(file, session, extras).report().warnings) note("warning: " + w);
+  session::InternalOptions internal;
+  if (dry_run) internal.optimized_bytes = &after;
+  for (const std::string& w : session::open(file, session, internal).report().warnings) note("warning: " + w);
   const std::uint64_t before = bytes_of(file);
   if (!dry_run) after = bytes_of(output);
   if (json) {

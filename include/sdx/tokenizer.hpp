@@ -72,8 +72,8 @@ struct SpecialTokens {
 
 class Tokenizer;
 namespace text {
-struct Core;
-const Core& core_of(const Tokenizer& tokenizer);
+struct TokenizerPipeline;
+const TokenizerPipeline& pipeline_of(const Tokenizer& tokenizer);
 }  // namespace text
 
 class SDX_API Tokenizer {
@@ -118,7 +118,7 @@ class SDX_API Tokenizer {
 
  private:
   friend class StreamDecoder;
-  friend const text::Core& text::core_of(const Tokenizer& tokenizer);
+  friend const text::TokenizerPipeline& text::pipeline_of(const Tokenizer& tokenizer);
   std::shared_ptr<const Impl> impl_;
 };
 

@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "ops/infer.h"
+#include "session/graphs/compile.h"
 #include "session/pipeline.h"
-#include "session/whole/compile.h"
 
 namespace sdx::array::detail {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "array/trace.h"
 #include "plan/program.h"
-#include "session/whole/donate.h"
+#include "session/graphs/donate.h"
 
 namespace sdx::array::detail {
 

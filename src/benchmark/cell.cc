@@ -98,9 +98,9 @@ class LocalCell : public Cell {
 
   Opened open() override {
     return guarded([&] {
-      session::Extras extras;
-      extras.fallbacks_told_elsewhere = true;  // in the results
-      session_.emplace(session::open(options_.model, options_.session, extras));
+      session::InternalOptions internal;
+      internal.fallbacks_told_elsewhere = true;  // in the results
+      session_.emplace(session::open(options_.model, options_.session, internal));
       const Report report = session_->report();
       Opened opened;
       opened.provider = join(report.providers, ",");

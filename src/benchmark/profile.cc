@@ -140,9 +140,9 @@ double rate(double of_all_runs, double ns) { return ns > 0 ? amount(of_all_runs)
 Profile profile_model(const std::filesystem::path& model, SessionOptions options, const NamedValues& inputs,
                       const std::filesystem::path& trace) {
   options.profile = true;
-  session::Extras extras;
-  extras.fallbacks_told_elsewhere = true;
-  const Session session = session::open(model, options, extras);
+  session::InternalOptions internal;
+  internal.fallbacks_told_elsewhere = true;
+  const Session session = session::open(model, options, internal);
   session.run(inputs);  // plans and first touches of memory are no operator's time
   const std::size_t warm = session.profile().size();
   for (std::size_t i = 0; i < kRuns; ++i) session.run(inputs);

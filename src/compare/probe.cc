@@ -66,9 +66,9 @@ void apply(ProbeSide& side, const std::string& setting) {
 
 Probe run_here(const ProbeSide& side, const std::filesystem::path& model, const NamedValues& inputs,
                const std::vector<std::string>& outputs) {
-  session::Extras extras;
-  extras.fallbacks_told_elsewhere = true;  // in the comparison's notes
-  const Session session = session::open(model, side.session, extras);
+  session::InternalOptions internal;
+  internal.fallbacks_told_elsewhere = true;  // in the comparison's notes
+  const Session session = session::open(model, side.session, internal);
   RunOptions options;
   options.outputs = outputs;
   Probe probe;

@@ -121,12 +121,12 @@ WriteOptions write_options(const OrtSessionOptions& options) {
 }
 
 Session open_engine(Source& source, const OrtSessionOptions& options, const SessionOptions& engine,
-                    const session::Extras& extras) {
-  if (source.model) return session::open(*std::move(source.model), engine, extras);
-  if (!source.path.empty()) return session::open(fs::path(source.path), engine, extras);
+                    const session::InternalOptions& internal) {
+  if (source.model) return session::open(*std::move(source.model), engine, internal);
+  if (!source.path.empty()) return session::open(fs::path(source.path), engine, internal);
   const auto bytes = std::as_bytes(std::span(source.bytes.data(), source.bytes.size()));
   const fs::path folder = entry(options, "session.model_external_initializers_file_folder_path");
-  return session::open(session::ModelBytes{bytes, folder}, engine, extras);
+  return session::open(session::ModelBytes{bytes, folder}, engine, internal);
 }
 
 OrtLogger logger_of(const OrtEnv& env, const OrtSessionOptions& options) {
@@ -190,13 +190,13 @@ OrtSession* open_source(const OrtEnv* env, Source source, const OrtSessionOption
     facts = read_facts(source.bytes);
     const OrtLogger logger = logger_of(environment, options);
     const GivenData given_data = given_weights(options, source.bytes);
-    session::Extras extras;
-    extras.data = &given_data;
-    extras.initializers.assign(given_data.tensors.begin(), given_data.tensors.end());
-    extras.operators = operators_of(options, logger);
-    extras.optimized_model = write_options(options);
-    extras.pool = pool_for(const_cast<OrtEnv&>(environment), options);
-    auto made = std::make_unique<OrtSession>(open_engine(source, options, engine_options(options, facts), extras));
+    session::InternalOptions internal;
+    internal.data = &given_data;
+    internal.initializers.assign(given_data.tensors.begin(), given_data.tensors.end());
+    internal.operators = operators_of(options, logger);
+    internal.optimized_model = write_options(options);
+    internal.pool = pool_for(const_cast<OrtEnv&>(environment), options);
+    auto made = std::make_unique<OrtSession>(open_engine(source, options, engine_options(options, facts), internal));
     check_cancelled(options);
     made->logger = logger;
     made->options = options;

@@ -34,15 +34,13 @@ Table all_missing(std::index_sequence<places...>) {
 Table build_table() {
   Table table = missing_table();
   for (const auto fill :
-       {fill_status,  fill_key_values,  fill_memory_info, fill_allocators, fill_shared_allocators, fill_env,     fill_options,
-        fill_threads, fill_run_options, fill_providers,   fill_types,      fill_tensors,           fill_strings, fill_containers,
-        fill_sparse,  fill_session,     fill_run,         fill_metadata,   fill_io_binding,        fill_rest})
+       {fill_allocators,   fill_attributes, fill_compatibility, fill_compile,       fill_containers,      fill_devices,
+        fill_domains,      fill_editor,     fill_env,           fill_external_info, fill_io_binding,      fill_kernel_contexts,
+        fill_kernel_infos, fill_key_values, fill_lora,          fill_memory_info,   fill_metadata,        fill_options,
+        fill_providers,    fill_run,        fill_run_options,   fill_session,       fill_shape_inference, fill_shared_allocators,
+        fill_sparse,       fill_standalone, fill_status,        fill_strings,       fill_tensors,         fill_threads,
+        fill_types})
     fill(table);
-  fill_attributes(table);
-  fill_domains(table);
-  fill_kernel_contexts(table);
-  fill_kernel_infos(table);
-  fill_shape_inference(table);
   return table;
 }
 

@@ -32,32 +32,37 @@ const OrtApi* api();
 // What OrtGetApiBase returns: GetApi answers NULL for versions other than 1 to kNewestApi, with a line on stderr.
 const OrtApiBase* api_base();
 
-// By theme; defined where the theme is.
-void fill_status(Table& table);
+// By subject; each is defined in the file of its subject.
+void fill_allocators(Table& table);
 void fill_attributes(Table& table);
+void fill_compatibility(Table& table);
+void fill_compile(Table& table);
+void fill_containers(Table& table);
+void fill_devices(Table& table);
 void fill_domains(Table& table);
+void fill_editor(Table& table);
+void fill_env(Table& table);
+void fill_external_info(Table& table);
+void fill_io_binding(Table& table);
 void fill_kernel_contexts(Table& table);
 void fill_kernel_infos(Table& table);
-void fill_shape_inference(Table& table);
 void fill_key_values(Table& table);
-// Operators, models in parts, devices, adapters (rest.cc).
-void fill_rest(Table& table);
+void fill_lora(Table& table);
 void fill_memory_info(Table& table);
-void fill_allocators(Table& table);
-void fill_shared_allocators(Table& table);
-void fill_env(Table& table);
-void fill_options(Table& table);
-void fill_threads(Table& table);
-void fill_run_options(Table& table);
-void fill_providers(Table& table);
-void fill_types(Table& table);
-void fill_tensors(Table& table);
-void fill_strings(Table& table);
-void fill_containers(Table& table);
-void fill_sparse(Table& table);
-void fill_session(Table& table);
-void fill_run(Table& table);
 void fill_metadata(Table& table);
-void fill_io_binding(Table& table);
+void fill_options(Table& table);
+void fill_providers(Table& table);
+void fill_run(Table& table);
+void fill_run_options(Table& table);
+void fill_session(Table& table);
+void fill_shape_inference(Table& table);
+void fill_shared_allocators(Table& table);
+void fill_sparse(Table& table);
+void fill_standalone(Table& table);
+void fill_status(Table& table);
+void fill_strings(Table& table);
+void fill_tensors(Table& table);
+void fill_threads(Table& table);
+void fill_types(Table& table);
 
 }  // namespace sdx::dropin

@@ -111,14 +111,14 @@ void split_activation(Graph& g, NodeId id, int opset) {
   g.add_node(std::move(after));
 }
 
-// Operators that only this engine has where it has them.
-void restate(Graph& g, const std::map<std::string, int>& opsets) {
+// Replaces operators that only this engine has, or has in this domain, by published ones.
+void replace_own_operators(Graph& g, const std::map<std::string, int>& opsets) {
   const int opset = version_of(opsets, "", 1);
   const auto count = static_cast<NodeId>(g.nodes().size());
   for (NodeId id = 0; id < count; ++id) {
     Node& n = g.node(id);
     if (n.removed) continue;
-    for (Subgraph& s : n.subgraphs) restate(*s.graph, opsets);
+    for (Subgraph& s : n.subgraphs) replace_own_operators(*s.graph, opsets);
     if (n.domain != kMicrosoft) continue;
     if (n.op_type == "LayerNormalization" || n.op_type == "SimplifiedLayerNormalization") {  // ONNX Runtime has them in ai.onnx
       n.domain.clear();
@@ -163,7 +163,7 @@ bool portable(const Graph& g, const std::map<std::string, int>& opsets) {
 bool apply(Graph& graph, const Pass& pass, const std::map<std::string, int>& opsets) {
   Graph changed = graph;
   if (!run_pass(changed, pass)) return false;
-  restate(changed, opsets);
+  replace_own_operators(changed, opsets);
   if (!portable(changed, opsets)) return false;
   graph = std::move(changed);
   return true;

@@ -48,15 +48,16 @@ struct Compilation {
   int working = -1;  // the provider that compiles
   Clock::time_point since;
   bool done = false;
-  std::shared_ptr<const Engine> engine;
+  std::shared_ptr<const CompiledChain> chain;
   std::exception_ptr error;
   std::function<void()> over;  // set when it is left behind
 
-  static void run(const std::shared_ptr<Compilation>& c, const std::shared_ptr<Core>& core, const Selection& selection) {
-    std::shared_ptr<const Engine> engine;
+  static void run(const std::shared_ptr<Compilation>& c, const std::shared_ptr<SessionContext>& context,
+                  const Selection& selection) {
+    std::shared_ptr<const CompiledChain> chain;
     std::exception_ptr error;
     try {
-      engine = std::make_shared<const Engine>(core, selection, [&](int provider) {
+      chain = std::make_shared<const CompiledChain>(context, selection, [&](int provider) {
         const std::lock_guard lock(c->mutex);
         c->working = provider;
         c->since = Clock::now();
@@ -68,7 +69,7 @@ struct Compilation {
     std::function<void()> over;
     {
       const std::lock_guard lock(c->mutex);
-      c->engine = std::move(engine);
+      c->chain = std::move(chain);
       c->error = error;
       c->done = true;
       over = std::move(c->over);
@@ -94,16 +95,17 @@ struct Compilation {
 
 }  // namespace
 
-std::shared_ptr<const Engine> compile_in_time(const std::shared_ptr<Core>& core, const Selection& selection, LateProvider& late,
-                                              std::function<void(int, std::shared_ptr<const Engine>)> over) {
-  const std::chrono::milliseconds limit = core->options.provider_timeout;
-  if (limit.count() <= 0 || !compiles_regions(selection)) return std::make_shared<const Engine>(core, selection);
+std::shared_ptr<const CompiledChain> compile_in_time(const std::shared_ptr<SessionContext>& context, const Selection& selection,
+                                                     LateProvider& late,
+                                                     std::function<void(int, std::shared_ptr<const CompiledChain>)> over) {
+  const std::chrono::milliseconds limit = context->options.provider_timeout;
+  if (limit.count() <= 0 || !compiles_regions(selection)) return std::make_shared<const CompiledChain>(context, selection);
   const auto name = [&] { return selection.chain[static_cast<std::size_t>(late.index)]->name(); };
   if ((late.index = left_behind().first_of(selection)) >= 0) {
     fail(ErrorCode::runtime_failure, "{} has not finished compiling another model", name());
   }
   const auto c = std::make_shared<Compilation>();
-  std::thread thread([c, core, selection] { Compilation::run(c, core, selection); });
+  std::thread thread([c, context, selection] { Compilation::run(c, context, selection); });
   late.index = c->wait(limit);
   if (late.index >= 0) {
     const Provider* provider = selection.chain[static_cast<std::size_t>(late.index)];
@@ -113,7 +115,7 @@ std::shared_ptr<const Engine> compile_in_time(const std::shared_ptr<Core>& core,
       left_behind().change(provider, 1);
       c->over = [state = std::weak_ptr(c), provider, index = late.index, over = std::move(over)] {
         left_behind().change(provider, -1);
-        if (const auto s = state.lock(); s && over) over(index, std::move(s->engine));
+        if (const auto s = state.lock(); s && over) over(index, std::move(s->chain));
       };
       late.left_behind = true;
       fail(ErrorCode::runtime_failure, "{} has not compiled the model after {:.3f} s", name(), seconds(limit));
@@ -122,7 +124,7 @@ std::shared_ptr<const Engine> compile_in_time(const std::shared_ptr<Core>& core,
   }
   thread.join();
   if (c->error) std::rethrow_exception(c->error);
-  return std::move(c->engine);
+  return std::move(c->chain);
 }
 
 }  // namespace sdx::session

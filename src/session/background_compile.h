@@ -1,10 +1,10 @@
 #pragma once
-// Compiling an engine within the time that SessionOptions::provider_timeout leaves a provider.
+// Compiling a chain within the time that SessionOptions::provider_timeout leaves a provider.
 
 #include <functional>
 #include <memory>
 
-#include "session/engine.h"
+#include "session/compiled_chain.h"
 
 namespace sdx::session {
 
@@ -17,10 +17,11 @@ struct LateProvider {
 // Compiles on the caller's thread where there is no time limit or only our own engine. Otherwise on another one, which is left
 // behind when a provider takes longer than the limit: then this throws Error(runtime_failure) and fills in `late`, and once the
 // compiler has come back `over` is called on that thread, with the
-// provider's index and the engine or null. While a compiler of a provider is left behind,
+// provider's index and the chain or null. While a compiler of a provider is left behind,
 // that provider gets no further model in this process: one that hangs costs one thread, however many sessions are opened. Throws
 // what compiling throws.
-std::shared_ptr<const Engine> compile_in_time(const std::shared_ptr<Core>& core, const Selection& selection, LateProvider& late,
-                                              std::function<void(int, std::shared_ptr<const Engine>)> over = nullptr);
+std::shared_ptr<const CompiledChain> compile_in_time(
+    const std::shared_ptr<SessionContext>& context, const Selection& selection, LateProvider& late,
+    std::function<void(int, std::shared_ptr<const CompiledChain>)> over = nullptr);
 
 }  // namespace sdx::session

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kLook{5}, kGrace{50};
 }  // namespace
 
 struct BackgroundRun::State {
-  std::shared_ptr<const Engine> engine;
+  std::shared_ptr<const CompiledChain> chain;
   Request request;
   plan::RunEnv env;
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
@@ -36,12 +36,12 @@ struct BackgroundRun::State {
     std::vector<Value> results;
     std::exception_ptr error;
     try {
-      results = s->engine->run(s->request, s->env);
+      results = s->chain->run(s->request, s->env);
     } catch (...) {
       error = std::current_exception();
     }
-    // The waiting side holds the engine as long as it needs it; this thread may go on for a moment after `done` is seen.
-    s->engine.reset();
+    // The waiting side holds the chain as long as it needs it; this thread may go on for a moment after `done` is seen.
+    s->chain.reset();
     std::function<void()> over;
     {
       const std::lock_guard lock(s->mutex);
@@ -56,8 +56,9 @@ struct BackgroundRun::State {
   }
 };
 
-BackgroundRun::BackgroundRun(std::shared_ptr<const Engine> engine, const Request& request) : state_(std::make_shared<State>()) {
-  state_->engine = std::move(engine);
+BackgroundRun::BackgroundRun(std::shared_ptr<const CompiledChain> chain, const Request& request)
+    : state_(std::make_shared<State>()) {
+  state_->chain = std::move(chain);
   state_->request = request;
   for (Value& v : state_->request.values) v = owned(v);
   state_->env.stop.deadline = request.stop.deadline;

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "session/engine.h"
+#include "session/compiled_chain.h"
 
 namespace sdx::session {
 
 // Costs a thread and a copy of the inputs that are views of the caller's memory.
 class BackgroundRun {
  public:
-  BackgroundRun(std::shared_ptr<const Engine> engine, const Request& request);
+  BackgroundRun(std::shared_ptr<const CompiledChain> chain, const Request& request);
   // Waits for the run unless it was abandoned.
   ~BackgroundRun();
   BackgroundRun(const BackgroundRun&) = delete;
@@ -26,7 +26,7 @@ class BackgroundRun {
   Outcome wait(std::chrono::steady_clock::time_point limit, const std::function<bool(const std::string*)>& suspect);
   // Of a run that is done. Throws what it threw.
   std::vector<Value> results();
-  // Whose step runs, or failed; may be null. Valid as long as the engine.
+  // Whose step runs, or failed; may be null. Valid as long as the chain.
   const std::string* provider() const;
   // Asks the run to stop and lets go of it: the thread ends when the provider comes back, and then calls `over`.
   void abandon(std::function<void()> over);

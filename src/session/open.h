@@ -31,7 +31,7 @@ struct ModelBytes {
 using Source = std::variant<std::filesystem::path, ModelBytes, Model>;
 
 // Beside the options of a session: what has no place in a file. What it points to need only live while the session is opened.
-struct Extras {
+struct InternalOptions {
   CustomOps operators;              // come before the operators of the build, and before those of SessionOptions::custom_ops
   const GivenData* data = nullptr;  // may be null
   // In place of initializers of the model's main graph, of the same type and shape; those that the model lacks are ignored. The
@@ -50,15 +50,15 @@ struct Extras {
 };
 
 // As Session::open() and Session::from_bytes().
-SDX_TOOLS_API Session open(Source source, const SessionOptions& options, const Extras& extras = {});
+SDX_TOOLS_API Session open(Source source, const SessionOptions& options, const InternalOptions& internal = {});
 
 // Beside the options of a run.
-struct RunExtras {
+struct InternalRunOptions {
   std::shared_ptr<plan::Profiler> profiler;  // records the run's steps in place of the session's; null: that one does, if any
 };
 
 // As Session::run().
 SDX_TOOLS_API NamedValues run(const Session& session, const NamedValues& inputs, const RunOptions& options,
-                              const RunExtras& extras);
+                              const InternalRunOptions& internal);
 
 }  // namespace sdx::session

@@ -108,13 +108,13 @@ bool replace_initializers(Graph& graph, const std::vector<std::pair<std::string,
 
 }  // namespace
 
-bool prepare(Model& model, const SessionOptions& options, bool allow_unknown, const Extras& extras) {
+bool prepare(Model& model, const SessionOptions& options, bool allow_unknown, const InternalOptions& internal) {
   const bool quantized = options.quantize == Quantize::dynamic;
-  if (quantized) quantize_at_load(model, options, extras);
+  if (quantized) quantize_at_load(model, options, internal);
   inline_functions(model);
   CustomOps custom_ops = load_custom_ops(options.custom_ops);
-  custom_ops.insert(custom_ops.begin(), extras.operators.begin(), extras.operators.end());
-  const bool changed = !quantized && replace_initializers(model.graph, extras.initializers);  // quantising has done so
+  custom_ops.insert(custom_ops.begin(), internal.operators.begin(), internal.operators.end());
+  const bool changed = !quantized && replace_initializers(model.graph, internal.initializers);  // quantising has done so
   bind_custom_ops(model.graph, custom_ops);
   bind_dimensions(model.graph, options.dimensions);
   const bool settled = settle_training_nodes(model.graph);

@@ -32,7 +32,8 @@ SDX_TOOLS_API void bind_dimensions(Graph& graph, const std::vector<std::pair<std
 // Quantises where the options say so, inlines functions, settles nodes of training graphs, checks, infers, expands gradients;
 // model.graph is then ready for passes. Appends to model.warnings. Returns whether the graph still computes with the file's
 // operators alone.
-SDX_TOOLS_API bool prepare(Model& model, const SessionOptions& options, bool allow_unknown = false, const Extras& extras = {});
+SDX_TOOLS_API bool prepare(Model& model, const SessionOptions& options, bool allow_unknown = false,
+                           const InternalOptions& internal = {});
 
 // What compiling a graph needs to know of its model for providers that compile regions.
 struct Origin {

@@ -11,12 +11,12 @@
 namespace sdx::session {
 
 // A model that was read becomes one that computes as options.quantize says. Throws Error.
-using QuantizeModel = void (*)(Model& model, const SessionOptions& options, const Extras& extras);
+using QuantizeModel = void (*)(Model& model, const SessionOptions& options, const InternalOptions& internal);
 
 struct QuantizeModule {
   static constexpr ModuleName kModule{"libsdx_quantize.so.0", "sdx_quantize_at_load", "SDX_QUANTIZE_LIB",
                                       "quantising a model when it is opened"};
-  static constexpr std::size_t kTypesBytes = sizeof(Model) + sizeof(SessionOptions) + sizeof(Extras);
+  static constexpr std::size_t kTypesBytes = sizeof(Model) + sizeof(SessionOptions) + sizeof(InternalOptions);
 
   ModuleHead head;
   QuantizeModel quantize;
@@ -26,6 +26,6 @@ struct QuantizeModule {
 SDX_TOOLS_API void quantize_with(QuantizeModel quantize) noexcept;
 
 // Throws Error(io) where the library is missing or of another build, and whatever quantising throws.
-void quantize_at_load(Model& model, const SessionOptions& options, const Extras& extras);
+void quantize_at_load(Model& model, const SessionOptions& options, const InternalOptions& internal);
 
 }  // namespace sdx::session

@@ -31,14 +31,15 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 namespace session {
 
-Session open(Source source, const SessionOptions& options, const Extras& extras) {
+Session open(Source source, const SessionOptions& options, const InternalOptions& internal) {
   auto impl = std::make_unique<SessionAccess::Impl>();
-  impl->load(source, options, extras);
+  impl->load(source, options, internal);
   return SessionAccess::session(std::move(impl));
 }
 
-NamedValues run(const Session& session, const NamedValues& inputs, const RunOptions& options, const RunExtras& extras) {
-  return SessionAccess::impl(session).run(inputs, options, extras);
+NamedValues run(const Session& session, const NamedValues& inputs, const RunOptions& options,
+                const InternalRunOptions& internal) {
+  return SessionAccess::impl(session).run(inputs, options, internal);
 }
 
 }  // namespace session
@@ -50,8 +51,8 @@ Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptio
   return session::open(ModelBytes{bytes, folder}, options);
 }
 
-const std::vector<ValueSpec>& Session::inputs() const { return impl_->core->inputs; }
-const std::vector<ValueSpec>& Session::outputs() const { return impl_->core->outputs; }
+const std::vector<ValueSpec>& Session::inputs() const { return impl_->context->inputs; }
+const std::vector<ValueSpec>& Session::outputs() const { return impl_->context->outputs; }
 const std::vector<std::pair<std::string, std::string>>& Session::metadata() const { return impl_->metadata; }
 const std::vector<std::pair<std::string, std::string>>& Session::custom_metadata() const { return impl_->custom_metadata; }
 
@@ -59,7 +60,7 @@ NamedValues Session::run(const NamedValues& inputs, const RunOptions& options) c
 
 Report Session::Impl::report() const {
   Report r;
-  r.model = core->model.path;
+  r.model = context->model.path;
   {
     const std::lock_guard lock(mutex);
     r.warnings = warnings;
@@ -69,12 +70,12 @@ Report Session::Impl::report() const {
   r.fallbacks = selection.fallbacks;
   r.load_ms = load_ms;
   r.init_ms = init_ms;
-  r.peak_bytes = core->budget->peak();
-  const std::shared_ptr<Service> now = serving();
-  const std::shared_ptr<const Engine> engine = now->current();
-  append_steps(engine->program(), "", r);
-  if (engine->from_compiled()) r.compiled = core->compiled->path().string();
-  r.runtime = engine->runtime();
+  r.peak_bytes = context->budget->peak();
+  const std::shared_ptr<Failover> now = serving();
+  const std::shared_ptr<const CompiledChain> chain = now->current();
+  append_steps(chain->program(), "", r);
+  if (chain->from_compiled()) r.compiled = context->compiled->path().string();
+  r.runtime = chain->runtime();
   now->describe(r);
   return r;
 }
@@ -82,18 +83,18 @@ Report Session::Impl::report() const {
 Report Session::report() const { return impl_->report(); }
 
 std::vector<ProfileEvent> Session::profile() const {
-  const plan::Profiler* profiler = impl_->core->profiler.get();
+  const plan::Profiler* profiler = impl_->context->profiler.get();
   return profiler != nullptr ? profiler->events() : std::vector<ProfileEvent>{};
 }
 
 void Session::write_trace(const std::filesystem::path& path) const { write_chrome_trace(path, profile()); }
 
 std::string Session::dump(std::string_view stage) const {
-  if (stage == "loaded") return impl_->core->full_model().graph.dump();
-  const std::shared_ptr<const Engine> engine = impl_->serving()->current();
-  if (stage == "simplified") return engine->program().graph().dump();
-  if (stage == "claimed") return dump_claims(engine->program().graph(), engine->selection());
-  if (stage == "planned") return engine->program().dump();
+  if (stage == "loaded") return impl_->context->full_model().graph.dump();
+  const std::shared_ptr<const CompiledChain> chain = impl_->serving()->current();
+  if (stage == "simplified") return chain->program().graph().dump();
+  if (stage == "claimed") return dump_claims(chain->program().graph(), chain->selection());
+  if (stage == "planned") return chain->program().dump();
   fail(ErrorCode::invalid_argument, "unknown stage '{}'; stages: loaded, simplified, claimed, planned", stage);
 }
 

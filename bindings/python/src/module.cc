@@ -21,7 +21,7 @@
 #include "providers/interface/provider.h"
 #include "quantize.h"
 #include "quantize/dynamic/at_load.h"
-#include "session/engine.h"
+#include "session/compiled_chain.h"
 #include "session/observe/ort_trace.h"
 #include "session/ort_operators.h"
 #include "session/quantize_at_load.h"
@@ -230,7 +230,7 @@ auto with_bytes(PyObject* source, const Use& use) {
   return use(std::string_view(data, static_cast<std::size_t>(size)));
 }
 
-// Whether they are a model of any sort: ONNX Runtime tells what is none from what breaks a rule.
+// Whether the bytes are a model of any sort: ONNX Runtime distinguishes bytes that are no model from models that break a rule.
 Object is_model(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 1);
   return truth(with_bytes(argument(arguments, 0),
@@ -247,7 +247,7 @@ Object declared_shape(const dropin::InputFacts& value) {
   return shape;
 }
 
-// What a file says about itself, and the shapes of its inputs and outputs as it declares them; None for what is no model.
+// A file's metadata, and the shapes of its inputs and outputs as declared; None if it is no model.
 Object declared(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 1);
   const std::optional<dropin::ModelFacts> facts = with_bytes(argument(arguments, 0), [](std::string_view bytes) {

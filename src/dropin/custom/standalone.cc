@@ -52,11 +52,11 @@ OrtSession& session_for(OrtOp& op, const OrtOp::Key& key) {
   const std::lock_guard lock(op.mutex);
   std::unique_ptr<OrtSession>& session = op.sessions[key];
   if (session != nullptr) return *session;
-  session::Extras extras;
-  extras.pool = std::shared_ptr<ThreadPool>(std::shared_ptr<void>(), key.second);  // the caller's session holds it
+  session::InternalOptions internal;
+  internal.pool = std::shared_ptr<ThreadPool>(std::shared_ptr<void>(), key.second);  // the caller's session holds it
   SessionOptions options;
   options.providers = {"cpu"};
-  session = std::make_unique<OrtSession>(session::open(model_of(op, key), options, extras));
+  session = std::make_unique<OrtSession>(session::open(model_of(op, key), options, internal));
   return *session;
 }
 

@@ -149,7 +149,7 @@ void copy_row(const T* __restrict in, T* __restrict out, const RowPlan& plan, st
 
 // What one run of copy_mapped() moves: rows of `extent` positions, each `unit` elements.
 template <class T>
-struct Job {
+struct MappedCopy {
   const T* in;
   T* out;
   std::vector<OuterAxis> outer;
@@ -161,7 +161,7 @@ struct Job {
 
 // Rows [begin, end), as far as the plan goes, which starts at position `first` of each.
 template <class T>
-void copy_rows(const Job<T>& job, const RowPlan& plan, std::int64_t first, std::int64_t begin, std::int64_t end) {
+void copy_rows(const MappedCopy<T>& job, const RowPlan& plan, std::int64_t first, std::int64_t begin, std::int64_t end) {
   const std::int64_t row = job.extent * job.unit, count = plan.extent * job.unit;
   const auto source_of = [](const OuterAxis& axis, std::int64_t i) { return axis.source(i); };
   RowSource source(std::span<const OuterAxis>(job.outer), job.strides, source_of, begin);
@@ -181,7 +181,7 @@ void copy_rows(const Job<T>& job, const RowPlan& plan, std::int64_t first, std::
 }
 
 template <class T>
-void copy_all_rows(const Job<T>& job) {
+void copy_all_rows(const MappedCopy<T>& job) {
   const auto plan_of = [&](std::int64_t first) {
     return plan_row(sources_of(job.source, first, std::min(job.extent, first + kBlock)), job.unit);
   };
@@ -209,15 +209,15 @@ void copy_mapped(const Tensor& in, Tensor& out, const std::vector<SourceOf>& sou
   dispatch_unit(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const std::int64_t extent = out.dim(axes - 1);
-    Job<T> job{static_cast<const T*>(in.data()),
-               static_cast<T*>(out.mutable_data()),
-               std::move(outer),
-               sources[axes - 1],
-               strides_of(in.shape()),
-               out.size() / (extent * unit),
-               extent,
-               unit,
-               T{}};
+    MappedCopy<T> job{static_cast<const T*>(in.data()),
+                      static_cast<T*>(out.mutable_data()),
+                      std::move(outer),
+                      sources[axes - 1],
+                      strides_of(in.shape()),
+                      out.size() / (extent * unit),
+                      extent,
+                      unit,
+                      T{}};
     if constexpr (std::is_same_v<T, std::string>) {
       job.fill = *static_cast<const T*>(fill.data());
     } else {

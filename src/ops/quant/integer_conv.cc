@@ -51,7 +51,7 @@ void gather(const T* plane, std::int32_t zero, const std::int64_t* table, std::i
   }
 }
 
-struct Job {
+struct IntegerConvRun {
   const OpContext& context;
   const IntegerConv& conv;
   const ConvSink& sink;
@@ -114,7 +114,7 @@ void integer_conv(const OpContext& c, const IntegerConv& conv, const ConvSink& s
   }
   // A tile's columns should stay in a second-level cache (256 KiB), and there should be tiles for every thread.
   const std::int64_t tile = std::min(plane, std::clamp<std::int64_t>(131072 / depth, 16, 256));
-  Job job{c, conv, sink, std::vector<std::int16_t>(static_cast<std::size_t>(conv.w->size())), depth, tile};
+  IntegerConvRun job{c, conv, sink, std::vector<std::int16_t>(static_cast<std::size_t>(conv.w->size())), depth, tile};
   for (std::int64_t m = 0; m < g.out_channels; ++m) {
     const std::int32_t zero = conv.w_zero.empty() ? 0 : conv.w_zero[conv.w_zero.size() == 1 ? 0 : static_cast<std::size_t>(m)];
     widen(conv.w->dtype(), conv.w->data(), m * depth, depth, zero, job.weights.data() + m * depth);

@@ -72,7 +72,7 @@ struct Piece {
 
 // What one run of copy_padded() moves: `axes` without the innermost ones that are copied as they are, `unit` elements.
 template <class T>
-struct Job {
+struct PaddedCopy {
   const T* in;
   T* out;
   std::vector<PaddedAxis> axes;
@@ -87,7 +87,7 @@ struct Job {
 };
 
 template <class T>
-void plan_row(Job<T>& job) {
+void plan_row(PaddedCopy<T>& job) {
   const std::int64_t extent = job.row().extent;
   const bool is_short = extent * job.unit <= kShortRow;
   for (std::int64_t at = 0; at < extent && job.pieces.size() <= kMostPieces;) {
@@ -104,7 +104,7 @@ void plan_row(Job<T>& job) {
 }
 
 template <class T>
-void copy_stretch(const Job<T>& job, const T* in, T* to, const Stretch& s, std::int64_t count) {
+void copy_stretch(const PaddedCopy<T>& job, const T* in, T* to, const Stretch& s, std::int64_t count) {
   if (s.source < 0) {
     std::fill_n(to, count * job.unit, job.fill);
   } else if (s.step > 0) {
@@ -118,7 +118,7 @@ void copy_stretch(const Job<T>& job, const T* in, T* to, const Stretch& s, std::
 
 // Positions [begin, end) of one row, of which `in` is where its source begins; null: it is filled.
 template <class T>
-void copy_part(const Job<T>& job, const T* in, T* out, std::int64_t begin, std::int64_t end) {
+void copy_part(const PaddedCopy<T>& job, const T* in, T* out, std::int64_t begin, std::int64_t end) {
   if (in == nullptr) {
     std::fill_n(out + begin * job.unit, (end - begin) * job.unit, job.fill);
     return;
@@ -144,7 +144,7 @@ void copy_part(const Job<T>& job, const T* in, T* out, std::int64_t begin, std::
 
 // Positions, of all rows one after the other, are what threads share: there may be one long row.
 template <class T>
-void copy_rows(const Job<T>& job, std::int64_t rows) {
+void copy_rows(const PaddedCopy<T>& job, std::int64_t rows) {
   const std::int64_t extent = job.row().extent;
   const std::int64_t grain = grain_for(job.unit * static_cast<std::int64_t>(sizeof(T)));
   parallel_for(rows * extent, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -173,13 +173,13 @@ void copy_padded(const Tensor& in, Tensor& out, const std::vector<PaddedAxis>& a
   if (changed == 0) return copy_all(in, out);
   dispatch_unit(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    Job<T> job{static_cast<const T*>(in.data()),
-               static_cast<T*>(out.mutable_data()),
-               {axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(changed)},
-               strides_of(in.shape()),
-               unit,
-               padding,
-               T{}};
+    PaddedCopy<T> job{static_cast<const T*>(in.data()),
+                      static_cast<T*>(out.mutable_data()),
+                      {axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(changed)},
+                      strides_of(in.shape()),
+                      unit,
+                      padding,
+                      T{}};
     plan_row(job);
     if constexpr (std::is_same_v<T, std::string>) {
       job.fill = *static_cast<const T*>(fill.data());

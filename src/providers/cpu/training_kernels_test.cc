@@ -12,12 +12,12 @@ using test::KernelCase;
 
 TEST(TrainingKernels, Convolutions) {
   const KernelCase cases[] = {
-      {"conv-fresh-f32",
+      {"conv-dynamic-f32",
        "input x: float32[2,3,7,9]\ninput w: float32[4,3,3,3]\ninput b: float32[4]\n"
        "y = Conv(x, w, b) {pads=[1,1,1,1]}\noutput y\n"},
-      {"conv-fresh-f32", "input x: float32[2,4,9]\ninput w: float32[6,2,3]\ny = Conv(x, w) {group=2, strides=[2]}\noutput y\n"},
-      {"conv-fresh-f32", "input x: float32[1,2,4,5,4]\ninput w: float32[3,2,2,2,2]\ny = Conv(x, w)\noutput y\n"},
-      {"conv-transpose-fresh-f32",
+      {"conv-dynamic-f32", "input x: float32[2,4,9]\ninput w: float32[6,2,3]\ny = Conv(x, w) {group=2, strides=[2]}\noutput y\n"},
+      {"conv-dynamic-f32", "input x: float32[1,2,4,5,4]\ninput w: float32[3,2,2,2,2]\ny = Conv(x, w)\noutput y\n"},
+      {"conv-transpose-dynamic-f32",
        "input x: float32[2,4,5,4]\ninput w: float32[4,3,3,3]\n"
        "y = ConvTranspose(x, w) {strides=[2,2], pads=[1,1,1,1]}\noutput y\n"},
       {"conv-grad-f32",

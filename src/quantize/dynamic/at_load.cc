@@ -8,7 +8,7 @@
 
 namespace sdx::quantize {
 
-void at_load(Model& model, const SessionOptions& session, const session::Extras& extras) {
+void at_load(Model& model, const SessionOptions& session, const session::InternalOptions& internal) {
   constexpr int kOpset = 13;  // scales along an axis
   DynamicQuantOptions options;
   options.per_channel = true;
@@ -19,7 +19,7 @@ void at_load(Model& model, const SessionOptions& session, const session::Extras&
   std::vector<std::string> warnings = model.warnings;
   QuantReport report;
   keep_weights(model.graph);
-  prepare_for_quantizing(model, options, kOpset, report, extras);
+  prepare_for_quantizing(model, options, kOpset, report, internal);
   // Those of the model itself come again, from whoever opens it.
   warnings.insert(warnings.end(), report.warnings.begin() + static_cast<std::ptrdiff_t>(model.warnings.size()),
                   report.warnings.end());

@@ -11,8 +11,8 @@
 #include "ops/infer.h"
 #include "passes/pass.h"
 #include "quantize/model/edit.h"
+#include "session/graphs/convert_opset.h"
 #include "session/pipeline.h"
-#include "session/whole/restate.h"
 
 namespace sdx::quantize {
 namespace {
@@ -84,7 +84,7 @@ void raise_opset(Model& model, int least, QuantReport& report) {
   if (!mixed && opset >= least) return;
   Graph copy = model.graph;
   try {
-    session::restate(copy, std::max(opset, least));
+    session::convert_opset(copy, std::max(opset, least));
   } catch (const Error& e) {
     if (mixed) throw;
     report.warnings.push_back("the model stays at opset " + std::to_string(opset) + ": " + e.message());
@@ -122,10 +122,10 @@ std::string node_name(const Graph& graph, const Node& node) {
 }
 
 void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset, QuantReport& report,
-                            const session::Extras& extras) {
+                            const session::InternalOptions& internal) {
   SessionOptions session;
   session.custom_ops = options.custom_ops;
-  session::prepare(model, session, true, extras);
+  session::prepare(model, session, true, internal);
   report.warnings.insert(report.warnings.end(), model.warnings.begin(), model.warnings.end());
   model.functions.clear();
   sink_constants(model.graph);

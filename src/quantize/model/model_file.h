@@ -20,7 +20,7 @@ Model read_for_quantizing(const std::filesystem::path& path, const QuantOptions&
 void keep_weights(Graph& graph);
 // The same of a model that was read.
 void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset, QuantReport& report,
-                            const session::Extras& extras = {});
+                            const session::InternalOptions& internal = {});
 
 // All nodes of ai.onnx at this opset at least, where that can be done; a warning in the report says where it cannot.
 void raise_opset(Model& model, int least, QuantReport& report);

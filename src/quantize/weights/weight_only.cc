@@ -18,7 +18,7 @@
 #include "quantize/weights/gptq.h"
 #include "quantize/weights/operators.h"
 #include "quantize/weights/targets.h"
-#include "session/whole/restate.h"
+#include "session/graphs/convert_opset.h"
 #include "tensor/types.h"
 
 namespace sdx::quantize {
@@ -286,7 +286,7 @@ void to_weight_only(Model& model, const WeightOnlyOptions& options, CalibrationD
   check(options);
   int& opset = model.opsets.try_emplace("", kBlocksOpset).first->second;
   if (options.form == WeightForm::qdq && opset < kBlocksOpset) {
-    session::restate(model.graph, kBlocksOpset);
+    session::convert_opset(model.graph, kBlocksOpset);
     opset = kBlocksOpset;
     static_cast<void>(ops::infer_in_place(model.graph, {.allow_unknown = true}));
   }

@@ -43,7 +43,7 @@ void Connection::dispatch() {
   answer_->most_unsent = shared_.options.limits.unsent_bytes;
   answer_->chunked = !old_;
   answer_->head_only = request_->method == "HEAD";
-  shared_.service.entry(request_, make_responder(shared_from_this(), answer_));
+  shared_.callbacks.entry(request_, make_responder(shared_from_this(), answer_));
   if (state_ == State::handling || state_ == State::sending) watch();
 }
 
@@ -77,7 +77,7 @@ void Connection::respond(Response response) {
   state_ = State::sending;
   response_ = std::move(response);
   if (shared_.stopping) keep_alive_ = false;
-  if (request_ && shared_.service.decorate) shared_.service.decorate(*request_, response_);
+  if (request_ && shared_.callbacks.decorate) shared_.callbacks.decorate(*request_, response_);
   if (!request_) old_ = false;
   make_head(response_, false, response_.body.size());
   const bool head_only = request_ && request_->method == "HEAD";
@@ -90,7 +90,7 @@ void Connection::start_stream(Response response) {
   state_ = State::sending;
   streaming_ = true;
   if (shared_.stopping) keep_alive_ = false;
-  if (shared_.service.decorate) shared_.service.decorate(*request_, response);
+  if (shared_.callbacks.decorate) shared_.callbacks.decorate(*request_, response);
   response_ = std::move(response);
   response_.body.clear();
   make_head(response_, true, 0);
@@ -147,7 +147,7 @@ void Connection::sent() {
 void Connection::report() {
   if (std::exchange(reported_, true) || !request_) return;
   outcome_.duration = Clock::now() - request_->arrived;
-  if (shared_.service.ended) shared_.service.ended(*request_, outcome_);
+  if (shared_.callbacks.ended) shared_.callbacks.ended(*request_, outcome_);
   const std::shared_ptr<BodyShare> share = std::move(body_share_);
   std::shared_ptr<void> held = std::move(request_->held);
   if (answer_) {

@@ -222,8 +222,8 @@ void Connection::begin_body() {
   body_limit_ = shared_.options.limits.body_bytes;
   received_ = 0;
   body_read_ = length_ == 0;
-  if (shared_.service.admit) {
-    Admission admission = shared_.service.admit(*request_);
+  if (shared_.callbacks.admit) {
+    Admission admission = shared_.callbacks.admit(*request_);
     shape_ = admission.shape;
     if (admission.refused) {
       keep_alive_ = keep_alive_ && body_read_;

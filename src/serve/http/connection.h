@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 // What connections share with their server.
 struct Shared {
   ServerOptions options;
-  Service service;
+  ServerCallbacks callbacks;
   std::uint16_t port = 0;
   // Of requests being read or answered, some of which outlive their connections.
   std::shared_ptr<std::atomic<std::uint64_t>> body_bytes = std::make_shared<std::atomic<std::uint64_t>>(0);

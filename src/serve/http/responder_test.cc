@@ -19,8 +19,8 @@ const std::string kGet = "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n";
 // Keeps what arrives until somebody answers it.
 class Desk {
  public:
-  Service service() {
-    Service out;
+  ServerCallbacks callbacks() {
+    ServerCallbacks out;
     out.entry = [this](const RequestPtr& request, const ResponderPtr& responder) {
       const std::lock_guard lock(mutex_);
       waiting_.emplace_back(request, responder);
@@ -62,7 +62,7 @@ Response text(std::string body) {
 
 TEST(Responder, AnswersLater) {
   Desk desk;
-  Server server({}, desk.service());
+  Server server({}, desk.callbacks());
   Client client(server.port());
   for (int i = 0; i < 3; ++i) {
     client.send(kGet);
@@ -81,7 +81,7 @@ TEST(Responder, ThousandsWaitWithoutThreads) {
   options.limits.connections = 1000;
   options.limits.threads = 1;
   options.limits.io_threads = 2;
-  Server server(options, desk.service());
+  Server server(options, desk.callbacks());
   std::vector<std::unique_ptr<Client>> clients;
   std::vector<std::pair<RequestPtr, ResponderPtr>> open;
   for (int i = 0; i < 300; ++i) {
@@ -96,7 +96,7 @@ TEST(Responder, ThousandsWaitWithoutThreads) {
 
 TEST(Responder, StreamsPieces) {
   Desk desk;
-  Server server({}, desk.service());
+  Server server({}, desk.callbacks());
   Client client(server.port());
   client.send(kGet + kGet);
   for (int i = 0; i < 2; ++i) {
@@ -115,7 +115,7 @@ TEST(Responder, StreamsPieces) {
 
 TEST(Responder, OldClientsGetNoChunks) {
   Desk desk;
-  Server server({}, desk.service());
+  Server server({}, desk.callbacks());
   Client client(server.port());
   client.send("GET /a HTTP/1.0\r\n\r\n");
   auto [request, responder] = desk.next();
@@ -129,7 +129,7 @@ TEST(Responder, OldClientsGetNoChunks) {
 
 TEST(Responder, StreamsNothingForHead) {
   Desk desk;
-  Server server({}, desk.service());
+  Server server({}, desk.callbacks());
   Client client(server.port());
   client.send("HEAD /a HTTP/1.1\r\nHost: localhost\r\n\r\n" + kGet);
   auto [request, responder] = desk.next();
@@ -144,7 +144,7 @@ TEST(Responder, StreamsNothingForHead) {
 
 TEST(Responder, TellsWhenTheClientGoes) {
   Desk desk;
-  Server server({}, desk.service());
+  Server server({}, desk.callbacks());
   for (const bool streaming : {false, true}) {
     Client client(server.port());
     client.send(kGet);
@@ -175,16 +175,16 @@ TEST(Responder, WorkCountsUntilItEndsThoughItsClientHasGone) {
   Desk desk;
   ServerOptions options;
   options.limits.all_bodies_bytes = 1500;
-  Service service = desk.service();
+  ServerCallbacks callbacks = desk.callbacks();
   std::mutex mutex;
   std::vector<std::weak_ptr<void>> held;
-  service.admit = [&](Request& request) {
+  callbacks.admit = [&](Request& request) {
     request.held = std::make_shared<int>(0);
     const std::lock_guard lock(mutex);
     held.push_back(request.held);
     return Admission();
   };
-  Server server(options, service);
+  Server server(options, callbacks);
   const std::string post = "POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n" + std::string(1000, 'x');
   Client first(server.port());
   first.send(post);
@@ -209,7 +209,7 @@ TEST(Responder, WorkCountsUntilItEndsThoughItsClientHasGone) {
 
 TEST(Responder, ForgetsWhomToTellWhenItHasEnded) {
   Desk desk;
-  Server server({}, desk.service());
+  Server server({}, desk.callbacks());
   Client client(server.port());
   client.send(kGet);
   auto [request, responder] = desk.next();
@@ -223,7 +223,7 @@ TEST(Responder, ForgetsWhomToTellWhenItHasEnded) {
 
 TEST(Responder, CutsClientsThatDoNotRead) {
   Desk desk;
-  Server server({}, desk.service());
+  Server server({}, desk.callbacks());
   Client client(server.port());
   client.send(kGet);
   auto [request, responder] = desk.next();
@@ -241,7 +241,7 @@ TEST(Responder, CutsClientsThatDoNotRead) {
 
 TEST(Responder, OneThatIsLostIsNotSilent) {
   Desk desk;
-  Server server({}, desk.service());
+  Server server({}, desk.callbacks());
   Client client(server.port());
   client.send(kGet);
   desk.next();
@@ -258,7 +258,7 @@ TEST(Responder, OneThatIsLostIsNotSilent) {
 
 TEST(Responder, StopWaitsForThem) {
   Desk desk;
-  Server server({}, desk.service());
+  Server server({}, desk.callbacks());
   Client client(server.port()), lost(server.port());
   client.send(kGet);
   auto [request, responder] = desk.next();
@@ -278,8 +278,8 @@ TEST(Responder, ManyThreadsAtOnce) {
   options.limits.io_threads = 3;
   std::mutex mutex;
   std::vector<std::thread> threads;
-  Service service;
-  service.entry = [&](const RequestPtr& request, const ResponderPtr& responder) {
+  ServerCallbacks callbacks;
+  callbacks.entry = [&](const RequestPtr& request, const ResponderPtr& responder) {
     const std::lock_guard lock(mutex);
     threads.emplace_back([request, responder] {
       responder->start(text(""));
@@ -289,7 +289,7 @@ TEST(Responder, ManyThreadsAtOnce) {
     });
   };
   {
-    Server server(options, service);
+    Server server(options, callbacks);
     std::vector<std::thread> clients;
     for (int c = 0; c < 8; ++c) {
       clients.emplace_back([&, c] {

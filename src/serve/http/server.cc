@@ -83,7 +83,7 @@ struct Server::Impl {
   std::condition_variable none_open;
   std::unique_ptr<HandlerPool> pool;
 
-  void begin(ServerOptions options, Service service);
+  void begin(ServerOptions options, ServerCallbacks callbacks);
   void listen();
   void accept();
   void accept_one();
@@ -94,9 +94,9 @@ struct Server::Impl {
   void wait(std::chrono::milliseconds grace);
 };
 
-void Server::Impl::begin(ServerOptions options, Service service) {
+void Server::Impl::begin(ServerOptions options, ServerCallbacks callbacks) {
   shared.options = std::move(options);
-  shared.service = std::move(service);
+  shared.callbacks = std::move(callbacks);
   const Limits& limits = shared.options.limits;
   for (int i = 0; i < std::max(1, limits.io_threads); ++i) loops.push_back(std::make_unique<Loop>());
   acceptor.emplace(loops[0]->io);
@@ -225,27 +225,27 @@ void Server::Impl::wait(std::chrono::milliseconds grace) {
 namespace {
 
 // Requests go to the pool, which runs `handler` for them.
-Service service_of(Handler handler, Admit admit, const std::unique_ptr<HandlerPool>& pool) {
-  Service service;
-  service.admit = std::move(admit);
-  service.entry = [handler = std::move(handler), &pool](const RequestPtr& request, const ResponderPtr& responder) {
+ServerCallbacks callbacks_of(Handler handler, Admit admit, const std::unique_ptr<HandlerPool>& pool) {
+  ServerCallbacks callbacks;
+  callbacks.admit = std::move(admit);
+  callbacks.entry = [handler = std::move(handler), &pool](const RequestPtr& request, const ResponderPtr& responder) {
     const bool taken = pool->submit([&handler, request, responder]() { answer_with(handler, *request, *responder); });
     if (taken) return;
     Response busy = error_response(503, "the server is busy; try again later");
     busy.headers.emplace_back("Retry-After", "1");
     responder->respond(std::move(busy));
   };
-  return service;
+  return callbacks;
 }
 
 }  // namespace
 
 Server::Server(ServerOptions options, Handler handler, Admit admit) : impl_(std::make_unique<Impl>()) {
-  impl_->begin(std::move(options), service_of(std::move(handler), std::move(admit), impl_->pool));
+  impl_->begin(std::move(options), callbacks_of(std::move(handler), std::move(admit), impl_->pool));
 }
 
-Server::Server(ServerOptions options, Service service) : impl_(std::make_unique<Impl>()) {
-  impl_->begin(std::move(options), std::move(service));
+Server::Server(ServerOptions options, ServerCallbacks callbacks) : impl_(std::make_unique<Impl>()) {
+  impl_->begin(std::move(options), std::move(callbacks));
 }
 
 Server::~Server() { stop(std::chrono::milliseconds(0)); }

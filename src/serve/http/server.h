@@ -70,7 +70,7 @@ struct Outcome {
 };
 
 // All are called by the threads that read and write, so that they must be quick, and do not throw.
-struct Service {
+struct ServerCallbacks {
   Entry entry;
   Admit admit;                                                // may be empty
   std::function<void(const Request&, Response&)> decorate;    // adds header fields before an answer is sent; may be empty
@@ -81,7 +81,7 @@ class Server {
  public:
   // Listens when it returns. Throws Error(io) when the address cannot be had.
   Server(ServerOptions options, Handler handler, Admit admit = {});
-  Server(ServerOptions options, Service service);
+  Server(ServerOptions options, ServerCallbacks callbacks);
   // stop(), with no time for requests under way.
   ~Server();
   Server(const Server&) = delete;

@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "serve/models/graveyard.h"
 #include "serve/models/load_model.h"
 #include "serve/models/repository.h"
+#include "serve/models/unloader.h"
 #include "tensor/gguf/gguf_names.h"
 
 namespace sdx::serve {
@@ -89,7 +89,7 @@ std::string_view name(ModelState state) noexcept {
 }
 
 struct Catalog::Impl {
-  std::shared_ptr<Graveyard> graveyard = std::make_shared<Graveyard>();
+  std::shared_ptr<Unloader> unloader = std::make_shared<Unloader>();
   CatalogOptions options;
   mutable std::mutex mutex;
   std::condition_variable changed;  // a load has ended, a model has gone, the catalogue closes
@@ -111,7 +111,7 @@ struct Catalog::Impl {
     changed.notify_all();
     if (watcher.joinable()) watcher.join();
     families.clear();
-    graveyard->close();
+    unloader->close();
   }
 
   void add_source(const ModelSource& source) {
@@ -400,7 +400,7 @@ struct Catalog::Impl {
   ModelPtr take_over(Version& version, std::unique_ptr<LoadedModel> loaded) {
     ModelPtr old = std::move(version.model);
     version.kind = loaded->kind;
-    version.model = graveyard->own(std::move(loaded));
+    version.model = unloader->own(std::move(loaded));
     version.state = ModelState::ready;
     version.reason.clear();
     version.pause = seconds(0);
@@ -459,7 +459,7 @@ struct Catalog::Impl {
       lock.unlock();
       old.reset();
       while (!watch.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      graveyard->wait();
+      unloader->wait();
       lock.lock();
     }
     if (version.model || version.loading) return;  // somebody has loaded it again

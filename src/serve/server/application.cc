@@ -78,18 +78,18 @@ Application::Application(const Router& router, Guard& guard, Metrics& metrics, L
 
 Application::~Application() = default;
 
-Service Application::service() {
-  Service service;
-  service.admit = [this](Request& request) { return admit(request); };
-  service.entry = [this](const RequestPtr& request, const ResponderPtr& responder) { enter(request, responder); };
-  service.decorate = [this](const Request& request, Response& response) {
+ServerCallbacks Application::callbacks() {
+  ServerCallbacks callbacks;
+  callbacks.admit = [this](Request& request) { return admit(request); };
+  callbacks.entry = [this](const RequestPtr& request, const ResponderPtr& responder) { enter(request, responder); };
+  callbacks.decorate = [this](const Request& request, Response& response) {
     guard_.decorate(request, response);
     if (std::string ignored = request.notes->ignored(); !ignored.empty()) {
       response.headers.emplace_back("Sdx-Ignored", std::move(ignored));
     }
   };
-  service.ended = [this](const Request& request, const Outcome& outcome) { ended(request, outcome); };
-  return service;
+  callbacks.ended = [this](const Request& request, const Outcome& outcome) { ended(request, outcome); };
+  return callbacks;
 }
 
 void Application::begin(Request& request) const {

@@ -31,7 +31,7 @@ class Application {
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
 
-  Service service();
+  ServerCallbacks callbacks();
 
  private:
   struct RouteNumbers;

@@ -33,7 +33,7 @@ class Whole {
     ServerOptions server;
     server.limits.connections = 200;
     server.limits.io_threads = 2;
-    server_.emplace(server, application_->service());
+    server_.emplace(server, application_->callbacks());
   }
 
   std::string ask(const std::string& head, const std::string& body = "") {

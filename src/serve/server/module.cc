@@ -174,7 +174,7 @@ void Program::listen() {
   limits.io_threads = static_cast<int>(std::clamp(usable_cpus() / 2, 1, 8));
   limits.all_bodies_bytes = 4ull << 30;
   limits.idle = milliseconds(75000);
-  server_.emplace(options, application_->service());
+  server_.emplace(options, application_->callbacks());
 }
 
 // Whoever did not ask for gRPC is served without it where its library or its port cannot be had.

@@ -35,11 +35,12 @@ void Session::Impl::open_measured() {
 }
 
 // From here on the part of the chain from provider number `first` on answers.
-void Session::Impl::serve(std::size_t first, std::shared_ptr<const Engine> ready, cache::Decision found, const std::string& how) {
-  auto made = std::make_shared<Service>(core, chain_from(selection, first));
+void Session::Impl::serve(std::size_t first, std::shared_ptr<const CompiledChain> ready, cache::Decision found,
+                          const std::string& how) {
+  auto made = std::make_shared<Failover>(context, chain_from(selection, first));
   made->open(std::move(ready));
   const std::lock_guard lock(mutex);
-  service = std::move(made);
+  failover = std::move(made);
   measurement = std::move(found);
   why = how;
 }
@@ -48,8 +49,8 @@ void Session::Impl::serve(std::size_t first, std::shared_ptr<const Engine> ready
 void Session::Impl::decide(const Request& request) {
   const std::unique_lock only_one = lock_unless_stopped(deciding, request.stop);
   if (!undecided) return;
-  std::shared_ptr<const Engine> winner;
-  cache::Decision m = measure_providers(core, selection, request, winner);
+  std::shared_ptr<const CompiledChain> winner;
+  cache::Decision m = measure_providers(context, selection, request, winner);
   std::size_t first = 0;
   while (selection.chain[first]->name() != m.chosen) ++first;
   std::string kept;
@@ -67,10 +68,10 @@ void Session::Impl::decide(const Request& request) {
   undecided = false;
 }
 
-std::shared_ptr<Service> Session::Impl::serving() const {
-  if (!measures) return service;
+std::shared_ptr<Failover> Session::Impl::serving() const {
+  if (!measures) return failover;
   const std::lock_guard lock(mutex);
-  return service;
+  return failover;
 }
 
 }  // namespace sdx

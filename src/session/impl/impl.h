@@ -13,11 +13,11 @@
 
 #include "cache/compiled_model.h"
 #include "cache/decision.h"
-#include "session/engine.h"
+#include "session/compiled_chain.h"
+#include "session/failover.h"
 #include "session/observe/telemetry.h"
 #include "session/open.h"
 #include "session/selection.h"
-#include "session/service.h"
 
 namespace sdx {
 
@@ -28,15 +28,15 @@ inline double ms_since(std::chrono::steady_clock::time_point start) {
 }  // namespace session
 
 struct Session::Impl {
-  std::shared_ptr<session::Core> core = std::make_shared<session::Core>();
+  std::shared_ptr<session::SessionContext> context = std::make_shared<session::SessionContext>();
   std::string shown;  // the model's name in errors
   session::Selection selection;
-  std::shared_ptr<session::Service> service;
+  std::shared_ptr<session::Failover> failover;
   std::vector<std::pair<std::string, std::string>> metadata, custom_metadata;
   std::unique_ptr<session::Telemetry> telemetry;  // null: nobody listens
   double load_ms = 0, init_ms = 0;
 
-  // With select "measured" the first run decides which chain `service` has.
+  // With select "measured" the first run decides which chain `failover` has.
   bool measures = false;
   std::mutex deciding;
   bool undecided = false;  // guarded by `deciding`
@@ -47,7 +47,7 @@ struct Session::Impl {
   std::unique_ptr<cache::Recording> recording;
   std::string unused_cache;  // why nothing is kept, or used of what was
 
-  mutable std::mutex mutex;  // guards what follows, and `service` where the session measures
+  mutable std::mutex mutex;  // guards what follows, and `failover` where the session measures
   cache::Decision measurement;
   std::string why;
   std::vector<std::string> warnings;
@@ -55,15 +55,15 @@ struct Session::Impl {
   bool warned_of_extents = false, warned_of_symbols = false;
 
   ~Impl() {
-    if (service) service->close();
+    if (failover) failover->close();
   }
 
   // opening.cc
-  void load(session::Source& source, const SessionOptions& options, const session::Extras& extras);
-  Model read(session::Source& source, const session::Extras& extras);
-  bool open_compiled(const session::Extras& extras);
-  void choose(const session::Extras& extras);
-  void open(const session::Extras& extras);
+  void load(session::Source& source, const SessionOptions& options, const session::InternalOptions& internal);
+  Model read(session::Source& source, const session::InternalOptions& internal);
+  bool open_compiled(const session::InternalOptions& internal);
+  void choose(const session::InternalOptions& internal);
+  void open(const session::InternalOptions& internal);
   void keep();
   void describe_interface();
   void start();
@@ -71,11 +71,12 @@ struct Session::Impl {
   // deciding.cc
   void open_measured();
   void decide(const session::Request& request);
-  void serve(std::size_t first, std::shared_ptr<const session::Engine> ready, cache::Decision found, const std::string& how);
-  std::shared_ptr<session::Service> serving() const;
+  void serve(std::size_t first, std::shared_ptr<const session::CompiledChain> ready, cache::Decision found,
+             const std::string& how);
+  std::shared_ptr<session::Failover> serving() const;
 
   // running.cc
-  NamedValues run(const NamedValues& given, const RunOptions& run_options, const session::RunExtras& extras);
+  NamedValues run(const NamedValues& given, const RunOptions& run_options, const session::InternalRunOptions& internal);
   std::vector<Value> arrange(const NamedValues& given, std::size_t& which) const;
   std::vector<Value> answer(const session::Request& request);
   void warn_of_other_extents(const std::vector<Value>& values);

@@ -51,7 +51,7 @@ void Session::Impl::warn(std::string text) {
 
 // Once per session: a run that the file does not foresee has worked.
 void Session::Impl::warn_of_other_extents(const std::vector<Value>& values) {
-  const std::vector<ValueSpec>& inputs = core->inputs;
+  const std::vector<ValueSpec>& inputs = context->inputs;
   const std::lock_guard lock(mutex);
   if (std::exchange(warned_of_extents, true)) return;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -66,15 +66,15 @@ void Session::Impl::warn_of_other_extents(const std::vector<Value>& values) {
 void Session::Impl::warn_of_two_sizes(const std::vector<Value>& values) {
   const std::lock_guard lock(mutex);
   if (warned_of_symbols) return;
-  const std::optional<TwoSizes> sizes = find_two_sizes(core->symbols, values, Empty::skipped);
+  const std::optional<TwoSizes> sizes = find_two_sizes(context->symbols, values, Empty::skipped);
   if (!sizes) return;
   warned_of_symbols = true;
-  warn(describe(*sizes, core->inputs, values) + ": the model runs at these sizes as if each axis had a symbol of its own");
+  warn(describe(*sizes, context->inputs, values) + ": the model runs at these sizes as if each axis had a symbol of its own");
 }
 
 // The given values in the order of `inputs`, checked; defaults where nothing is given.
 std::vector<Value> Session::Impl::arrange(const NamedValues& given, std::size_t& which) const {
-  const std::vector<ValueSpec>& inputs = core->inputs;
+  const std::vector<ValueSpec>& inputs = context->inputs;
   std::vector<Value> values(inputs.size());
   std::vector<bool> present(inputs.size(), false);
   for (const NamedValue& item : given) {
@@ -95,10 +95,10 @@ std::vector<Value> Session::Impl::arrange(const NamedValues& given, std::size_t&
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!present[i] && inputs[i].has_default) {
       if ((which & kOverrides) == 0) continue;  // then all defaults are constants
-      const Graph& graph = core->full_model().graph;
+      const Graph& graph = context->full_model().graph;
       values[i] = *graph.value(graph.inputs()[i]).constant;
     } else if (!present[i]) {
-      if (!core->may_be_absent[i]) missing.push_back("'" + inputs[i].name + "'");
+      if (!context->may_be_absent[i]) missing.push_back("'" + inputs[i].name + "'");
       continue;
     }
     if (check_input(inputs[i], values[i])) which |= kOtherExtents;
@@ -108,13 +108,13 @@ std::vector<Value> Session::Impl::arrange(const NamedValues& given, std::size_t&
          describe(inputs));
   }
   // Without extents there are no symbols either.
-  if ((which & kOtherExtents) == 0 && find_two_sizes(core->symbols, values)) which |= kOwnSymbols;
+  if ((which & kOtherExtents) == 0 && find_two_sizes(context->symbols, values)) which |= kOwnSymbols;
   return values;
 }
 
-NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_options, const RunExtras& extras) {
-  const std::vector<ValueSpec>& inputs = core->inputs;
-  const std::vector<ValueSpec>& outputs = core->outputs;
+NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_options, const InternalRunOptions& internal) {
+  const std::vector<ValueSpec>& inputs = context->inputs;
+  const std::vector<ValueSpec>& outputs = context->outputs;
   std::size_t which = 0;
   std::vector<Value> values = arrange(given, which);
   std::vector<bool> wanted;
@@ -136,8 +136,8 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
   request.bound = bound_values(outputs, run_options.bound);
   if (run_options.timeout) request.stop.deadline = std::chrono::steady_clock::now() + *run_options.timeout;
   if (run_options.cancel) request.stop.cancelled = run_options.cancel->flag();
-  request.number = core->runs.fetch_add(1, std::memory_order_relaxed);
-  request.profiler = extras.profiler;
+  request.number = context->runs.fetch_add(1, std::memory_order_relaxed);
+  request.profiler = internal.profiler;
   std::vector<Value> results;
   try {
     results = answer(request);
@@ -149,7 +149,7 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
     if ((which & (kOtherExtents | kOwnSymbols)) == 0 || !unfit) throw;
     const std::string sizes = (which & kOtherExtents) != 0
                                   ? describe_other_extents(inputs, request.values)
-                                  : describe(*find_two_sizes(core->symbols, request.values), inputs, request.values);
+                                  : describe(*find_two_sizes(context->symbols, request.values), inputs, request.values);
     fail(ErrorCode::invalid_argument, "{}. The model does not work at this size: {}", sizes, e.what());
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory, "the machine ran out of memory during a run");
@@ -169,16 +169,16 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
   return out;
 }
 
-// The service's answer, and a line of telemetry about it.
+// The failover's answer, and a line of telemetry about it.
 std::vector<Value> Session::Impl::answer(const Request& request) {
   if (measures) decide(request);
-  const std::shared_ptr<Service> now = serving();
+  const std::shared_ptr<Failover> now = serving();
   if (!telemetry) return now->run(request);
   const auto start = std::chrono::steady_clock::now();
-  std::shared_ptr<const Engine> by;
+  std::shared_ptr<const CompiledChain> by;
   const auto tell = [&](std::string_view status) {
     if (!by) by = now->current();
-    telemetry->run({by ? by->runtime() : "", by ? by->providers() : "", core->model.path}, ms_since(start), status);
+    telemetry->run({by ? by->runtime() : "", by ? by->providers() : "", context->model.path}, ms_since(start), status);
   };
   try {
     std::vector<Value> results = now->run(request, &by);

@@ -38,28 +38,29 @@ std::string machine_text() {
                      ThreadPool::shared()->threads(), join(m.nvidia_gpus), join(m.amd_gpus), join(m.intel_gpus), m.nvidia_driver);
 }
 
-std::string disagreement(const std::vector<Value>& reference, const std::vector<Value>& got, const Core& core, bool values_too) {
+std::string disagreement(const std::vector<Value>& reference, const std::vector<Value>& got, const SessionContext& context,
+                         bool values_too) {
   for (std::size_t i = 0; i < reference.size(); ++i) {
     const std::string why = session::disagreement(reference[i], got[i], values_too);
-    if (!why.empty()) return fmt::format("output '{}' {}", core.outputs[i].name, why);
+    if (!why.empty()) return fmt::format("output '{}' {}", context.outputs[i].name, why);
   }
   return "";
 }
 
 struct Candidate {
-  std::shared_ptr<const Engine> engine;
+  std::shared_ptr<const CompiledChain> chain;
   std::vector<double> times;
 };
 
 // `limit`: how long a provider may take; 0: as long as it wants.
-std::vector<Value> run_in_time(const std::shared_ptr<const Engine>& engine, const Request& request,
+std::vector<Value> run_in_time(const std::shared_ptr<const CompiledChain>& chain, const Request& request,
                                std::chrono::milliseconds limit) {
   if (limit.count() <= 0) {
     plan::RunEnv env;
     env.stop = request.stop;
-    return engine->run(request, env);
+    return chain->run(request, env);
   }
-  BackgroundRun run(engine, request);
+  BackgroundRun run(chain, request);
   const std::string* at = nullptr;
   const auto outcome = run.wait(Clock::now() + limit, [&](const std::string* provider) {
     at = provider;
@@ -77,7 +78,7 @@ std::vector<Value> run_in_time(const std::shared_ptr<const Engine>& engine, cons
 
 std::vector<Value> timed_run(Candidate& c, const Request& request, std::chrono::milliseconds limit, bool count) {
   const auto start = Clock::now();
-  std::vector<Value> results = run_in_time(c.engine, request, limit);
+  std::vector<Value> results = run_in_time(c.chain, request, limit);
   if (count) c.times.push_back(ms_since(start));
   return results;
 }
@@ -116,13 +117,13 @@ Selection chain_from(const Selection& selection, std::size_t first) {
   return s;
 }
 
-std::filesystem::path decision_file(const Core& core, const Selection& selection) {
-  const SessionOptions& o = core.options;
+std::filesystem::path decision_file(const SessionContext& context, const Selection& selection) {
+  const SessionOptions& o = context.options;
   ContentHash hash;
-  if (core.source.path.empty()) {
-    hash.add(core.source.bytes);
+  if (context.source.path.empty()) {
+    hash.add(context.source.bytes);
   } else {
-    hash.add_file(core.source.path);
+    hash.add_file(context.source.path);
   }
   hash.add(machine_text());
   hash.add(version());
@@ -144,14 +145,14 @@ std::optional<cache::Decision> decision_for(const std::filesystem::path& file, c
   return known ? found : std::nullopt;
 }
 
-cache::Decision measure_providers(const std::shared_ptr<Core>& core, const Selection& selection, const Request& request,
-                                  std::shared_ptr<const Engine>& winner) {
+cache::Decision measure_providers(const std::shared_ptr<SessionContext>& context, const Selection& selection,
+                                  const Request& request, std::shared_ptr<const CompiledChain>& winner) {
   cache::Decision m;
   std::vector<Candidate> candidates(selection.chain.size());
   m.candidates.resize(candidates.size());
   std::vector<Value> reference;
   bool repeatable = true;
-  const std::chrono::milliseconds limit = core->options.provider_timeout, forever{0};
+  const std::chrono::milliseconds limit = context->options.provider_timeout, forever{0};
   // From the back: the last is what the others are held against.
   for (std::size_t i = candidates.size(); i-- > 0;) {
     MeasuredProvider& found = m.candidates[i];
@@ -160,53 +161,53 @@ cache::Decision measure_providers(const std::shared_ptr<Core>& core, const Selec
     const auto start = Clock::now();
     try {
       LateProvider late;
-      candidates[i].engine = compile_in_time(core, chain_from(selection, i), late);
+      candidates[i].chain = compile_in_time(context, chain_from(selection, i), late);
       found.compile_ms = ms_since(start);
-      if (!candidates[i].engine->runs(found.provider)) {
+      if (!candidates[i].chain->runs(found.provider)) {
         found.note = "runs no node of this model";
-        candidates[i].engine.reset();
+        candidates[i].chain.reset();
         continue;
       }
       std::vector<Value> results = timed_run(candidates[i], request, last ? forever : limit, false);
       if (last) {
         reference = std::move(results);
-        repeatable = disagreement(reference, timed_run(candidates[i], request, forever, false), *core, true).empty();
+        repeatable = disagreement(reference, timed_run(candidates[i], request, forever, false), *context, true).empty();
         continue;
       }
-      found.note = disagreement(reference, results, *core, repeatable);
+      found.note = disagreement(reference, results, *context, repeatable);
     } catch (const Error& e) {
       if (last || stops(e)) throw;
       found.note = e.what();
     }
-    if (!found.note.empty()) candidates[i].engine.reset();
+    if (!found.note.empty()) candidates[i].chain.reset();
   }
   const auto start = Clock::now();
   for (int round = 0; round < kMostRounds && (round < kFewestRounds || ms_since(start) < kEnoughMs); ++round) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (!candidates[i].engine) continue;
+      if (!candidates[i].chain) continue;
       try {
         timed_run(candidates[i], request, i + 1 == candidates.size() ? forever : limit, true);
       } catch (const Error& e) {
         if (i + 1 == candidates.size() || stops(e)) throw;
         m.candidates[i].note = e.what();
-        candidates[i].engine.reset();
+        candidates[i].chain.reset();
       }
     }
   }
   std::size_t best = candidates.size() - 1;
   for (std::size_t i = candidates.size(); i-- > 0;) {
-    if (!candidates[i].engine) continue;
+    if (!candidates[i].chain) continue;
     m.candidates[i].median_ms = median(candidates[i].times);
     // From the back to the front: of two that are alike the one that comes first in the chain is taken.
     if (m.candidates[i].median_ms < m.candidates[best].median_ms * (i < best ? 1 + kNoise : 1)) best = i;
   }
   m.candidates[best].chosen = true;
   m.chosen = m.candidates[best].provider;
-  m.model = core->source.path.filename().string();
+  m.model = context->source.path.filename().string();
   m.machine = machine_text();
-  winner = candidates[best].engine;
-  for (std::size_t i = 0; i < core->inputs.size(); ++i) {
-    m.inputs += fmt::format("{}{}: {}", m.inputs.empty() ? "" : ", ", core->inputs[i].name, request.values[i].type_string());
+  winner = candidates[best].chain;
+  for (std::size_t i = 0; i < context->inputs.size(); ++i) {
+    m.inputs += fmt::format("{}{}: {}", m.inputs.empty() ? "" : ", ", context->inputs[i].name, request.values[i].type_string());
   }
   const std::time_t now = std::time(nullptr);
   std::tm utc{};

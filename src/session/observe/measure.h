@@ -9,7 +9,7 @@
 #include <sdx/session.hpp>
 
 #include "cache/decision.h"
-#include "session/engine.h"
+#include "session/compiled_chain.h"
 
 namespace sdx::session {
 
@@ -21,17 +21,17 @@ Selection with_more_candidates(Selection selection, const SessionOptions& option
 Selection chain_from(const Selection& selection, std::size_t first);
 
 // Where the decision about this model with these options, candidates, versions and machine is kept.
-std::filesystem::path decision_file(const Core& core, const Selection& selection);
+std::filesystem::path decision_file(const SessionContext& context, const Selection& selection);
 // nullopt: there is none, it cannot be read, or its choice is not in the chain.
 std::optional<cache::Decision> decision_for(const std::filesystem::path& file, const Selection& selection);
 
 // Compiles each candidate, runs it on the request's inputs in turn with the others, and chooses the one with the least median
 // time among those whose results agree with the last one's, `cpu`: within 1 % of the largest magnitude of each output of floats,
 // equal in all else. A model whose results differ from run to run is only held to types and shapes. A candidate that fails is
-// out, with the reason. `winner` receives the engine of the chosen one. Throws Error: what `cpu` throws, cancelled,
+// out, with the reason. `winner` receives the chain of the chosen one. Throws Error: what `cpu` throws, cancelled,
 // deadline_exceeded.
-cache::Decision measure_providers(const std::shared_ptr<Core>& core, const Selection& selection, const Request& request,
-                                  std::shared_ptr<const Engine>& winner);
+cache::Decision measure_providers(const std::shared_ptr<SessionContext>& context, const Selection& selection,
+                                  const Request& request, std::shared_ptr<const CompiledChain>& winner);
 
 // "ort:cpu 1.2 ms, cpu 2.3 ms, openvino: differs from cpu …"
 std::string summary(const cache::Decision& decision);

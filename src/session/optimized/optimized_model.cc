@@ -33,7 +33,7 @@ bool named_ort(const std::filesystem::path& path) {
 
 }  // namespace
 
-void write_optimized_model(const Model& model, const SessionOptions& options, const Extras& extras) {
+void write_optimized_model(const Model& model, const SessionOptions& options, const InternalOptions& internal) {
   const std::filesystem::path& path = options.optimized_model;
   if (path.empty()) return;
   try {
@@ -41,7 +41,7 @@ void write_optimized_model(const Model& model, const SessionOptions& options, co
     if (options.optimize) {
       optimize_portably(written.graph, {options.optimized_model_basic, options.disabled_passes, &model.opsets});
     }
-    std::uint64_t* const size = extras.optimized_bytes;
+    std::uint64_t* const size = internal.optimized_bytes;
     if (size != nullptr) NewFile::check(path);
     if (options.optimized_model_ort || named_ort(path)) {
       const std::string bytes = write_ort_model(written);
@@ -50,8 +50,8 @@ void write_optimized_model(const Model& model, const SessionOptions& options, co
       return;
     }
     WriteOptions how;
-    if (!extras.optimized_model.external_name.empty()) {
-      how = extras.optimized_model;
+    if (!internal.optimized_model.external_name.empty()) {
+      how = internal.optimized_model;
     } else if (constant_bytes(written.graph) > kMostInline) {
       how.external_above = kExternalAbove;
     }

@@ -9,10 +9,10 @@
 
 namespace sdx::session {
 
-struct Extras;
+struct InternalOptions;
 
 // Writes a prepared model as the options say; does nothing without SessionOptions::optimized_model. Throws Error(io |
 // invalid_argument) naming the file.
-void write_optimized_model(const Model& model, const SessionOptions& options, const Extras& extras);
+void write_optimized_model(const Model& model, const SessionOptions& options, const InternalOptions& internal);
 
 }  // namespace sdx::session

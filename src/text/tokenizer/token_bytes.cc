@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "text/tokenizer/byte_level.h"
-#include "text/tokenizer/core.h"
+#include "text/tokenizer/pipeline.h"
 
 namespace sdx::text {
 namespace {
@@ -37,9 +37,9 @@ std::uint32_t token_count(const Tokenizer& tokenizer, std::int64_t vocabulary) {
 
 std::vector<std::string> token_bytes(const Tokenizer& tokenizer, std::int64_t vocabulary) {
   const std::uint32_t count = token_count(tokenizer, vocabulary);
-  const Core& core = core_of(tokenizer);
+  const TokenizerPipeline& pipeline = pipeline_of(tokenizer);
   for (const Kind kind : {Kind::wordpiece, Kind::ctc, Kind::bpe}) {
-    if (has(core.decoder, kind)) {
+    if (has(pipeline.decoder, kind)) {
       fail(ErrorCode::not_implemented,
            "constrained output needs a tokenizer whose tokens are simply joined (byte-level BPE, SentencePiece), not one that "
            "puts "
@@ -49,16 +49,16 @@ std::vector<std::string> token_bytes(const Tokenizer& tokenizer, std::int64_t vo
   std::vector<std::string> out(count);
   for (std::uint32_t id = 0; id < out.size(); ++id) {
     if (tokenizer.is_special(id)) continue;
-    const std::string* added = core.added.text(id);
+    const std::string* added = pipeline.added.text(id);
     if (added != nullptr) {
       out[id] = *added;
-    } else if (const auto token = core.model->vocabulary().token(id)) {
-      out[id] = bytes_of(core.decoder, std::string(*token));
+    } else if (const auto token = pipeline.model->vocabulary().token(id)) {
+      out[id] = bytes_of(pipeline.decoder, std::string(*token));
     }
   }
   return out;
 }
 
-const Core& core_of(const Tokenizer& tokenizer) { return *tokenizer.impl_->core; }
+const TokenizerPipeline& pipeline_of(const Tokenizer& tokenizer) { return *tokenizer.impl_->pipeline; }
 
 }  // namespace sdx::text

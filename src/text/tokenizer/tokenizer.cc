@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/text/utf8.h"
-#include "text/tokenizer/core.h"
 #include "text/tokenizer/encoding.h"
 #include "text/tokenizer/load/load.h"
+#include "text/tokenizer/pipeline.h"
 #include "text/unicode/unicode.h"
 
 namespace sdx::text {
@@ -62,8 +62,8 @@ class BorrowedWorkspace {
 // One text, on its way to an encoding.
 class Sequence {
  public:
-  Sequence(const Core& core, std::string_view text, std::uint32_t type_id)
-      : core_(core), input_(text), chars_(text), type_id_(type_id) {
+  Sequence(const TokenizerPipeline& pipeline, std::string_view text, std::uint32_t type_id)
+      : core_(pipeline), input_(text), chars_(text), type_id_(type_id) {
     if (text.size() >= kLongestText) {
       fail(ErrorCode::invalid_argument, "the text has {} bytes; expected less than {}: encode it in parts", text.size(),
            kLongestText);
@@ -71,8 +71,8 @@ class Sequence {
     if (const std::size_t valid = valid_utf8(text); valid != text.size()) {
       fail(ErrorCode::invalid_argument, "the text is not UTF-8: byte {}", valid);
     }
-    text_ = core.added.extract(text, core.normalizer);
-    pre_tokenize(core.pre_tokenizer, core.keeps_bytes, text_);
+    text_ = pipeline.added.extract(text, pipeline.normalizer);
+    pre_tokenize(pipeline.pre_tokenizer, pipeline.keeps_bytes, text_);
   }
 
   void tokenize(Workspace& workspace) {
@@ -129,7 +129,7 @@ class Sequence {
     e.word_ids.push_back(word);
   }
 
-  const Core& core_;
+  const TokenizerPipeline& core_;
   std::string_view input_;
   CharCounter chars_;
   std::uint32_t type_id_;
@@ -139,22 +139,22 @@ class Sequence {
 };
 
 Encoding encode_sequence(const Tokenizer::Impl& impl, std::string_view text, std::uint32_t type_id, std::int64_t word = -1) {
-  Sequence sequence(*impl.core, text, type_id);
-  BorrowedWorkspace workspace(impl.core->workspaces);
+  Sequence sequence(*impl.pipeline, text, type_id);
+  BorrowedWorkspace workspace(impl.pipeline->workspaces);
   sequence.tokenize(*workspace);
   return sequence.encoding(word);
 }
 
 Encoding finish(const Tokenizer::Impl& impl, std::vector<Encoding> parts, bool add_special_tokens) {
-  const Core& core = *impl.core;
+  const TokenizerPipeline& pipeline = *impl.pipeline;
   if (impl.truncation) {
     Truncation settings = *impl.truncation;
-    const std::size_t added = add_special_tokens ? added_tokens(core.post_processor, parts.size() > 1) : 0;
+    const std::size_t added = add_special_tokens ? added_tokens(pipeline.post_processor, parts.size() > 1) : 0;
     // Where the added tokens alone are too many, `tokenizers` does not truncate either.
     settings.max_length = settings.max_length < added ? std::numeric_limits<std::size_t>::max() : settings.max_length - added;
     truncate(parts[0], parts.size() > 1 ? &parts[1] : nullptr, settings);
   }
-  Encoding e = post_process(core.post_processor, core.has_post_processor, std::move(parts), add_special_tokens);
+  Encoding e = post_process(pipeline.post_processor, pipeline.has_post_processor, std::move(parts), add_special_tokens);
   if (impl.padding) pad(std::span(&e, 1), *impl.padding);
   return e;
 }
@@ -174,7 +174,7 @@ void WorkspacePool::give(std::unique_ptr<Workspace> workspace) {
   if (free_.size() < kMost) free_.push_back(std::move(workspace));
 }
 
-void Core::finish() {
+void TokenizerPipeline::finish() {
   // Byte-level characters need not be written out where the model knows them all.
   keeps_bytes = model->takes_bytes() && !pre_tokenizer.empty() && pre_tokenizer.back().kind == PreTokenizerStep::Kind::byte_level;
   for (const auto& [id, token] : added.all()) {
@@ -192,11 +192,11 @@ namespace sdx {
 Tokenizer::Tokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
-  return Tokenizer(std::make_shared<Impl>(text::make_impl(text::load_core(path))));
+  return Tokenizer(std::make_shared<Impl>(text::make_impl(text::load_pipeline(path))));
 }
 
 Tokenizer Tokenizer::from_json(std::string json) {
-  return Tokenizer(std::make_shared<Impl>(text::make_impl(text::core_of_json(std::move(json)))));
+  return Tokenizer(std::make_shared<Impl>(text::make_impl(text::pipeline_of_json(std::move(json)))));
 }
 
 Encoding Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
@@ -229,58 +229,58 @@ std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts
 }
 
 std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const {
-  const text::Core& core = *impl_->core;
+  const text::TokenizerPipeline& pipeline = *impl_->pipeline;
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const std::uint32_t id : ids) {
-    if (skip_special_tokens && core.special_ids.contains(id)) continue;
-    if (const std::string* added = core.added.text(id)) {
+    if (skip_special_tokens && pipeline.special_ids.contains(id)) continue;
+    if (const std::string* added = pipeline.added.text(id)) {
       tokens.push_back(*added);
-    } else if (const auto token = core.model->vocabulary().token(id)) {
+    } else if (const auto token = pipeline.model->vocabulary().token(id)) {
       tokens.emplace_back(*token);
     }
   }
-  for (const text::DecoderStep& step : core.decoder) text::decode(step, tokens);
+  for (const text::DecoderStep& step : pipeline.decoder) text::decode(step, tokens);
   std::string out;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (i > 0 && !core.has_decoder) out += ' ';
+    if (i > 0 && !pipeline.has_decoder) out += ' ';
     out += tokens[i];
   }
   return out;
 }
 
 std::optional<std::uint32_t> Tokenizer::token_to_id(std::string_view token) const {
-  const auto added = impl_->core->added.id(token);
-  return added ? added : impl_->core->model->vocabulary().id(token);
+  const auto added = impl_->pipeline->added.id(token);
+  return added ? added : impl_->pipeline->model->vocabulary().id(token);
 }
 
 std::optional<std::string> Tokenizer::id_to_token(std::uint32_t id) const {
-  if (const std::string* added = impl_->core->added.text(id)) return *added;
-  const auto token = impl_->core->model->vocabulary().token(id);
+  if (const std::string* added = impl_->pipeline->added.text(id)) return *added;
+  const auto token = impl_->pipeline->model->vocabulary().token(id);
   if (!token) return std::nullopt;
   return std::string(*token);
 }
 
 std::size_t Tokenizer::vocabulary_size() const {
-  const auto& vocabulary = impl_->core->model->vocabulary();
+  const auto& vocabulary = impl_->pipeline->model->vocabulary();
   std::size_t count = vocabulary.size();
-  for (const auto& [id, token] : impl_->core->added.all()) count += vocabulary.contains(token.content) ? 0 : 1;
+  for (const auto& [id, token] : impl_->pipeline->added.all()) count += vocabulary.contains(token.content) ? 0 : 1;
   return count;
 }
 
 std::uint32_t Tokenizer::largest_id() const {
-  const auto& added = impl_->core->added.all();
-  return std::max(impl_->core->model->vocabulary().largest_id(), added.empty() ? 0 : added.rbegin()->first);
+  const auto& added = impl_->pipeline->added.all();
+  return std::max(impl_->pipeline->model->vocabulary().largest_id(), added.empty() ? 0 : added.rbegin()->first);
 }
 
-bool Tokenizer::is_special(std::uint32_t id) const { return impl_->core->special_ids.contains(id); }
-const SpecialTokens& Tokenizer::special_tokens() const { return impl_->core->special; }
+bool Tokenizer::is_special(std::uint32_t id) const { return impl_->pipeline->special_ids.contains(id); }
+const SpecialTokens& Tokenizer::special_tokens() const { return impl_->pipeline->special; }
 const std::optional<Truncation>& Tokenizer::truncation() const { return impl_->truncation; }
 const std::optional<Padding>& Tokenizer::padding() const { return impl_->padding; }
 
 Tokenizer Tokenizer::with_truncation(std::optional<Truncation> truncation) const {
   if (truncation) {
-    const std::size_t added = text::added_tokens(impl_->core->post_processor, false);
+    const std::size_t added = text::added_tokens(impl_->pipeline->post_processor, false);
     if (truncation->max_length >= added && truncation->max_length - added < truncation->stride) {
       fail(ErrorCode::invalid_argument, "truncation: the stride is {}; expected at most {}, which is {} less {} added tokens",
            truncation->stride, truncation->max_length - added, truncation->max_length, added);

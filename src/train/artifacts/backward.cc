@@ -9,8 +9,8 @@
 #include "ops/infer.h"
 #include "passes/expand_gradients.h"
 #include "passes/simplify/simplify.h"
-#include "session/whole/recompute.h"
-#include "session/whole/restate.h"
+#include "session/graphs/convert_opset.h"
+#include "session/graphs/recompute.h"
 #include "train/artifacts/model_edit.h"
 #include "train/artifacts/names.h"
 #include "train/artifacts/training_form.h"
@@ -55,11 +55,11 @@ class TrainingModel {
     inputs_ = set_ends(g, from_, options_);
     to_training_form(g, options_.train_batch_norm);
     simplify::remove_dead(g);
-    restate_all();
+    convert_all();
     const auto forward = static_cast<ValueId>(g.values().size());
     differentiate();
     if (!check_reached(unreached)) return {};
-    restate_all();
+    convert_all();
     simplify::remove_dead(g);
     g.compact();
     compute_again(forward);
@@ -89,10 +89,10 @@ class TrainingModel {
     session::recompute(g, forward, wanted, automatic);
   }
 
-  void restate_all() {
+  void convert_all() {
     int& opset = model_.opsets.at("");
     opset = std::max(opset, kTrainingOpset);
-    session::restate(model_.graph, opset);
+    session::convert_opset(model_.graph, opset);
     ops::infer_in_place(model_.graph);
     model_.ir_version = std::max(model_.ir_version, kTrainingIrVersion);
   }

@@ -13,8 +13,8 @@
 #include "onnx/writer.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "session/graphs/convert_opset.h"
 #include "session/pipeline.h"
-#include "session/whole/restate.h"
 #include "train/artifacts/backward.h"
 #include "train/artifacts/lora.h"
 #include "train/artifacts/loss_graph.h"
@@ -45,13 +45,13 @@ void settle_opset(Model& model, const ArtifactOptions& options) {
   if (!mixed && !too_old && opset <= kTrainingOpset) return;
   Graph copy = model.graph;
   try {
-    session::restate(copy, kTrainingOpset);
+    session::convert_opset(copy, kTrainingOpset);
     opset = kTrainingOpset;
   } catch (const Error& e) {
     if (opset <= kTrainingOpset) throw;
     log::warning("the artifacts have opset {}, which ONNX Runtime 1.19 does not read: {}", opset, e.what());
     copy = model.graph;
-    session::restate(copy, opset);
+    session::convert_opset(copy, opset);
   }
   ops::infer_in_place(copy);
   model.graph = std::move(copy);

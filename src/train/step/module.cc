@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "session/whole/compile.h"
+#include "session/graphs/compile.h"
 #include "train/step/bfloat16.h"
 #include "train/step/export_model.h"
 #include "train/step/in_place.h"

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "session/whole/compile.h"
+#include "session/graphs/compile.h"
 #include "train/step/artifact_files.h"
 #include "train/step/in_place.h"
 #include "train/step/module_impl.h"

@@ -33,9 +33,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-class Job {
+class PictureProcess {
  public:
-  Job(const Context& context, const Input& input, Picture& picture, Processed& out)
+  PictureProcess(const Context& context, const Input& input, Picture& picture, Processed& out)
       : c_(context), s_(context.settings), input_(input), picture_(picture), out_(out) {}
 
   void run() {
@@ -274,7 +274,7 @@ Processed process(const Context& context, const Input& input, std::optional<medi
     const double before = watch.ms();
     out.record.width = picture.width();
     out.record.height = picture.height();
-    Job(context, input, picture, out).run();
+    PictureProcess(context, input, picture, out).run();
     out.record.times.decode = before + picture.decode_ms();
   } catch (const AlreadyThere& e) {
     out.record.error = e.message();

@@ -14,7 +14,7 @@
 namespace sdx::python::arrays {
 namespace {
 
-// What Python's numbers in a list are, the widest of them.
+// The kinds of Python's numbers. A list has the widest kind of its elements.
 enum class Scalar : std::uint8_t { boolean, integer, real, complex };
 
 Scalar scalar_of(PyObject* object) {
@@ -44,7 +44,7 @@ Integer integer_of(PyObject* object) {
   return {static_cast<std::uint64_t>(v), v > INT32_MAX || v < INT32_MIN, v < 0, false};
 }
 
-// Whether integers beyond a type that is asked for wrap around, as in MLX, instead of being errors.
+// Whether integers that a type cannot hold wrap around, as in MLX, instead of raising an error.
 bool wraps_integers = false;
 
 bool fits(const Integer& v, Dtype dtype) {
@@ -127,7 +127,7 @@ PyObject* borrowed_element(PyObject* s, Py_ssize_t i) {
   if (found == nullptr) throw Raised();
   return found;
 }
-// Held, for whatever is asked of it may run code that changes the list.
+// Holds the list, because converting an element may run code that changes it.
 Object element(PyObject* s, Py_ssize_t i) { return Object::of(borrowed_element(s, i)); }
 bool is_arraylike(PyObject* object) {
   return is_array(object) || (!is_number(object) && (PyObject_HasAttrString(object, "__mlx_array__") != 0 ||
@@ -226,7 +226,7 @@ Object from_accessor(PyObject* object) {
   return made;
 }
 
-// What __array__() gives must be NumPy's own, or looking for numbers might never end.
+// The result of __array__() must be an array of NumPy itself, or the search for numbers might never end.
 Object from_array_protocol(PyObject* object) {
   Object made = Object::of(object).attribute("__array__").call();
   if (PyObject_HasAttrString(made.get(), "__array_interface__") == 0 || Py_TYPE(made.get()) == Py_TYPE(object)) {

@@ -1,8 +1,8 @@
 #include "module.h"
 
 #include "artifacts.h"
+#include "autograd.h"
 #include "checkpoint.h"
-#include "joint.h"
 #include "step.h"
 
 namespace sdx::python {
@@ -12,7 +12,7 @@ Object make_training(PyObject*, PyObject*) {
   add_artifacts(module);
   add_checkpoints(module);
   add_steps(module);
-  add_joint(module);
+  add_autograd(module);
   return module;
 }
 

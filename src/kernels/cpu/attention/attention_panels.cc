@@ -207,7 +207,7 @@ float largest_square(const float* rows, std::int64_t stride, std::int64_t n, std
 }
 
 // All that queries of the heads that share a key head need.
-struct Job {
+struct KeyHeadAttention {
   Block block;
   std::int64_t batch, kv, q0, rows, group;
   std::int64_t most = 0;  // keys of a block
@@ -232,7 +232,7 @@ struct Item {
   std::int64_t head, first, count, nk;
 };
 
-std::vector<Item> items_of(const Job& j) {
+std::vector<Item> items_of(const KeyHeadAttention& j) {
   const Block& b = j.block;
   std::vector<Item> items;
   for (std::int64_t i = 0; i < j.panels(); ++i) {
@@ -244,14 +244,14 @@ std::vector<Item> items_of(const Job& j) {
   return items;
 }
 
-void soften(const Job& j, const Item& item, float* scores) {
+void soften(const KeyHeadAttention& j, const Item& item, float* scores) {
   const Block& b = j.block;
   const Panel& p = item.panel;
   mask_scores(b, j.batch, item.head, item.first, item.count, item.nk, scores);
   b.rows.panel_softmax(scores, item.nk, b.gemm.nr, p.width, p.max, p.total, p.sums, b.a.v_head_size);
 }
 
-void attend_block(Job& j) {
+void attend_block(KeyHeadAttention& j) {
   pack_block(j.block, j.packing);
   for (const Item& item : items_of(j)) {
     score(j.block, item.panel, item.nk, j.scores);
@@ -264,7 +264,7 @@ void attend_block(Job& j) {
 // split, and while these are multiplied, the queries of the next one.
 class SplitBlock {
  public:
-  SplitBlock(const SplitKernels& split, Job& j) : split_(split), j_(j) {
+  SplitBlock(const SplitKernels& split, KeyHeadAttention& j) : split_(split), j_(j) {
     const AttentionArgs& a = j.block.a;
     const std::int64_t keys = up_div(j.most, kSplitRows) * split_steps(a.head_size);
     const std::int64_t values = up_div(a.v_head_size, kSplitRows) * split_steps(j.most);
@@ -378,7 +378,7 @@ class SplitBlock {
   }
 
   const SplitKernels& split_;
-  Job& j_;
+  KeyHeadAttention& j_;
   std::uint16_t *keys_, *values_, *q_[2], *weights_;
   float* sums_[2];
   SplitRows left_keys_, left_values_;
@@ -439,7 +439,7 @@ std::int64_t panel_queries(std::int64_t group, std::int64_t head_size, std::int6
 
 void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
                    std::int64_t valid) {
-  Job j{{a, gemm_kernels(), attention_kernels(), valid}, b, kv, q0, rows, a.heads / a.kv_heads};
+  KeyHeadAttention j{{a, gemm_kernels(), attention_kernels(), valid}, b, kv, q0, rows, a.heads / a.kv_heads};
   Block& block = j.block;
   const std::int64_t nr = block.gemm.nr;
   const std::int64_t begin = visible_keys(a, q0, valid).first;

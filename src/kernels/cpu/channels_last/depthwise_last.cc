@@ -17,7 +17,7 @@ constexpr std::int64_t kMostPixels = 4;  // that the kernel computes at a time
 // After this many floats of results, activations that are no bounds are applied, in the first-level cache.
 constexpr std::int64_t kNear = 2048;
 
-struct Job {
+struct DepthwiseArguments {
   const ConvShape* s;
   const float* x;
   const float* packed;
@@ -38,7 +38,7 @@ std::int64_t alike(const ConvShape& s, std::int64_t ox, const Span& t) {
   return count;
 }
 
-void run_row(const Job& j, std::int64_t index) {
+void run_row(const DepthwiseArguments& j, std::int64_t index) {
   const ConvShape& s = *j.s;
   const std::int64_t c = s.in_channels, image = index / s.out[1], oy = index % s.out[1];
   const Span ky = taps_inside(s, 1, oy);
@@ -94,7 +94,7 @@ void depthwise_last_pack_f32(const ConvShape& s, const void* weights, float* pac
 
 void depthwise_last_f32(const ConvShape& s, const float* x, const float* packed, const float* bias, const float* residual,
                         const UnarySpec& act, float* y) {
-  const Job j{&s, x, packed, bias, residual, act, Bounds(act), y};
+  const DepthwiseArguments j{&s, x, packed, bias, residual, act, Bounds(act), y};
   const std::int64_t work = s.out[2] * s.in_channels * s.kernel[1] * s.kernel[2];
   const std::int64_t grain = std::max<std::int64_t>(1, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, work));
   parallel_for(s.batch * s.out[1], grain, [&](std::int64_t begin, std::int64_t end) {

@@ -91,9 +91,9 @@ using Reactor = grpc::ServerUnaryReactor;
 using RawService =
     inference::GRPCInferenceService::WithRawCallbackMethod_ModelInfer<inference::GRPCInferenceService::CallbackService>;
 
-class Service final : public RawService {
+class InferenceService final : public RawService {
  public:
-  explicit Service(Calls& calls) : calls_(calls) {}
+  explicit InferenceService(Calls& calls) : calls_(calls) {}
 
   Reactor* ServerLive(CallbackServerContext* context, const inference::ServerLiveRequest* /*request*/,
                       inference::ServerLiveResponse* response) override {
@@ -283,7 +283,7 @@ class Server final : public GrpcServer {
   }
 
   Calls calls_;
-  Service service_;
+  InferenceService service_;
   Health health_;
   int port_ = 0;
   std::shared_ptr<Certificates> certificates_;

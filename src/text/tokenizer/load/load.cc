@@ -89,11 +89,11 @@ void set_special(const Companions& files, SpecialTokens& special) {
 }
 
 // Tokens that the vocabulary's own file does not tell of: with their numbers in tokenizer_config.json, else in added_tokens.json.
-void add_tokens(const Companions& files, Core& core) {
+void add_tokens(const Companions& files, TokenizerPipeline& pipeline) {
   const auto listed = files.config ? files.config->get("added_tokens_decoder") : std::nullopt;
   const auto put = [&](std::uint64_t id, AddedToken token) {
     if (id > 0xFFFFFFFFU) fail(ErrorCode::invalid_model, "the number {} of the added token '{}' is too large", id, token.content);
-    if (!token.content.empty()) core.added.put(static_cast<std::uint32_t>(id), std::move(token));
+    if (!token.content.empty()) pipeline.added.put(static_cast<std::uint32_t>(id), std::move(token));
   };
   if (listed) {
     listed->expect(JsonKind::object);
@@ -114,50 +114,51 @@ void add_tokens(const Companions& files, Core& core) {
       put(id, std::move(token));
     }
   }
-  for (const auto& name : {core.special.bos, core.special.eos, core.special.unk, core.special.sep, core.special.pad,
-                           core.special.cls, core.special.mask}) {
+  for (const auto& name : {pipeline.special.bos, pipeline.special.eos, pipeline.special.unk, pipeline.special.sep,
+                           pipeline.special.pad, pipeline.special.cls, pipeline.special.mask}) {
     if (!name || name->empty()) continue;
-    auto id = core.model->vocabulary().id(*name);
-    if (!id) id = core.added.id(*name);
-    if (!id || (core.added.all().contains(*id) && core.added.all().at(*id).special)) continue;
+    auto id = pipeline.model->vocabulary().id(*name);
+    if (!id) id = pipeline.added.id(*name);
+    if (!id || (pipeline.added.all().contains(*id) && pipeline.added.all().at(*id).special)) continue;
     AddedToken token;
     token.content = *name;
     token.special = true;
     token.normalized = false;
-    core.added.put(*id, std::move(token));
+    pipeline.added.put(*id, std::move(token));
   }
-  core.added.build(core.normalizer);
-  core.finish();
+  pipeline.added.build(pipeline.normalizer);
+  pipeline.finish();
 }
 
-std::optional<std::uint32_t> id_of(const Core& core, const std::optional<std::string>& token) {
+std::optional<std::uint32_t> id_of(const TokenizerPipeline& pipeline, const std::optional<std::string>& token) {
   if (!token) return std::nullopt;
-  const auto own = core.model->vocabulary().id(*token);
-  return own ? own : core.added.id(*token);
+  const auto own = pipeline.model->vocabulary().id(*token);
+  return own ? own : pipeline.added.id(*token);
 }
 
 // add_bos_token, add_eos_token: as classes of transformers heed them.
-void set_begin_and_end(const Companions& files, Core& core, bool bos, bool eos) {
+void set_begin_and_end(const Companions& files, TokenizerPipeline& pipeline, bool bos, bool eos) {
   bos = files.config.truth("add_bos_token").value_or(bos);
   eos = files.config.truth("add_eos_token").value_or(eos);
-  add_begin_and_end(core, bos ? id_of(core, core.special.bos) : std::nullopt, eos ? id_of(core, core.special.eos) : std::nullopt);
+  add_begin_and_end(pipeline, bos ? id_of(pipeline, pipeline.special.bos) : std::nullopt,
+                    eos ? id_of(pipeline, pipeline.special.eos) : std::nullopt);
 }
 
-std::shared_ptr<Core> load_sentencepiece(const fs::path& file, const Companions* files) {
+std::shared_ptr<TokenizerPipeline> load_sentencepiece(const fs::path& file, const Companions* files) {
   SentencePieceSettings settings;
   settings.finds_control = files != nullptr && static_cast<bool>(files->config);
-  auto core = core_of_sentencepiece(read(file), settings);
-  if (files == nullptr) return core;
-  set_special(*files, core->special);
-  add_tokens(*files, *core);
+  auto pipeline = pipeline_of_sentencepiece(read(file), settings);
+  if (files == nullptr) return pipeline;
+  set_special(*files, pipeline->special);
+  add_tokens(*files, *pipeline);
   // T5 and its kin end each text, Llama and its kin begin it.
   const std::string kind = files->config ? files->config->text("tokenizer_class", "") : "";
   const bool ends = kind.starts_with("T5") || kind.starts_with("MT5");
-  set_begin_and_end(*files, *core, kind.starts_with("Llama") || kind.starts_with("Gemma"), ends);
-  return core;
+  set_begin_and_end(*files, *pipeline, kind.starts_with("Llama") || kind.starts_with("Gemma"), ends);
+  return pipeline;
 }
 
-std::shared_ptr<Core> load_vocab_txt(const fs::path& file, const Companions& files) {
+std::shared_ptr<TokenizerPipeline> load_vocab_txt(const fs::path& file, const Companions& files) {
   WordPieceSettings settings;
   settings.lowercase = files.config.truth("do_lower_case").value_or(true);
   settings.chinese_chars = files.config.truth("tokenize_chinese_chars").value_or(true);
@@ -165,64 +166,64 @@ std::shared_ptr<Core> load_vocab_txt(const fs::path& file, const Companions& fil
   settings.unk = files.token("unk_token").value_or(settings.unk);
   settings.cls = files.token("cls_token").value_or(settings.cls);
   settings.sep = files.token("sep_token").value_or(settings.sep);
-  auto core = core_of_vocab_txt(read(file), settings);
-  set_special(files, core->special);
-  add_tokens(files, *core);
-  return core;
+  auto pipeline = pipeline_of_vocab_txt(read(file), settings);
+  set_special(files, pipeline->special);
+  add_tokens(files, *pipeline);
+  return pipeline;
 }
 
-std::shared_ptr<Core> load_vocab_and_merges(const fs::path& folder, const Companions& files) {
+std::shared_ptr<TokenizerPipeline> load_vocab_and_merges(const fs::path& folder, const Companions& files) {
   ByteLevelSettings settings;
   settings.add_prefix_space = files.config.truth("add_prefix_space").value_or(false);
   settings.unk = files.token("unk_token");
-  auto core = core_of_vocab_and_merges(read(folder / "vocab.json"), read(folder / "merges.txt"), settings);
-  set_special(files, core->special);
-  add_tokens(files, *core);
-  const auto cls = id_of(*core, core->special.cls), sep = id_of(*core, core->special.sep);
+  auto pipeline = pipeline_of_vocab_and_merges(read(folder / "vocab.json"), read(folder / "merges.txt"), settings);
+  set_special(files, pipeline->special);
+  add_tokens(files, *pipeline);
+  const auto cls = id_of(*pipeline, pipeline->special.cls), sep = id_of(*pipeline, pipeline->special.sep);
   const std::string kind = files.config ? files.config->text("tokenizer_class", "") : "";
   if (kind.starts_with("Roberta") && cls && sep) {
     PostProcessorStep step;
     step.kind = PostProcessorStep::Kind::roberta;
-    step.cls = {*core->special.cls, *cls};
-    step.sep = {*core->special.sep, *sep};
+    step.cls = {*pipeline->special.cls, *cls};
+    step.sep = {*pipeline->special.sep, *sep};
     step.add_prefix_space = settings.add_prefix_space;
-    core->post_processor = {step};
-    core->has_post_processor = true;
+    pipeline->post_processor = {step};
+    pipeline->has_post_processor = true;
   } else {
-    set_begin_and_end(files, *core, false, false);
+    set_begin_and_end(files, *pipeline, false, false);
   }
-  return core;
+  return pipeline;
 }
 
-std::shared_ptr<Core> load_folder(const fs::path& folder) {
+std::shared_ptr<TokenizerPipeline> load_folder(const fs::path& folder) {
   const Companions files(folder);
   const auto there = [&](const char* name) { return fs::is_regular_file(folder / name); };
   if (there("tokenizer.json")) {
-    auto core = core_of_json(read(folder / "tokenizer.json"));
-    set_special(files, core->special);
-    return core;
+    auto pipeline = pipeline_of_json(read(folder / "tokenizer.json"));
+    set_special(files, pipeline->special);
+    return pipeline;
   }
   for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model"}) {
     if (there(name)) return load_sentencepiece(folder / name, &files);
   }
   if (there("vocab.txt")) return load_vocab_txt(folder / "vocab.txt", files);
   if (there("vocab.json") && there("merges.txt")) return load_vocab_and_merges(folder, files);
-  if (const auto gguf = gguf_in(folder)) return core_of_gguf(GgufFile::open(*gguf));
+  if (const auto gguf = gguf_in(folder)) return pipeline_of_gguf(GgufFile::open(*gguf));
   fail(ErrorCode::io,
        "the folder '{}' has no tokenizer: expected tokenizer.json, tokenizer.model, spiece.model, vocab.txt, vocab.json with "
        "merges.txt, or a .gguf file",
        folder.string());
 }
 
-std::shared_ptr<Core> load_by_content(const fs::path& path) {
+std::shared_ptr<TokenizerPipeline> load_by_content(const fs::path& path) {
   const std::string name = path.filename().string();
   const std::string begin = read_beginning(path);
-  if (begin.starts_with("GGUF")) return core_of_gguf(GgufFile::open(path));
-  if (path.extension() == ".json") return core_of_json(read(path));
+  if (begin.starts_with("GGUF")) return pipeline_of_gguf(GgufFile::open(path));
+  if (path.extension() == ".json") return pipeline_of_json(read(path));
   if (path.extension() == ".model") return load_sentencepiece(path, nullptr);
   if (path.extension() == ".txt") return load_vocab_txt(path, Companions(path.parent_path()));
   const std::size_t text = begin.find_first_not_of(" \t\r\n");
-  if (text != std::string::npos && begin[text] == '{') return core_of_json(read(path));
+  if (text != std::string::npos && begin[text] == '{') return pipeline_of_json(read(path));
   if (begin.starts_with('\n')) return load_sentencepiece(path, nullptr);  // the tag of the first piece
   fail(ErrorCode::invalid_model,
        "'{}' is not a tokenizer: expected a tokenizer.json, a SentencePiece model (.model), a vocab.txt, or a GGUF file", name);
@@ -230,7 +231,7 @@ std::shared_ptr<Core> load_by_content(const fs::path& path) {
 
 }  // namespace
 
-std::shared_ptr<const Core> load_core(const fs::path& path) {
+std::shared_ptr<const TokenizerPipeline> load_pipeline(const fs::path& path) {
   std::error_code none;
   if (fs::is_directory(path, none)) {
     try {

@@ -5,45 +5,45 @@
 namespace sdx::text {
 namespace {
 
-std::shared_ptr<Core> pieces(const GgufSource& s, bool unigram) {
-  auto core = core_of_pieces(pieces_of(s, unigram));
-  core->special = s.special();
-  return core;
+std::shared_ptr<TokenizerPipeline> pieces(const GgufSource& s, bool unigram) {
+  auto pipeline = pipeline_of_pieces(pieces_of(s, unigram));
+  pipeline->special = s.special();
+  return pipeline;
 }
 
-std::shared_ptr<Core> byte_level(const GgufSource& s) {
+std::shared_ptr<TokenizerPipeline> byte_level(const GgufSource& s) {
   Vocabulary vocabulary;
   for (std::size_t i = 0; i < s.tokens.size(); ++i) vocabulary.add(s.tokens[i], static_cast<std::uint32_t>(i));
   vocabulary.finish();
   const ByteLevelSource source = byte_level_of(s);
   BpeOptions options;
   options.ignore_merges = source.split->ignore_merges;
-  auto core = std::make_shared<Core>();
-  core->model = std::make_unique<Bpe>(std::move(vocabulary), source.merges, std::move(options));
+  auto pipeline = std::make_shared<TokenizerPipeline>();
+  pipeline->model = std::make_unique<Bpe>(std::move(vocabulary), source.merges, std::move(options));
   for (const std::string& expression : source.split->expressions) {
     PreTokenizerStep step;
     step.kind = PreTokenizerStep::Kind::split;
     step.pattern = Pattern::regex(expression);
-    core->pre_tokenizer.push_back(std::move(step));
+    pipeline->pre_tokenizer.push_back(std::move(step));
   }
   PreTokenizerStep bytes;
   bytes.kind = PreTokenizerStep::Kind::byte_level;
   bytes.add_prefix_space = source.add_prefix_space;
   bytes.use_regex = false;
-  core->pre_tokenizer.push_back(bytes);
-  core->decoder.resize(1);
-  core->decoder[0].kind = DecoderStep::Kind::byte_level;
-  core->has_decoder = true;
-  for (auto& [id, token] : added_tokens_of(s)) core->added.put(id, std::move(token));
-  core->added.build({});
-  core->special = s.special();
-  add_begin_and_end(*core, source.bos, source.eos);
-  core->finish();
-  return core;
+  pipeline->pre_tokenizer.push_back(bytes);
+  pipeline->decoder.resize(1);
+  pipeline->decoder[0].kind = DecoderStep::Kind::byte_level;
+  pipeline->has_decoder = true;
+  for (auto& [id, token] : added_tokens_of(s)) pipeline->added.put(id, std::move(token));
+  pipeline->added.build({});
+  pipeline->special = s.special();
+  add_begin_and_end(*pipeline, source.bos, source.eos);
+  pipeline->finish();
+  return pipeline;
 }
 
 // GGUF marks the beginnings of words where vocab.txt marks what continues them.
-std::shared_ptr<Core> wordpiece(const GgufSource& s) {
+std::shared_ptr<TokenizerPipeline> wordpiece(const GgufSource& s) {
   Vocabulary vocabulary;
   constexpr std::string_view mark = "▁";
   for (std::size_t i = 0; i < s.tokens.size(); ++i) {
@@ -58,14 +58,14 @@ std::shared_ptr<Core> wordpiece(const GgufSource& s) {
   settings.unk = s.token("tokenizer.ggml.unknown_token_id").value_or("[UNK]");
   settings.cls = s.token("tokenizer.ggml.cls_token_id").value_or(s.token("tokenizer.ggml.bos_token_id").value_or("[CLS]"));
   settings.sep = s.token("tokenizer.ggml.seperator_token_id").value_or(s.token("tokenizer.ggml.eos_token_id").value_or("[SEP]"));
-  auto core = core_of_wordpiece(std::move(vocabulary), settings);
-  core->special = s.special();
-  return core;
+  auto pipeline = pipeline_of_wordpiece(std::move(vocabulary), settings);
+  pipeline->special = s.special();
+  return pipeline;
 }
 
 }  // namespace
 
-std::shared_ptr<Core> core_of_gguf(const GgufFile& file) {
+std::shared_ptr<TokenizerPipeline> pipeline_of_gguf(const GgufFile& file) {
   const auto model = file.text("tokenizer.ggml.model");
   if (!model) fail(ErrorCode::invalid_model, "the GGUF file has no tokenizer: 'tokenizer.ggml.model' is missing");
   const GgufSource source = read_gguf_source(file);

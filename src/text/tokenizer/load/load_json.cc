@@ -5,7 +5,7 @@
 
 namespace sdx::text {
 
-std::shared_ptr<Core> core_of_json(std::string json) {
+std::shared_ptr<TokenizerPipeline> pipeline_of_json(std::string json) {
   const JsonDocument document(std::move(json));
   const Part root(document.root(), "tokenizer.json");
   root.expect(JsonKind::object);
@@ -17,35 +17,35 @@ std::shared_ptr<Core> core_of_json(std::string json) {
   for (auto i = root.json().begin(); !(i == root.json().end()); ++i) {
     if (std::find(std::begin(known), std::end(known), i.key()) == std::end(known)) root.wrong("unknown member '{}'", i.key());
   }
-  auto core = std::make_shared<Core>();
-  if (const auto part = root.get("truncation")) core->truncation = parse_truncation(*part);
-  if (const auto part = root.get("padding")) core->padding = parse_padding(*part);
-  if (const auto part = root.get("normalizer")) parse_normalizer(*part, core->normalizer);
-  if (const auto part = root.get("pre_tokenizer")) parse_pre_tokenizer(*part, core->pre_tokenizer);
+  auto pipeline = std::make_shared<TokenizerPipeline>();
+  if (const auto part = root.get("truncation")) pipeline->truncation = parse_truncation(*part);
+  if (const auto part = root.get("padding")) pipeline->padding = parse_padding(*part);
+  if (const auto part = root.get("normalizer")) parse_normalizer(*part, pipeline->normalizer);
+  if (const auto part = root.get("pre_tokenizer")) parse_pre_tokenizer(*part, pipeline->pre_tokenizer);
   if (const auto part = root.get("post_processor")) {
-    core->has_post_processor = true;
-    parse_post_processor(*part, core->post_processor);
+    pipeline->has_post_processor = true;
+    parse_post_processor(*part, pipeline->post_processor);
   }
   if (const auto part = root.get("decoder")) {
-    core->has_decoder = true;
-    parse_decoder(*part, core->decoder);
+    pipeline->has_decoder = true;
+    parse_decoder(*part, pipeline->decoder);
   }
-  core->model = parse_model(root.at("model"));
+  pipeline->model = parse_model(root.at("model"));
   std::vector<AddedToken> added;
   if (const auto part = root.get("added_tokens")) {
     part->expect(JsonKind::array);
     for (const JsonValue value : part->json()) added.push_back(parse_added_token(part->element(value, added.size())));
   }
-  core->added.add(added, core->model->vocabulary(), core->normalizer);
-  core->finish();
-  return core;
+  pipeline->added.add(added, pipeline->model->vocabulary(), pipeline->normalizer);
+  pipeline->finish();
+  return pipeline;
 }
 
-Tokenizer::Impl make_impl(std::shared_ptr<const Core> core) {
+Tokenizer::Impl make_impl(std::shared_ptr<const TokenizerPipeline> pipeline) {
   Tokenizer::Impl impl;
-  impl.truncation = core->truncation;
-  impl.padding = core->padding;
-  impl.core = std::move(core);
+  impl.truncation = pipeline->truncation;
+  impl.padding = pipeline->padding;
+  impl.pipeline = std::move(pipeline);
   return impl;
 }
 

@@ -36,56 +36,56 @@ std::string_view without_space_at_end(std::string_view line) {
   return line;
 }
 
-void add_special_tokens(Core& core, std::initializer_list<std::string> tokens) {
+void add_special_tokens(TokenizerPipeline& pipeline, std::initializer_list<std::string> tokens) {
   std::vector<AddedToken> added;
   for (const std::string& content : tokens) {
-    if (!core.model->vocabulary().contains(content)) continue;
+    if (!pipeline.model->vocabulary().contains(content)) continue;
     AddedToken token;
     token.content = content;
     token.special = true;
     token.normalized = false;
     added.push_back(std::move(token));
   }
-  core.added.add(added, core.model->vocabulary(), core.normalizer);
+  pipeline.added.add(added, pipeline.model->vocabulary(), pipeline.normalizer);
 }
 
 }  // namespace
 
-std::shared_ptr<Core> core_of_wordpiece(Vocabulary vocabulary, const WordPieceSettings& settings) {
-  auto core = std::make_shared<Core>();
-  core->model = std::make_unique<WordPiece>(std::move(vocabulary), settings.unk, "##", 100);
+std::shared_ptr<TokenizerPipeline> pipeline_of_wordpiece(Vocabulary vocabulary, const WordPieceSettings& settings) {
+  auto pipeline = std::make_shared<TokenizerPipeline>();
+  pipeline->model = std::make_unique<WordPiece>(std::move(vocabulary), settings.unk, "##", 100);
   NormalizerStep normalizer;
   normalizer.kind = NormalizerStep::Kind::bert;
   normalizer.chinese_chars = settings.chinese_chars;
   normalizer.lowercase = settings.lowercase;
   normalizer.accents = settings.accents.value_or(settings.lowercase);
-  core->normalizer = {normalizer};
-  core->pre_tokenizer.resize(1);
-  core->decoder.resize(1);
-  core->decoder[0].kind = DecoderStep::Kind::wordpiece;
-  core->decoder[0].text = "##";
-  core->has_decoder = true;
-  add_special_tokens(*core, {settings.unk, settings.cls, settings.sep, "[PAD]", "[MASK]"});
-  const auto& tokens = core->model->vocabulary();
+  pipeline->normalizer = {normalizer};
+  pipeline->pre_tokenizer.resize(1);
+  pipeline->decoder.resize(1);
+  pipeline->decoder[0].kind = DecoderStep::Kind::wordpiece;
+  pipeline->decoder[0].text = "##";
+  pipeline->has_decoder = true;
+  add_special_tokens(*pipeline, {settings.unk, settings.cls, settings.sep, "[PAD]", "[MASK]"});
+  const auto& tokens = pipeline->model->vocabulary();
   const auto cls = tokens.id(settings.cls), sep = tokens.id(settings.sep);
   if (cls && sep) {
     PostProcessorStep step;
     step.kind = PostProcessorStep::Kind::bert;
     step.cls = {settings.cls, *cls};
     step.sep = {settings.sep, *sep};
-    core->post_processor = {step};
-    core->has_post_processor = true;
-    core->special.cls = settings.cls;
-    core->special.sep = settings.sep;
+    pipeline->post_processor = {step};
+    pipeline->has_post_processor = true;
+    pipeline->special.cls = settings.cls;
+    pipeline->special.sep = settings.sep;
   }
-  core->special.unk = settings.unk;
-  if (tokens.contains("[PAD]")) core->special.pad = "[PAD]";
-  if (tokens.contains("[MASK]")) core->special.mask = "[MASK]";
-  core->finish();
-  return core;
+  pipeline->special.unk = settings.unk;
+  if (tokens.contains("[PAD]")) pipeline->special.pad = "[PAD]";
+  if (tokens.contains("[MASK]")) pipeline->special.mask = "[MASK]";
+  pipeline->finish();
+  return pipeline;
 }
 
-std::shared_ptr<Core> core_of_vocab_txt(std::string_view text, const WordPieceSettings& settings) {
+std::shared_ptr<TokenizerPipeline> pipeline_of_vocab_txt(std::string_view text, const WordPieceSettings& settings) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   if (const std::size_t valid = valid_utf8(text); valid != text.size())
     fail(ErrorCode::invalid_model, "vocab.txt is not UTF-8: byte {}", valid);
@@ -97,11 +97,11 @@ std::shared_ptr<Core> core_of_vocab_txt(std::string_view text, const WordPieceSe
     fail(ErrorCode::invalid_model, "vocab.txt has {} lines, and none is the unknown token '{}': not a WordPiece vocabulary",
          line_number, settings.unk);
   }
-  return core_of_wordpiece(std::move(vocabulary), settings);
+  return pipeline_of_wordpiece(std::move(vocabulary), settings);
 }
 
-std::shared_ptr<Core> core_of_vocab_and_merges(std::string vocab_json, std::string_view merges_txt,
-                                               const ByteLevelSettings& settings) {
+std::shared_ptr<TokenizerPipeline> pipeline_of_vocab_and_merges(std::string vocab_json, std::string_view merges_txt,
+                                                                const ByteLevelSettings& settings) {
   const JsonDocument document(std::move(vocab_json));
   Vocabulary vocabulary = parse_vocabulary(Part(document.root(), "vocab.json"));
   if (const std::size_t valid = valid_utf8(merges_txt); valid != merges_txt.size())
@@ -117,21 +117,21 @@ std::shared_ptr<Core> core_of_vocab_and_merges(std::string vocab_json, std::stri
     }
     merges.push_back({line.substr(0, space), line.substr(space + 1)});
   });
-  auto core = std::make_shared<Core>();
+  auto pipeline = std::make_shared<TokenizerPipeline>();
   BpeOptions options;
   if (settings.unk && vocabulary.contains(*settings.unk)) options.unk_token = settings.unk;
-  core->model = std::make_unique<Bpe>(std::move(vocabulary), merges, std::move(options));
+  pipeline->model = std::make_unique<Bpe>(std::move(vocabulary), merges, std::move(options));
   PreTokenizerStep step;
   step.kind = PreTokenizerStep::Kind::byte_level;
   step.add_prefix_space = settings.add_prefix_space;
-  core->pre_tokenizer = {step};
-  core->decoder.resize(1);
-  core->decoder[0].kind = DecoderStep::Kind::byte_level;
-  core->has_decoder = true;
-  core->special.unk = settings.unk;
-  core->added.build({});
-  core->finish();
-  return core;
+  pipeline->pre_tokenizer = {step};
+  pipeline->decoder.resize(1);
+  pipeline->decoder[0].kind = DecoderStep::Kind::byte_level;
+  pipeline->has_decoder = true;
+  pipeline->special.unk = settings.unk;
+  pipeline->added.build({});
+  pipeline->finish();
+  return pipeline;
 }
 
 }  // namespace sdx::text

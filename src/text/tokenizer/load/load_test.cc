@@ -121,7 +121,9 @@ std::string gguf(const std::vector<std::string>& values) {
   return out;
 }
 
-std::shared_ptr<const Core> core_of(const std::string& bytes) { return core_of_gguf(GgufFile(std::as_bytes(std::span(bytes)))); }
+std::shared_ptr<const TokenizerPipeline> pipeline_of(const std::string& bytes) {
+  return pipeline_of_gguf(GgufFile(std::as_bytes(std::span(bytes))));
+}
 
 TEST(LoadTokenizer, Gguf) {
   const Folder folder;
@@ -137,20 +139,21 @@ TEST(LoadTokenizer, Gguf) {
 
 TEST(LoadTokenizer, BrokenGguf) {
   const auto model = text_value("tokenizer.ggml.model", "gpt2");
-  EXPECT_THROW(core_of("GGU"), Error);
-  EXPECT_THROW(core_of("GGUF" + little(9, 4)), Error);
-  EXPECT_THROW(core_of(gguf({})), Error);
-  EXPECT_THROW(core_of(gguf({model})), Error);
-  EXPECT_THROW(core_of(gguf({model, texts_value("tokenizer.ggml.tokens", {"a"})})), Error);  // no merges
-  EXPECT_THROW(core_of(gguf({text_value("tokenizer.ggml.model", "rwkv"), texts_value("tokenizer.ggml.tokens", {"a"})})), Error);
-  EXPECT_THROW(core_of("GGUF" + little(3, 4) + little(0, 8) + little(~std::uint64_t{0}, 8)), Error);
+  EXPECT_THROW(pipeline_of("GGU"), Error);
+  EXPECT_THROW(pipeline_of("GGUF" + little(9, 4)), Error);
+  EXPECT_THROW(pipeline_of(gguf({})), Error);
+  EXPECT_THROW(pipeline_of(gguf({model})), Error);
+  EXPECT_THROW(pipeline_of(gguf({model, texts_value("tokenizer.ggml.tokens", {"a"})})), Error);  // no merges
+  EXPECT_THROW(pipeline_of(gguf({text_value("tokenizer.ggml.model", "rwkv"), texts_value("tokenizer.ggml.tokens", {"a"})})),
+               Error);
+  EXPECT_THROW(pipeline_of("GGUF" + little(3, 4) + little(0, 8) + little(~std::uint64_t{0}, 8)), Error);
   // Every length in turn promises more than there is.
   const std::string whole = gguf({model, texts_value("tokenizer.ggml.tokens", {"a", "b"})});
-  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_THROW(core_of(whole.substr(0, size)), Error) << size;
+  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_THROW(pipeline_of(whole.substr(0, size)), Error) << size;
   for (std::size_t at = 16; at + 8 <= whole.size(); ++at) {
     std::string changed = whole;
     changed.replace(at, 8, little(~std::uint64_t{0} - at, 8));
-    EXPECT_THROW(core_of(changed), Error) << at;
+    EXPECT_THROW(pipeline_of(changed), Error) << at;
   }
 }
 

@@ -85,18 +85,18 @@ std::vector<Bpe::RankedMerge> merges_of(const std::vector<ScoredPiece>& pieces, 
   return merges;
 }
 
-std::string token_text(const Core& core, std::uint32_t id) {
-  if (const auto token = core.model->vocabulary().token(id)) return std::string(*token);
-  const std::string* added = core.added.text(id);
+std::string token_text(const TokenizerPipeline& pipeline, std::uint32_t id) {
+  if (const auto token = pipeline.model->vocabulary().token(id)) return std::string(*token);
+  const std::string* added = pipeline.added.text(id);
   return added == nullptr ? std::string() : *added;
 }
 
-void add_begin_and_end(Core& core, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos) {
+void add_begin_and_end(TokenizerPipeline& pipeline, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos) {
   PostProcessorStep step;
   step.kind = PostProcessorStep::Kind::templated;
   const auto special = [&](std::uint32_t id, std::uint32_t type) {
     PostProcessorStep::Piece piece;
-    piece.specials = {{token_text(core, id), id}};
+    piece.specials = {{token_text(pipeline, id), id}};
     piece.type_id = type;
     return piece;
   };
@@ -111,11 +111,11 @@ void add_begin_and_end(Core& core, std::optional<std::uint32_t> bos, std::option
     if (sequence == 0) step.single = pieces;
     step.pair.insert(step.pair.end(), pieces.begin(), pieces.end());
   }
-  core.post_processor = {step};
-  core.has_post_processor = true;
+  pipeline.post_processor = {step};
+  pipeline.has_post_processor = true;
 }
 
-std::shared_ptr<Core> core_of_pieces(PieceVocabulary v) {
+std::shared_ptr<TokenizerPipeline> pipeline_of_pieces(PieceVocabulary v) {
   check(v);
   for (std::size_t i = 0; i < v.pieces.size(); ++i) {
     if (v.pieces[i].type == PieceType::unknown && !v.unk) v.unk = static_cast<std::uint32_t>(i);
@@ -126,8 +126,8 @@ std::shared_ptr<Core> core_of_pieces(PieceVocabulary v) {
   in_range(v.unk);
   in_range(v.bos);
   in_range(v.eos);
-  auto core = std::make_shared<Core>();
-  core->model = v.unigram ? make_unigram(v) : make_bpe(v);
+  auto pipeline = std::make_shared<TokenizerPipeline>();
+  pipeline->model = v.unigram ? make_unigram(v) : make_bpe(v);
   auto rules = std::make_shared<SentencePieceRules>(std::move(v.rules));
   for (const ScoredPiece& p : v.pieces) {
     if (p.type == PieceType::user_defined && !p.text.empty()) rules->user_symbols.emplace_back(p.text);
@@ -139,7 +139,7 @@ std::shared_ptr<Core> core_of_pieces(PieceVocabulary v) {
   step.kind = NormalizerStep::Kind::sentencepiece;
   if (!v.charsmap.empty()) step.charsmap = std::make_shared<Charsmap>(v.charsmap);
   step.rules = rules;
-  core->normalizer = {step};
+  pipeline->normalizer = {step};
   for (std::size_t i = 0; i < v.pieces.size(); ++i) {
     const ScoredPiece& p = v.pieces[i];
     const bool control = p.type == PieceType::control || p.type == PieceType::unknown;
@@ -149,17 +149,17 @@ std::shared_ptr<Core> core_of_pieces(PieceVocabulary v) {
     token.special = control;
     token.searched = !control || v.finds_control;
     token.normalized = !control;  // others stand in the normalized text as they are
-    core->added.put(static_cast<std::uint32_t>(i), std::move(token));
+    pipeline->added.put(static_cast<std::uint32_t>(i), std::move(token));
   }
-  core->added.build({});
-  core->decoder = make_decoder(*rules);
-  core->has_decoder = true;
-  if (v.unk) core->special.unk = token_text(*core, *v.unk);
-  if (v.bos) core->special.bos = token_text(*core, *v.bos);
-  if (v.eos) core->special.eos = token_text(*core, *v.eos);
-  add_begin_and_end(*core, v.add_bos ? v.bos : std::nullopt, v.add_eos ? v.eos : std::nullopt);
-  core->finish();
-  return core;
+  pipeline->added.build({});
+  pipeline->decoder = make_decoder(*rules);
+  pipeline->has_decoder = true;
+  if (v.unk) pipeline->special.unk = token_text(*pipeline, *v.unk);
+  if (v.bos) pipeline->special.bos = token_text(*pipeline, *v.bos);
+  if (v.eos) pipeline->special.eos = token_text(*pipeline, *v.eos);
+  add_begin_and_end(*pipeline, v.add_bos ? v.bos : std::nullopt, v.add_eos ? v.eos : std::nullopt);
+  pipeline->finish();
+  return pipeline;
 }
 
 }  // namespace sdx::text

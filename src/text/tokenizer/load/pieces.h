@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "text/tokenizer/core.h"
 #include "text/tokenizer/model/bpe.h"
+#include "text/tokenizer/pipeline.h"
 #include "text/tokenizer/sentencepiece_rules.h"
 
 namespace sdx::text {
@@ -34,14 +34,14 @@ struct PieceVocabulary {
 };
 
 // Throws Error(invalid_model).
-std::shared_ptr<Core> core_of_pieces(PieceVocabulary vocabulary);
+std::shared_ptr<TokenizerPipeline> pipeline_of_pieces(PieceVocabulary vocabulary);
 
 // The merges that such a BPE model does, the soonest first. Equal scores have one rank, so that the place decides.
 std::vector<Bpe::RankedMerge> merges_of(const std::vector<ScoredPiece>& pieces, const Vocabulary& vocabulary);
 
 // What is added to each text: bos before, eos behind. Sets the post-processor.
-void add_begin_and_end(Core& core, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos);
-// The text of a token that is known to the core.
-std::string token_text(const Core& core, std::uint32_t id);
+void add_begin_and_end(TokenizerPipeline& pipeline, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos);
+// The text of a token that is known to the pipeline.
+std::string token_text(const TokenizerPipeline& pipeline, std::uint32_t id);
 
 }  // namespace sdx::text

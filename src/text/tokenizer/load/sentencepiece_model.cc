@@ -68,7 +68,7 @@ void read_normalizer(pbf_reader spec, PieceVocabulary& v) {
 
 }  // namespace
 
-std::shared_ptr<Core> core_of_sentencepiece(std::string_view bytes, const SentencePieceSettings& settings) {
+std::shared_ptr<TokenizerPipeline> pipeline_of_sentencepiece(std::string_view bytes, const SentencePieceSettings& settings) {
   PieceVocabulary v;
   Trainer trainer;
   try {
@@ -94,7 +94,7 @@ std::shared_ptr<Core> core_of_sentencepiece(std::string_view bytes, const Senten
   v.add_bos = settings.add_bos;
   v.add_eos = settings.add_eos;
   v.finds_control = settings.finds_control;
-  return core_of_pieces(std::move(v));
+  return pipeline_of_pieces(std::move(v));
 }
 
 }  // namespace sdx::text

@@ -85,7 +85,7 @@ void pack_direct(const ConvShape& s, const Layout& l, const void* weights, float
   });
 }
 
-struct Job {
+struct BlockedArguments {
   const BlockedKernels* kernels;
   const ConvShape* s;
   Layout layout;
@@ -112,7 +112,7 @@ struct Lines {
 constexpr std::int64_t kActivated = 1024;
 
 // Activates `count` pixels of the blocks of channels that end with a tile's one or two vectors, at y0 and y1.
-void activate(const Job& j, float* y0, float* y1, std::int64_t count) {
+void activate(const BlockedArguments& j, float* y0, float* y1, std::int64_t count) {
   const std::int64_t c = j.kernels->block;
   elementwise_kernels().unary(j.act, y0, y0, count * c);
   if (y1 != nullptr) elementwise_kernels().unary(j.act, y1, y1, count * c);
@@ -132,8 +132,8 @@ std::vector<std::int64_t> chunks_of(const BlockedTile& t) {
 }
 
 // Computes pairs from pair0 on by tiles of bfloat16, where that is faster. Returns the first one that is left.
-std::int64_t run_split(const Job& j, const BlockedTile& t, std::int64_t image, std::int64_t group, std::int64_t pair0,
-                       std::int64_t pair1, const Lines& at) {
+std::int64_t run_split(const BlockedArguments& j, const BlockedTile& t, std::int64_t image, std::int64_t group,
+                       std::int64_t pair0, std::int64_t pair1, const Lines& at) {
   const Layout& l = j.layout;
   const std::int64_t end = std::min(pair1, l.vectors / 2);  // the last one may be narrow
   if (l.lanes != 16 || l.in_block != 16 || l.tail != 0 || end <= pair0) return pair0;
@@ -149,8 +149,8 @@ std::int64_t run_split(const Job& j, const BlockedTile& t, std::int64_t image, s
 }
 
 // Pairs [pair0, pair1) of output vectors of one image and group.
-void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t group, std::int64_t pair0, std::int64_t pair1,
-               const Lines& at) {
+void run_pairs(const BlockedArguments& j, BlockedTile t, std::int64_t image, std::int64_t group, std::int64_t pair0,
+               std::int64_t pair1, const Lines& at) {
   const Layout& l = j.layout;
   const BlockedKernels& k = *j.kernels;
   const std::int64_t plane = j.s->out[1] * j.s->out[2];
@@ -197,7 +197,7 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
 }
 
 // Cuts the output vectors into parts if the pixels alone are too few tasks for the threads.
-Cuts share_pairs(const Job& j, std::int64_t tasks) {
+Cuts share_pairs(const BlockedArguments& j, std::int64_t tasks) {
   const std::int64_t threads = current_pool().threads();
   const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * j.layout.lanes));  // pairs that fill blocks
   const std::int64_t units = up_div(j.layout.pairs, unit);
@@ -205,7 +205,7 @@ Cuts share_pairs(const Job& j, std::int64_t tasks) {
   return Cuts(units, up_div(units, parts));
 }
 
-void run_pointwise(const Job& j, const float* x) {
+void run_pointwise(const BlockedArguments& j, const float* x) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
   const std::int64_t pixels = s.out[1] * s.out[2];
@@ -249,7 +249,7 @@ void run_pointwise(const Job& j, const float* x) {
 // Whether register tiles should extend over the ends of rows of `width` outputs. Rows of 7 make tiles of three and four pixels.
 // These neither hide the latency of multiply-adds nor get weights from the second-level cache as fast as they use them, which
 // costs a seventh of the time on Zen 4. (Rows of 14, in tiles of four and five, gain nothing.) Only if all tiles are wide.
-bool spreads(const Job& j, std::int64_t lines, std::int64_t width) {
+bool spreads(const BlockedArguments& j, std::int64_t lines, std::int64_t width) {
   const BlockedKernels& k = *j.kernels;
   const Cuts rows(width, k.wide_pixels);
   return lines > 1 && j.layout.vectors % 2 == 0 && rows.parts * k.spread_pixels > width && 2 * width < 9 * rows.parts;
@@ -298,8 +298,9 @@ struct Windows {
 
 // A band of `lines` rows of outputs from y0 on, in pairs [pair0, pair1) of output vectors. plane: the group's input; copied: the
 // result of Windows::copy(). `places` is scratch.
-void run_band(const Job& j, const Windows& w, const float* plane, const float* copied, std::int64_t image, std::int64_t group,
-              std::int64_t y0, std::int64_t lines, std::int64_t pair0, std::int64_t pair1, std::vector<std::int64_t>& places) {
+void run_band(const BlockedArguments& j, const Windows& w, const float* plane, const float* copied, std::int64_t image,
+              std::int64_t group, std::int64_t y0, std::int64_t lines, std::int64_t pair0, std::int64_t pair1,
+              std::vector<std::int64_t>& places) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
   BlockedTile t;
@@ -336,7 +337,7 @@ void run_band(const Job& j, const Windows& w, const float* plane, const float* c
   run_pairs(j, t, image, group, pair0, pair1, {from, 0, 1, lines * s.out[2], y0 * s.out[2], places.data()});
 }
 
-void run_windows(const Job& j, const float* x) {
+void run_windows(const BlockedArguments& j, const float* x) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
   const Windows w(s, l);
@@ -390,7 +391,7 @@ std::vector<RegionBand> bands_of(const ConvShape& s, const Layout& l, const std:
 }
 
 // Reads the taps inside the input in place. plane: the group's input.
-void run_region(const Job& j, const float* plane, std::int64_t image, std::int64_t group, const RegionBand& band,
+void run_region(const BlockedArguments& j, const float* plane, std::int64_t image, std::int64_t group, const RegionBand& band,
                 std::int64_t pair0, std::int64_t pair1) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
@@ -429,7 +430,7 @@ void run_region(const Job& j, const float* plane, std::int64_t image, std::int64
   run_pairs(j, t, image, group, pair0, pair1, lines);
 }
 
-void run_regions(const Job& j, const std::vector<Region>& regions, const float* x) {
+void run_regions(const BlockedArguments& j, const std::vector<Region>& regions, const float* x) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
   const std::vector<RegionBand> all = bands_of(s, l, regions);
@@ -565,7 +566,8 @@ void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x,
   const Layout l(s, algorithm == BlockedConv::plain, k);
   LeftOut left;
   const bool joined = s.joined > 1;
-  const Job job{&k, &s, l, packed, packed + s.groups * l.group_floats(), residual, act, Bounds(act), y, joined ? &left : nullptr};
+  const BlockedArguments job{&k,       &s,  l,           packed, packed + s.groups * l.group_floats(),
+                             residual, act, Bounds(act), y,      joined ? &left : nullptr};
   if (pointwise(s) && !joined) return run_pointwise(job, x);
   if (const std::vector<Region> regions = regions_worth_it(s); !regions.empty()) return run_regions(job, regions, x);
   run_windows(job, x);

@@ -28,7 +28,7 @@ struct ColumnPhase {
 };
 constexpr std::int64_t kMostPhases = 32;  // networks for segmentation dilate by up to 24
 
-struct Job {
+struct BlockedDepthwiseArguments {
   const BlockedDepthwiseKernels* k;
   const BlockedChannelsKernels* channels;
   std::int64_t block;
@@ -45,8 +45,8 @@ struct Job {
 };
 
 // Output columns [from, to) of row oy, one window at a time.
-void run_pixels(const Job& j, const float* x, const float* w, const float* bias, float lo, float hi, std::int64_t oy,
-                std::int64_t from, std::int64_t to, float* row) {
+void run_pixels(const BlockedDepthwiseArguments& j, const float* x, const float* w, const float* bias, float lo, float hi,
+                std::int64_t oy, std::int64_t from, std::int64_t to, float* row) {
   const ConvShape& s = *j.s;
   const std::int64_t c = j.block;
   const Span ky = taps_inside(s, 1, oy);
@@ -87,7 +87,8 @@ ColumnPhase column_phase(const ConvShape& s, std::int64_t i) {
 }
 
 // Rows [outputs.begin, outputs.end), of which `rows` is the first.
-void run_rows(const Job& j, const float* x, const float* w, const float* bias, float lo, float hi, Span outputs, float* rows) {
+void run_rows(const BlockedDepthwiseArguments& j, const float* x, const float* w, const float* bias, float lo, float hi,
+              Span outputs, float* rows) {
   const ConvShape& s = *j.s;
   const std::int64_t c = j.block, dy = s.dilation[1], dx = s.dilation[2];
   DepthwiseBand b;
@@ -112,7 +113,7 @@ void run_rows(const Job& j, const float* x, const float* w, const float* bias, f
 constexpr std::int64_t kNear = 2048;
 
 // Rows [y0, y1) of one block of channels of one image. `sums`: room for a row of results.
-void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1, float* sums) {
+void run_band(const BlockedDepthwiseArguments& j, std::int64_t plane, std::int64_t y0, std::int64_t y1, float* sums) {
   const ConvShape& s = *j.s;
   const std::int64_t c = j.block;
   const std::int64_t blocks = up_div(s.in_channels, c);
@@ -148,19 +149,19 @@ void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1
 void conv_blocked_depthwise(const ConvShape& s, const float* x, const float* packed, const float* residual, const UnarySpec& act,
                             float* y) {
   const std::int64_t block = channel_block();
-  Job j{&blocked_depthwise_kernels(),
-        &blocked_channels_kernels(),
-        block,
-        &s,
-        x,
-        packed,
-        residual,
-        act,
-        Bounds(act),
-        y,
-        false,
-        pointwise(s),
-        {}};
+  BlockedDepthwiseArguments j{&blocked_depthwise_kernels(),
+                              &blocked_channels_kernels(),
+                              block,
+                              &s,
+                              x,
+                              packed,
+                              residual,
+                              act,
+                              Bounds(act),
+                              y,
+                              false,
+                              pointwise(s),
+                              {}};
   const bool dense = s.dilation[1] == 1 && s.dilation[2] == 1;
   j.by_rows = (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] &&
               s.stride[1] == s.stride[2] && (s.stride[1] == 1 || (s.stride[1] == 2 && dense)) && s.dilation[2] <= kMostPhases;

@@ -49,7 +49,7 @@ struct Parts {
   }
 };
 
-struct Job {
+struct ListedArguments {
   const BlockedKernels* k;
   const ConvShape* s;
   const Parts* parts;
@@ -61,7 +61,8 @@ struct Job {
 };
 
 // Pixels [first, first + count) of one image in one part of the outputs. x: the image.
-void run_part(const Job& j, const Part& part, const float* x, std::int64_t image, std::int64_t first, std::int64_t count) {
+void run_part(const ListedArguments& j, const Part& part, const float* x, std::int64_t image, std::int64_t first,
+              std::int64_t count) {
   const ConvShape& s = *j.s;
   const std::int64_t c = j.k->block, lanes = j.parts->lanes, plane = s.out[1] * s.out[2], each = s.in_channels / s.groups;
   BlockedTile t;
@@ -133,7 +134,7 @@ void conv_blocked_listed(const ConvShape& s, const float* x, const float* packed
     const std::int64_t from = i % s.shuffle * (s.in_channels / s.shuffle) + i / s.shuffle;
     list[static_cast<std::size_t>(i)] = from / c * plane * c + from % c;
   }
-  const Job j{&k, &s, &parts, list.data(), packed, residual, Bounds(act), y};
+  const ListedArguments j{&k, &s, &parts, list.data(), packed, residual, Bounds(act), y};
   const Cuts chunks(plane, std::clamp<std::int64_t>(kInputFloats / s.in_channels, 1, plane));
   const std::int64_t outer = s.batch * chunks.parts;
   const std::int64_t threads = current_pool().threads();

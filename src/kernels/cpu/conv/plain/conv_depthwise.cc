@@ -42,7 +42,7 @@ Rows plan_rows(const ConvShape& s, std::int64_t lanes) {
   return r;
 }
 
-struct Job {
+struct DepthwiseArguments {
   const ConvKernels* k;
   const ConvShape* s;
   Rows rows;
@@ -70,13 +70,13 @@ struct Slices {
 
 std::int64_t place_of(const ConvShape& s, std::int64_t iz, std::int64_t kz) { return s.dilation[0] == 1 ? iz % s.kernel[0] : kz; }
 
-const float* slice_of(const Job& job, const Slices& slices, std::int64_t iz, std::int64_t kz) {
+const float* slice_of(const DepthwiseArguments& job, const Slices& slices, std::int64_t iz, std::int64_t kz) {
   return slices.rows + place_of(*job.s, iz, kz) * job.rows.slice;
 }
 
 // All input rows that a band needs. Rows outside the input become zeros, or stay unset if only taps inside are used. `line`: room
 // for the rows of one depth slice before they are split.
-void load_band(const Job& job, const Band& b, bool zeros, float* line, Slices& slices) {
+void load_band(const DepthwiseArguments& job, const Band& b, bool zeros, float* line, Slices& slices) {
   const ConvShape& s = *job.s;
   const Rows& r = job.rows;
   const std::int64_t first = b.y0 * s.stride[1] - s.pad[1];
@@ -106,8 +106,8 @@ void load_band(const Job& job, const Band& b, bool zeros, float* line, Slices& s
 }
 
 // Any kernel: one output row of the band, tap by tap. `residual` (this row's, may be null) may be y.
-void tap_row(const Job& job, const Band& b, std::int64_t oy, const float* w, float bias, const float* residual, float* y,
-             const Slices& slices) {
+void tap_row(const DepthwiseArguments& job, const Band& b, std::int64_t oy, const float* w, float bias, const float* residual,
+             float* y, const Slices& slices) {
   const ConvShape& s = *job.s;
   const std::int64_t area = s.kernel[1] * s.kernel[2];
   const std::int64_t first_row = b.y0 * s.stride[1] - s.pad[1];
@@ -138,14 +138,14 @@ void tap_row(const Job& job, const Band& b, std::int64_t oy, const float* w, flo
 }
 
 // Windows of 3x3, 5x5 and 7x7 have kernels in which output rows share reads: with a vertical dilation of d, every d-th row does.
-bool has_row_kernel(const Job& job) {
+bool has_row_kernel(const DepthwiseArguments& job) {
   const ConvShape& s = *job.s;
   return (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] && s.stride[1] <= 2 &&
          (s.dilation[1] == 1 || s.stride[1] == 1);
 }
 
 // Whether those kernels can read the input as it is.
-bool reads_in_place(const Job& job) {
+bool reads_in_place(const DepthwiseArguments& job) {
   const ConvShape& s = *job.s;
   return has_row_kernel(job) && job.x != nullptr && depthwise_kernels().rows_in_place != nullptr && s.stride[2] == s.stride[1] &&
          (s.dilation[2] == 1 || s.stride[2] == 1);
@@ -154,8 +154,8 @@ bool reads_in_place(const Job& job) {
 bool in_registers(const UnarySpec& act) { return act.op == Unary::none || act.op == Unary::relu || act.op == Unary::clip; }
 
 // Depth slices whose taps are too many for one pass are added up: the first pass adds the bias, the last applies the function.
-void rows_of_band(const Job& job, const Band& b, const std::int64_t* offset, const float* w, float bias, const Slices& slices,
-                  float* y) {
+void rows_of_band(const DepthwiseArguments& job, const Band& b, const std::int64_t* offset, const float* w, float bias,
+                  const Slices& slices, float* y) {
   const ConvShape& s = *job.s;
   const Rows& r = job.rows;
   const std::int64_t step = s.dilation[1], rows = b.y1 - b.y0, area = s.kernel[1] * s.kernel[2];
@@ -203,9 +203,11 @@ void rows_of_band(const Job& job, const Band& b, const std::int64_t* offset, con
 }
 
 // Room for the input rows of a band before they are split.
-std::int64_t job_line(const Job& job) { return job.x != nullptr ? 0 : job.rows.band_rows * job.s->in[2] + job.k->lanes; }
+std::int64_t job_line(const DepthwiseArguments& job) {
+  return job.x != nullptr ? 0 : job.rows.band_rows * job.s->in[2] + job.k->lanes;
+}
 
-void run_band(const Job& job, const Band& b, bool by_rows, Slices& slices) {
+void run_band(const DepthwiseArguments& job, const Band& b, bool by_rows, Slices& slices) {
   const ConvShape& s = *job.s;
   const Rows& r = job.rows;
   const std::int64_t multiplier = s.out_channels / s.groups;
@@ -229,7 +231,7 @@ void run_band(const Job& job, const Band& b, bool by_rows, Slices& slices) {
     const float bias = job.bias != nullptr ? job.bias[channel] : 0.0F;
     if (by_rows && job.residual != nullptr) {
       // Apart from y, which may be the residual.
-      Job plain = job;
+      DepthwiseArguments plain = job;
       plain.act = {};
       rows_of_band(plain, b, offset, w, bias, slices, sums);
       elementwise_kernels().bias_act(sums, 0.0F, job.residual + at, job.act, out, n);
@@ -246,7 +248,7 @@ void run_band(const Job& job, const Band& b, bool by_rows, Slices& slices) {
   }
 }
 
-void run(Job job) {
+void run(DepthwiseArguments job) {
   const ConvShape& s = *job.s;
   if (s.out[0] <= 0 || s.out[1] <= 0 || s.out[2] <= 0) return;
   job.rows = plan_rows(s, job.k->lanes);

@@ -47,14 +47,14 @@ ConvGradInput plan_conv_grad_input(const ConvShape& s) {
     return p;
   }
   for (int i = 0; i < 3; ++i) p.shape.pad[i] = (s.kernel[i] - 1) * s.dilation[i] - s.pad[i];
-  p.fresh = plan_fresh_conv(p.shape);
+  p.conv = plan_dynamic_weights_conv(p.shape);
   p.weights = to_size(round_up(s.in_channels / s.groups * s.out_channels * volume(s.kernel), kLine));
   return p;
 }
 
 std::size_t conv_grad_input_workspace_bytes(const ConvGradInput& p) {
   return p.weights * sizeof(float) +
-         (p.transposed ? conv_transpose_workspace_bytes(p.shape) : fresh_conv_workspace_bytes(p.fresh));
+         (p.transposed ? conv_transpose_workspace_bytes(p.shape) : dynamic_weights_conv_workspace_bytes(p.conv));
 }
 
 void conv_grad_input_f32(const ConvGradInput& p, const float* dy, const float* weights, float* dx, void* workspace) {
@@ -64,7 +64,7 @@ void conv_grad_input_f32(const ConvGradInput& p, const float* dy, const float* w
     return conv_transpose_f32(p.shape, dy, own, nullptr, {}, dx, own + p.weights);
   }
   turn_weights(p.shape, weights, own);
-  fresh_conv_f32(p.fresh, dy, own, nullptr, {}, dx, own + p.weights);
+  dynamic_weights_conv_f32(p.conv, dy, own, nullptr, {}, dx, own + p.weights);
 }
 
 }  // namespace sdx::cpu

@@ -4,14 +4,14 @@
 
 #include <cstddef>
 
-#include "kernels/cpu/conv/training/conv_fresh.h"
+#include "kernels/cpu/conv/training/conv_dynamic_weights.h"
 
 namespace sdx::cpu {
 
 struct ConvGradInput {
   bool transposed = false;  // by conv_transpose_f32, for strides; else dy convolved with the reversed weights
   ConvShape shape;          // of the convolution that computes it
-  FreshConv fresh;
+  DynamicWeightsConv conv;
   std::size_t weights = 0;  // floats of the workspace: reversed or packed
 };
 ConvGradInput plan_conv_grad_input(const ConvShape& shape);

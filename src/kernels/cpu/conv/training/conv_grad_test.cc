@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/training/conv_fresh.h"
+#include "kernels/cpu/conv/training/conv_dynamic_weights.h"
 #include "kernels/cpu/conv/training/conv_grad_input.h"
 #include "kernels/cpu/conv/training/conv_grad_weights.h"
 #include "support/kernel_problems.h"
@@ -92,9 +92,9 @@ void check(const ConvShape& s) {
   Guarded<float> x(nx, 1, xv), w(nw, 3, wv), g(ny, 5, gv);
   Guarded<float> got_y(ny, 7), got_dx(nx, 1), got_dw(nw, 3), got_db(s.out_channels, 5);
 
-  const FreshConv fresh = plan_fresh_conv(s);
-  Workspace a(fresh_conv_workspace_bytes(fresh));
-  fresh_conv_f32(fresh, x.data(), w.data(), nullptr, {}, got_y.data(), a.memory.data());
+  const DynamicWeightsConv plan = plan_dynamic_weights_conv(s);
+  Workspace a(dynamic_weights_conv_workspace_bytes(plan));
+  dynamic_weights_conv_f32(plan, x.data(), w.data(), nullptr, {}, got_y.data(), a.memory.data());
   expect_close(got_y, y, "y");
   const ConvGradInput of_input = plan_conv_grad_input(s);
   Workspace b(conv_grad_input_workspace_bytes(of_input));

@@ -86,7 +86,7 @@ std::int64_t tap_offset(const ConvGradWeights& p, std::int64_t tap, std::int64_t
   return phase * phase_step + y / p.y.stride * p.x.pitch + x / p.x.stride;
 }
 
-struct Job {
+struct WeightGradientPass {
   const ConvGradWeights& p;
   const GemmKernels& gemm;
   std::int64_t group, image, images;  // images [image, image + images)
@@ -95,7 +95,7 @@ struct Job {
   float* dy;     // [panel][pixel][nr]
 };
 
-void copy_input(const Job& j, const float* x) {
+void copy_input(const WeightGradientPass& j, const float* x) {
   const ConvGradWeights& p = j.p;
   const std::int64_t plane = volume(p.shape.in), pitch = image_pitch(p), count = phases(p);
   const std::int64_t taps = volume(p.shape.kernel), channels = p.shape.in_channels / p.shape.groups;
@@ -116,7 +116,7 @@ void copy_input(const Job& j, const float* x) {
                });
 }
 
-void copy_dy(const Job& j, const float* dy) {
+void copy_dy(const WeightGradientPass& j, const float* dy) {
   const ConvGradWeights& p = j.p;
   const std::int64_t nr = j.gemm.nr, plane = volume(p.shape.out), pitch = image_pitch(p);
   const std::int64_t panels = p.columns / nr;
@@ -144,7 +144,7 @@ void copy_dy(const Job& j, const float* dy) {
 
 // sums[input][tap][output] += products. The outer loops run over pixels, then panels, so that a panel's block stays in the
 // first-level cache, and with it the inputs of a tile of channels, which all taps share.
-void multiply(const Job& j, float* sums) {
+void multiply(const WeightGradientPass& j, float* sums) {
   const ConvGradWeights& p = j.p;
   const std::int64_t nr = j.gemm.nr, pixels = j.images * image_pitch(p);
   const std::int64_t panels = p.columns / nr;
@@ -178,7 +178,7 @@ void multiply(const Job& j, float* sums) {
 }
 
 // dw[output][row] = sums[row][output], in whole lines of dw.
-void turn_sums(const Job& j, const float* sums, float* dw) {
+void turn_sums(const WeightGradientPass& j, const float* sums, float* dw) {
   const std::int64_t rows = j.inputs * j.taps, columns = j.p.columns;
   parallel_for(up_div(rows, kLine), std::max<std::int64_t>(1, 2048 / columns), [&](std::int64_t begin, std::int64_t end) {
     float lines[kLine * kLine];
@@ -301,7 +301,7 @@ void conv_grad_weights_f32(const ConvGradWeights& p, const float* x, const float
   if (p.by_winograd) return conv_winograd_grad_f32(p.winograd, x, dy, dw, workspace);
   if (is_depthwise(s)) return depthwise(p, x, dy, dw);
   auto* const input = static_cast<float*>(workspace);
-  Job j{p, gemm_kernels(), 0, 0, 0, inputs, outputs, taps, input, input + p.input};
+  WeightGradientPass j{p, gemm_kernels(), 0, 0, 0, inputs, outputs, taps, input, input + p.input};
   float* const sums = j.dy + p.dy;
   const std::int64_t group_sums = weights * p.columns;
   for (j.image = 0; j.image < s.batch; j.image += p.images) {

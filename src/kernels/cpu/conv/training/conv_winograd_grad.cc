@@ -21,7 +21,7 @@ constexpr std::int64_t kTransformed = 512 * 1024;   // floats per pass
 constexpr std::int64_t kLeastTiles = 128;           // per pass, so that sums are seldom read and written again
 constexpr std::int64_t kMostTransformed = 4 << 20;  // floats of one image
 
-struct Job {
+struct WinogradPass {
   const ConvWinogradGrad& p;
   const WinogradGradKernels& k;
   std::int64_t block, tiles, images;  // of this pass
@@ -35,19 +35,19 @@ struct Job {
 
 // Calls fn(image, y, x, tile) for tiles [begin, end).
 template <class F>
-void for_tiles(const Job& j, std::int64_t begin, std::int64_t end, F&& fn) {
+void for_tiles(const WinogradPass& j, std::int64_t begin, std::int64_t end, F&& fn) {
   const std::int64_t each = j.p.rows * j.p.columns;
   for (std::int64_t t = begin; t < end; ++t) fn(t / each, t % each / j.p.columns * kTile, t % j.p.columns * kTile, t);
 }
 
-bool is_direct(const Job& j, std::int64_t tile) { return j.direct != nullptr && j.direct[tile] != 0; }
+bool is_direct(const WinogradPass& j, std::int64_t tile) { return j.direct != nullptr && j.direct[tile] != 0; }
 
 // A transformed tile that adds nothing.
 void clear(float* elements, std::int64_t step, std::int64_t count) {
   for (std::int64_t e = 0; e < kWinogradElements; ++e) std::fill_n(elements + e * step, count, 0.0F);
 }
 
-void transform_inputs(const Job& j, std::int64_t block, std::int64_t begin, std::int64_t end) {
+void transform_inputs(const WinogradPass& j, std::int64_t block, std::int64_t begin, std::int64_t end) {
   const ConvShape& s = j.p.shape;
   const auto input = blocked_winograd_kernels().input;
   WinogradTile w;
@@ -67,7 +67,7 @@ void transform_inputs(const Job& j, std::int64_t block, std::int64_t begin, std:
   });
 }
 
-void transform_outputs(const Job& j, std::int64_t block, std::int64_t begin, std::int64_t end) {
+void transform_outputs(const WinogradPass& j, std::int64_t block, std::int64_t begin, std::int64_t end) {
   const ConvShape& s = j.p.shape;
   const std::int64_t width = j.k.width, panel = block * j.block / width, within = block * j.block % width;
   WinogradGradTile w;
@@ -83,7 +83,7 @@ void transform_outputs(const Job& j, std::int64_t block, std::int64_t begin, std
   });
 }
 
-void transform(const Job& j) {
+void transform(const WinogradPass& j) {
   constexpr std::int64_t kSome = 16;  // tiles per task
   const std::int64_t parts = up_div(j.tiles, kSome), of_inputs = j.p.in_blocks * parts;
   parallel_for(of_inputs + j.p.out_blocks * parts, 4, [&](std::int64_t begin, std::int64_t end) {
@@ -95,7 +95,7 @@ void transform(const Job& j) {
   });
 }
 
-void multiply(const Job& j) {
+void multiply(const WinogradPass& j) {
   const ConvShape& s = j.p.shape;
   const std::int64_t width = j.k.width, each = j.block * width;
   const double work = static_cast<double>(kWinogradElements * each) * static_cast<double>(j.tiles);
@@ -118,7 +118,7 @@ void multiply(const Job& j) {
 }
 
 // Sums of squares over the channels of all pixels of this pass; `x` in blocks.
-void square_pixels(const Job& j, const float* x, std::int64_t channels, std::int64_t pixels, float* squares) {
+void square_pixels(const WinogradPass& j, const float* x, std::int64_t channels, std::int64_t pixels, float* squares) {
   constexpr std::int64_t kGrain = std::int64_t{1} << 16, kSome = 1024;  // pixels per task
   const std::int64_t parts = up_div(pixels, kSome), image = up_div(channels, j.block) * pixels * j.block;
   parallel_for(j.images * parts, std::max<std::int64_t>(1, kGrain / (channels * kSome)),
@@ -145,7 +145,7 @@ double sum_of(const float* x, std::int64_t n) {
 
 // Tiles whose result's gradients are not finite, or at the border, where some taps read nothing, far above all others. (Elsewhere
 // large ones do no harm: taps of an even input are as large as their tile's.)
-bool mark_gradients(const Job& j, const float* squares, std::uint8_t* direct) {
+bool mark_gradients(const WinogradPass& j, const float* squares, std::uint8_t* direct) {
   const ConvShape& s = j.p.shape;
   const std::int64_t pixels = volume(s.out), all = j.images * pixels;
   constexpr double kMostUneven = 8.0 * 8.0;  // of squares
@@ -173,7 +173,7 @@ bool mark_gradients(const Job& j, const float* squares, std::uint8_t* direct) {
 }
 
 // Which tiles of this pass are summed directly; returns whether there are any.
-bool mark_direct(const Job& j, std::uint8_t* direct) {
+bool mark_direct(const WinogradPass& j, std::uint8_t* direct) {
   const ConvShape& s = j.p.shape;
   const std::int64_t in = j.images * volume(s.in), out = j.images * volume(s.out);
   float* const squares = thread_scratch(4, to_size(in + out));
@@ -187,7 +187,8 @@ bool mark_direct(const Job& j, std::uint8_t* direct) {
 // of transformed tiles.
 class DirectSums {
  public:
-  DirectSums(const Job& j, std::int64_t k) : j_(j), s_(j.p.shape), dy_(k / 3 - s_.pad[1]), dx_(k % 3 - s_.pad[2]), tap_(k) {
+  DirectSums(const WinogradPass& j, std::int64_t k)
+      : j_(j), s_(j.p.shape), dy_(k / 3 - s_.pad[1]), dx_(k % 3 - s_.pad[2]), tap_(k) {
     for_tiles(j, 0, j.tiles, [&](std::int64_t image, std::int64_t y, std::int64_t x, std::int64_t tile) {
       if (is_direct(j, tile)) add_tile(image, y, x);
     });
@@ -242,7 +243,7 @@ class DirectSums {
     }
   }
 
-  const Job& j_;
+  const WinogradPass& j_;
   const ConvShape& s_;
   std::int64_t dy_, dx_;  // from an output to the pixel that the tap reads
   std::int64_t tap_;
@@ -289,7 +290,8 @@ std::size_t conv_winograd_grad_workspace_bytes(const ConvWinogradGrad& p) {
 void conv_winograd_grad_f32(const ConvWinogradGrad& p, const float* x, const float* dy, float* dw, void* workspace) {
   const ConvShape& s = p.shape;
   auto* const blocked = static_cast<float*>(workspace);
-  Job j{p, winograd_grad_kernels(), channel_block(), 0, 0, true, false, blocked, blocked + p.x, nullptr, nullptr, nullptr, dw};
+  WinogradPass j{p,       winograd_grad_kernels(), channel_block(), 0,       0,       true, false,
+                 blocked, blocked + p.x,           nullptr,         nullptr, nullptr, dw};
   j.inputs = j.dy + p.dy;
   j.outputs = j.inputs + p.inputs;
   if (p.sums > 0) j.sums = j.outputs + p.outputs;

@@ -23,7 +23,7 @@ constexpr std::int64_t kRowChunk = 48;             // output channels between tw
 
 std::int64_t elements_of(int t) { return (t + 2) * (t + 2); }
 
-struct Job {
+struct WinogradArguments {
   int t;
   const ConvShape* s;
   const GemmKernels* gemm;
@@ -44,7 +44,8 @@ struct Direct {
 };
 
 // Transforms tiles [first, first + count) of one image: v[e] are packed panels over all channels.
-void transform_input(const Job& job, const float* x, std::int64_t first, std::int64_t count, float* v, float* scratch) {
+void transform_input(const WinogradArguments& job, const float* x, std::int64_t first, std::int64_t count, float* v,
+                     float* scratch) {
   const ConvShape& s = *job.s;
   const int t = job.t;
   const std::int64_t nr = job.gemm->nr;
@@ -85,8 +86,8 @@ void transform_input(const Job& job, const float* x, std::int64_t first, std::in
 }
 
 // m[e] = u[e] v[e] for output channels [m0, m1) (tile borders of the packed weights).
-void multiply(const Job& job, const float* packed, const Cuts& tiles, std::int64_t first_tile, std::int64_t end_tile,
-              std::int64_t count, const float* v, float* m) {
+void multiply(const WinogradArguments& job, const float* packed, const Cuts& tiles, std::int64_t first_tile,
+              std::int64_t end_tile, std::int64_t count, const float* v, float* m) {
   const ConvShape& s = *job.s;
   const std::int64_t nr = job.gemm->nr;
   const std::int64_t columns = round_up(count, nr);
@@ -121,7 +122,7 @@ void multiply(const Job& job, const float* packed, const Cuts& tiles, std::int64
 // weights.
 class DirectTiles {
  public:
-  DirectTiles(const Job& job, const float* x, const float* packed, const Cuts& tiles)
+  DirectTiles(const WinogradArguments& job, const float* x, const float* packed, const Cuts& tiles)
       : job_(job), s_(*job.s), x_(x), packed_(packed), tiles_(tiles), nr_(job.gemm->nr), outputs_(job.t * job.t) {}
 
   // Channels [first_tile, end_tile), in tiles of the packed weights. `first`: the block's first tile.
@@ -191,7 +192,7 @@ class DirectTiles {
     }
   }
 
-  const Job& job_;
+  const WinogradArguments& job_;
   const ConvShape& s_;
   const float* x_;
   const float* packed_;
@@ -200,7 +201,8 @@ class DirectTiles {
 };
 
 // The tiles of a block that are computed directly.
-void find_direct(const Job& job, std::int64_t image, std::int64_t total, std::int64_t first, std::int64_t count, Direct& direct) {
+void find_direct(const WinogradArguments& job, std::int64_t image, std::int64_t total, std::int64_t first, std::int64_t count,
+                 Direct& direct) {
   direct.count = 0;
   if (job.uneven == nullptr) return;
   const std::uint8_t* const uneven = job.uneven + image * total + first;
@@ -210,7 +212,7 @@ void find_direct(const Job& job, std::int64_t image, std::int64_t total, std::in
 }
 
 // In place of the transforms' results, rows [row][t][ld] of one channel.
-void put_direct(const Job& job, const Direct& direct, std::int64_t row, float* results, std::int64_t ld) {
+void put_direct(const WinogradArguments& job, const Direct& direct, std::int64_t row, float* results, std::int64_t ld) {
   const std::int64_t t = job.t;
   for (std::int64_t i = 0; i < direct.count; ++i) {
     const float* from = direct.results + (row * direct.count + i) * t * t;
@@ -218,7 +220,7 @@ void put_direct(const Job& job, const Direct& direct, std::int64_t row, float* r
   }
 }
 
-void transform_output(const Job& job, const float* m, std::int64_t row0, std::int64_t rows, std::int64_t first,
+void transform_output(const WinogradArguments& job, const float* m, std::int64_t row0, std::int64_t rows, std::int64_t first,
                       std::int64_t count, const Direct& direct, const float* bias, const float* residual, const UnarySpec& act,
                       float* y, float* scratch) {
   const ConvShape& s = *job.s;
@@ -311,7 +313,7 @@ bool mark_uneven(int t, const ConvShape& s, const float* x, std::uint8_t* uneven
 void conv_winograd(int t, const ConvShape& s, const float* x, const float* packed, const float* bias, const float* residual,
                    const UnarySpec& act, float* y) {
   if (s.out[1] <= 0 || s.out[2] <= 0 || s.out_channels <= 0) return;
-  Job job{t, &s, &gemm_kernels(), &conv_kernels(), &winograd_kernels(), &elementwise_kernels(), 0, 0, 0};
+  WinogradArguments job{t, &s, &gemm_kernels(), &conv_kernels(), &winograd_kernels(), &elementwise_kernels(), 0, 0, 0};
   const std::int64_t nr = job.gemm->nr;
   const std::int64_t elements = elements_of(t);
   job.tiles_x = (s.out[2] + t - 1) / t;

@@ -1,7 +1,7 @@
 // Conv, ConvTranspose and FusedConv in float32 whose weights are not constant, and com.microsoft ConvGrad.
 
 #include "kernels/cpu/conv/plain/conv_transpose.h"
-#include "kernels/cpu/conv/training/conv_fresh.h"
+#include "kernels/cpu/conv/training/conv_dynamic_weights.h"
 #include "kernels/cpu/conv/training/conv_grad_input.h"
 #include "kernels/cpu/conv/training/conv_grad_weights.h"
 
@@ -25,24 +25,24 @@ bool takes(LowerContext& c, std::size_t x, std::size_t w) {
   return true;
 }
 
-struct FreshState : KernelState {
-  FreshConv plan;
+struct DynamicWeightsState : KernelState {
+  DynamicWeightsConv plan;
 };
 
-class FreshConvKernel : public Kernel {
+class DynamicWeightsConvKernel : public Kernel {
  public:
-  FreshConvKernel(Attributes attrs, UnarySpec act) : attrs_(std::move(attrs)), act_(act) {}
-  std::string_view name() const override { return "conv-fresh-f32"; }
+  DynamicWeightsConvKernel(Attributes attrs, UnarySpec act) : attrs_(std::move(attrs)), act_(act) {}
+  std::string_view name() const override { return "conv-dynamic-f32"; }
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    auto state = std::make_unique<FreshState>();
-    state->plan = plan_fresh_conv(conv_shape(ops::conv_geometry(attrs_, c.input_shape(kX), c.input_shape(kW))));
-    c.workspace_bytes = fresh_conv_workspace_bytes(state->plan);
+    auto state = std::make_unique<DynamicWeightsState>();
+    state->plan = plan_dynamic_weights_conv(conv_shape(ops::conv_geometry(attrs_, c.input_shape(kX), c.input_shape(kW))));
+    c.workspace_bytes = dynamic_weights_conv_workspace_bytes(state->plan);
     return state;
   }
   void run(const KernelContext& c) const override {
     if (c.output(0).size() == 0) return;
-    fresh_conv_f32(static_cast<const FreshState*>(c.state)->plan, c.in<float>(kX), c.in<float>(kW),
-                   c.has_input(kB) ? c.in<float>(kB) : nullptr, act_, c.out<float>(0), c.workspace);
+    dynamic_weights_conv_f32(static_cast<const DynamicWeightsState*>(c.state)->plan, c.in<float>(kX), c.in<float>(kW),
+                             c.has_input(kB) ? c.in<float>(kB) : nullptr, act_, c.out<float>(0), c.workspace);
   }
 
  private:
@@ -50,12 +50,12 @@ class FreshConvKernel : public Kernel {
   UnarySpec act_;
 };
 
-std::unique_ptr<Kernel> make_fresh(LowerContext& c) {
+std::unique_ptr<Kernel> make_dynamic(LowerContext& c) {
   if (!takes(c, kX, kW)) return nullptr;
   const auto act = fused_activation(c.node());
   if (!act) return c.refuse("this activation cannot be fused");
   if (c.has_input(kZ)) return c.refuse("Z and weights that are not constant");
-  return std::make_unique<FreshConvKernel>(c.attrs(), *act);
+  return std::make_unique<DynamicWeightsConvKernel>(c.attrs(), *act);
 }
 
 struct TransposeState : KernelState {
@@ -63,10 +63,10 @@ struct TransposeState : KernelState {
   std::size_t packed = 0;  // floats
 };
 
-class FreshTransposeKernel : public Kernel {
+class DynamicTransposeKernel : public Kernel {
  public:
-  explicit FreshTransposeKernel(Attributes attrs) : attrs_(std::move(attrs)) {}
-  std::string_view name() const override { return "conv-transpose-fresh-f32"; }
+  explicit DynamicTransposeKernel(Attributes attrs) : attrs_(std::move(attrs)) {}
+  std::string_view name() const override { return "conv-transpose-dynamic-f32"; }
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     constexpr std::size_t kLine = 64;  // bytes
     auto state = std::make_unique<TransposeState>();
@@ -89,9 +89,9 @@ class FreshTransposeKernel : public Kernel {
   Attributes attrs_;
 };
 
-std::unique_ptr<Kernel> make_fresh_transpose(LowerContext& c) {
+std::unique_ptr<Kernel> make_dynamic_transpose(LowerContext& c) {
   if (!takes(c, kX, kW)) return nullptr;
-  return std::make_unique<FreshTransposeKernel>(c.attrs());
+  return std::make_unique<DynamicTransposeKernel>(c.attrs());
 }
 
 // --- ConvGrad: dY, X, W to dX, dW, dB ------------------------------------------------------------------------------------------
@@ -172,9 +172,9 @@ std::unique_ptr<Kernel> make_grad(LowerContext& c) {
 }  // namespace
 
 void register_kernels_conv_training(KernelTable& t) {
-  t.add("", "Conv", "conv-fresh-f32", 20, make_fresh);
-  t.add("com.microsoft", "FusedConv", "conv-fresh-f32", 20, make_fresh);
-  t.add("", "ConvTranspose", "conv-transpose-fresh-f32", 20, make_fresh_transpose);
+  t.add("", "Conv", "conv-dynamic-f32", 20, make_dynamic);
+  t.add("com.microsoft", "FusedConv", "conv-dynamic-f32", 20, make_dynamic);
+  t.add("", "ConvTranspose", "conv-transpose-dynamic-f32", 20, make_dynamic_transpose);
   t.add("com.microsoft", "ConvGrad", "conv-grad-f32", 10, make_grad);
 }
 

@@ -138,8 +138,8 @@ void leave_out(const TiledConv& j, std::int64_t group, const TileBlock& tiles);
 // most) is one thread's work on `count` tiles: transform() of the input, multiply(pair, block) for a pair of output vectors of
 // the unit that begins with `block`, output(block, i) of the unit's block i to y; tame() says whether 0 times any transformed
 // value is 0. Its scratch is sized for `most`, whatever the count, so that one Work finds what the previous one transformed.
-template <class Work, class Job>
-void run_tiles(const Job& j, const float* x, std::int64_t tiles, std::int64_t most) {
+template <class Work, class Conv>
+void run_tiles(const Conv& j, const float* x, std::int64_t tiles, std::int64_t most) {
   const std::int64_t threads = current_pool().threads(), groups = j.s->groups;
   // If there are several blocks, all threads get the same number: with one more block, the other threads would wait.
   const std::int64_t even = up_div(up_div(tiles, most), threads) * threads;

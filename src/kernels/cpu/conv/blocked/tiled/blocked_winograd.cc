@@ -30,12 +30,12 @@ constexpr std::int64_t kCacheFloats = 240 * 1024;
 constexpr std::int64_t kLeanTiles = kMostPlaces;
 constexpr std::int64_t kLeanInputFloats = 1024 * 1024;
 
-struct Job : TiledConv {
+struct BlockedWinograd : TiledConv {
   int t;
   bool lean;  // weights are stored untransformed, and transformed in each run
   std::int64_t elements;
 
-  Job(int tile, bool is_lean, const ConvShape& shape)
+  BlockedWinograd(int tile, bool is_lean, const ConvShape& shape)
       : TiledConv(shape), t(tile), lean(is_lean), elements((tile + 2) * (tile + 2)) {}
   std::int64_t filter_floats() const { return lean ? 9 : elements; }  // of one channel
   // Of a block of tiles.
@@ -59,7 +59,7 @@ struct Job : TiledConv {
 
 // One block of tiles.
 struct Work {
-  const Job* j;
+  const BlockedWinograd* j;
   const float* x;
   std::int64_t group;
   TileBlock tiles;
@@ -67,7 +67,8 @@ struct Work {
   float* m;  // products: [element][block of the unit][tile][c]
   float* u;  // room for transforming lean weights
 
-  Work(const Job& job, const float* input, std::int64_t of_group, std::int64_t first, std::int64_t count, std::int64_t most)
+  Work(const BlockedWinograd& job, const float* input, std::int64_t of_group, std::int64_t first, std::int64_t count,
+       std::int64_t most)
       : j(&job), x(input), group(of_group), tiles(job.t, *job.s, first, count) {
     const std::int64_t each = j->elements * most * j->k->block;
     v = thread_scratch(2, static_cast<std::size_t>(j->in_blocks * each));
@@ -163,7 +164,7 @@ void pack_lean(const ConvShape& shape, const void* weights, float* packed) {
 }  // namespace
 
 bool blocked_winograd_once(int t, const ConvShape& s) {
-  const Job j(t, true, s);
+  const BlockedWinograd j(t, true, s);
   return j.tiles(t) <= j.most_tiles();
 }
 
@@ -182,7 +183,7 @@ double blocked_winograd_cost(int t, const ConvShape& s) {
 }
 
 std::size_t blocked_winograd_floats(int t, bool lean, const ConvShape& s) {
-  const Job j(t, lean, s);
+  const BlockedWinograd j(t, lean, s);
   return static_cast<std::size_t>(s.groups * (j.group_floats(j.filter_floats()) + j.out_blocks * j.k->block));
 }
 
@@ -198,7 +199,7 @@ bool blocked_winograd_supports(const ConvShape& s) {
 
 // [group][pair][element][channel][vector or two]
 void blocked_winograd_pack(int t, bool lean, const ConvShape& s, const void* weights, const float* bias, float* packed) {
-  const Job j(t, lean, s);
+  const BlockedWinograd j(t, lean, s);
   const std::int64_t lanes = j.k->lanes;
   pack_bias(bias, s.out_channels, s.groups * j.out_blocks * j.k->block, packed + s.groups * j.group_floats(j.filter_floats()));
   if (lean) return pack_lean(s, weights, packed);
@@ -232,7 +233,7 @@ void blocked_winograd_pack(int t, bool lean, const ConvShape& s, const void* wei
 
 void conv_blocked_winograd(int t, bool lean, const ConvShape& s, const float* x, const float* packed, const float* residual,
                            const UnarySpec& act, float* y) {
-  Job j(t, lean, s);
+  BlockedWinograd j(t, lean, s);
   j.set_run(packed, packed + s.groups * j.group_floats(j.filter_floats()), residual, act, y);
   const std::int64_t tiles = j.tiles(t);
   std::int64_t most = j.most_tiles();

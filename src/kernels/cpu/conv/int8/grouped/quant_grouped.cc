@@ -87,7 +87,7 @@ void find_places(const ConvShape& s, const std::uint8_t* x, const std::uint8_t* 
   }
 }
 
-struct Job {
+struct GroupedArguments {
   const ConvShape* s;
   Layout layout;
   const std::int8_t* panels;
@@ -98,7 +98,7 @@ struct Job {
   void* y;
 };
 
-void run_block(const Job& j, const Block& block, std::int64_t panel0, std::int64_t panel1) {
+void run_block(const GroupedArguments& j, const Block& block, std::int64_t panel0, std::int64_t panel1) {
   const Layout& l = j.layout;
   const std::int64_t outputs = j.s->out_channels;
   const bool bytes = gives_bytes(j.epilogue);
@@ -183,7 +183,7 @@ void qgrouped_conv(const ConvShape& s, const QGroupedImage& image, const void* p
   nhwc::bias_without_zero(epilogue, sums, image.zero + (image.is_signed ? 128 : 0), s.out_channels, bias);
   order_of(l, order);
   std::memset(zeros, image.zero & 0xFF, to_size(pixel));
-  Job j{&s, l, reinterpret_cast<const std::int8_t*>(sums + l.columns()), order, zeros, image, epilogue, y};
+  GroupedArguments j{&s, l, reinterpret_cast<const std::int8_t*>(sums + l.columns()), order, zeros, image, epilogue, y};
   j.epilogue.bias = bias;
   const std::int64_t pixels = s.batch * volume(s.out), work = s.out_channels * l.in * l.taps;
   const std::int64_t threads = current_pool().threads();

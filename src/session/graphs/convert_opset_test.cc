@@ -1,4 +1,4 @@
-#include "session/whole/restate.h"
+#include "session/graphs/convert_opset.h"
 
 #include <gtest/gtest.h>
 
@@ -69,9 +69,9 @@ const Case kCases[] = {
     {"WhatMeansTheSame", 13, {2, 3}, "constant w: float32[3,2] 1 2 3 4 5 6\na = Relu(x)\nb = Exp(a)\ny = MatMul(b, w)"},
 };
 
-class Restate : public ::testing::TestWithParam<Case> {};
+class ConvertedOpset : public ::testing::TestWithParam<Case> {};
 
-TEST_P(Restate, ComputesTheSame) {
+TEST_P(ConvertedOpset, ComputesTheSame) {
   const Case& c = GetParam();
   std::string text = "opset " + std::to_string(c.opset) + "\ninput x: float32[";
   for (std::size_t i = 0; i < c.shape.size(); ++i) text += (i != 0 ? "," : "") + std::to_string(c.shape[i]);
@@ -79,7 +79,7 @@ TEST_P(Restate, ComputesTheSame) {
   ops::infer_in_place(model.graph);
   const NamedValues feeds{{"x", numbers(c.shape)}};
   const std::vector<Tensor> before = outputs(model, feeds);
-  restate(model.graph, 21);
+  convert_opset(model.graph, 21);
   model.opsets.at("") = 21;
   ops::infer_in_place(model.graph);
   model.graph.verify();
@@ -92,35 +92,35 @@ TEST_P(Restate, ComputesTheSame) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Restate, ::testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, ConvertedOpset, ::testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
 
-TEST(RestateNodes, OfOtherOpsetsAlsoInSubgraphs) {
+TEST(ConvertOpset, OfOtherOpsetsAlsoInSubgraphs) {
   Model model = testing::parse_model(
       "opset 11\ninput c: bool[]\ninput x: float32[2,3]\n"
       "y = If(c)\n  then_branch {\n    a = ReduceSum(x) {axes=[1]}\n    output a\n  }\n"
       "  else_branch {\n    b = ReduceMax(x) {axes=[1]}\n    output b\n  }\noutput y\n");
   ops::infer_in_place(model.graph);
-  restate(model.graph, 21);
+  convert_opset(model.graph, 21);
   for (const Subgraph& s : model.graph.node(0).subgraphs) {
     EXPECT_EQ(s.graph->node(0).version, 21);
     EXPECT_EQ(s.graph->node(0).inputs.size(), 2U);
   }
 }
 
-TEST(RestateNodes, NewerOnesWhereTheyMeanTheSame) {
+TEST(ConvertOpset, NewerOnesWhereTheyMeanTheSame) {
   Model model = testing::parse_model("opset 23\ninput x: float32[2,3]\ny = Relu(x)\noutput y\n");
   ops::infer_in_place(model.graph);
-  restate(model.graph, 21);
+  convert_opset(model.graph, 21);
   EXPECT_EQ(model.graph.node(0).version, 21);
 }
 
-TEST(RestateNodes, WhatThereIsNoRuleForIsNamed) {
+TEST(ConvertOpset, WhatThereIsNoRuleForIsNamed) {
   Model model = testing::parse_model(
       "opset 18\ninput x: float32[1,4,2]\nconstant s: float32[2] 1 1\ny = GroupNormalization(x, s, s) {num_groups=2}\noutput "
       "y\n");
   ops::infer_in_place(model.graph);
   try {
-    restate(model.graph, 21);
+    convert_opset(model.graph, 21);
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::not_implemented);

@@ -9,6 +9,6 @@ namespace sdx::session {
 // Nodes of ai.onnx, also in subgraphs, become nodes of version `target` that compute the same: attributes that became inputs
 // move, meanings that changed are written out. The graph is in order and its types are inferred; they are to be inferred again
 // afterwards. Throws Error(not_implemented) naming a node that there is no rule for; the graph is then of no use.
-SDX_TOOLS_API void restate(Graph& graph, int target);
+SDX_TOOLS_API void convert_opset(Graph& graph, int target);
 
 }  // namespace sdx::session

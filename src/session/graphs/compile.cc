@@ -1,4 +1,4 @@
-#include "session/whole/compile.h"
+#include "session/graphs/compile.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "session/whole/restate.h"
+#include "session/graphs/convert_opset.h"
 
 #include <algorithm>
 #include <array>
@@ -220,7 +220,7 @@ constexpr std::array kRules{
 }
 
 // A definition may serve several versions that mean different things, so the rules come first.
-void restate_node(Graph& graph, NodeId id, int target) {
+void convert_node(Graph& graph, NodeId id, int target) {
   const Node before = graph.node(id);
   const ops::OpDef* const own = ops::find(before);
   if (own == nullptr) return;
@@ -248,12 +248,12 @@ void restate_node(Graph& graph, NodeId id, int target) {
 
 }  // namespace
 
-void restate(Graph& graph, int target) {
+void convert_opset(Graph& graph, int target) {
   const auto nodes = static_cast<NodeId>(graph.nodes().size());  // rules add nodes of the right version
   for (NodeId id = 0; id < nodes; ++id) {
     if (graph.node(id).removed) continue;
-    for (Subgraph& s : graph.node(id).subgraphs) restate(*s.graph, target);
-    if (graph.node(id).domain.empty() && graph.node(id).version != target) restate_node(graph, id, target);
+    for (Subgraph& s : graph.node(id).subgraphs) convert_opset(*s.graph, target);
+    if (graph.node(id).domain.empty() && graph.node(id).version != target) convert_node(graph, id, target);
   }
   graph.compact();
 }

@@ -9,7 +9,7 @@
 
 namespace sdx::cpu {
 
-struct FreshConv {
+struct DynamicWeightsConv {
   ConvShape shape;
   bool in_blocks = false;
   bool plain_input = false;  // in blocks: x need not be rearranged
@@ -19,11 +19,11 @@ struct FreshConv {
   std::size_t packed = 0, x = 0, y = 0, own = 0;  // floats of the workspace: weights, images, for the algorithm
 };
 
-FreshConv plan_fresh_conv(const ConvShape& shape);
-std::size_t fresh_conv_workspace_bytes(const FreshConv& plan);
+DynamicWeightsConv plan_dynamic_weights_conv(const ConvShape& shape);
+std::size_t dynamic_weights_conv_workspace_bytes(const DynamicWeightsConv& plan);
 // y = act(conv(x) + bias[channel]); bias may be null. `weights`: [out_channels, in_channels / groups, kernel...]. `workspace` is
 // 64-byte aligned and not shared between concurrent calls.
-void fresh_conv_f32(const FreshConv& plan, const float* x, const float* weights, const float* bias, const UnarySpec& act,
-                    float* y, void* workspace);
+void dynamic_weights_conv_f32(const DynamicWeightsConv& plan, const float* x, const float* weights, const float* bias,
+                              const UnarySpec& act, float* y, void* workspace);
 
 }  // namespace sdx::cpu

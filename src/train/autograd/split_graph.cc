@@ -1,4 +1,4 @@
-#include "train/joint/joint_graph.h"
+#include "train/autograd/split_graph.h"
 
 #include <algorithm>
 #include <map>
@@ -159,10 +159,10 @@ void drop_unread(Graph& graph, const std::vector<bool>& read) {
 
 }  // namespace
 
-JointGraphs split_joint(Graph graph, const std::vector<std::size_t>& differentiable, const std::vector<bool>& wanted) {
+SplitGraphs split_for_autograd(Graph graph, const std::vector<std::size_t>& differentiable, const std::vector<bool>& wanted) {
   const std::vector<ValueId> inputs = graph.inputs(), outputs = graph.outputs();
   std::vector<ValueId> xs, seeds, results;
-  JointGraphs j;
+  SplitGraphs j;
   std::vector<std::size_t> x_numbers;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!wanted[i]) continue;
@@ -183,7 +183,7 @@ JointGraphs split_joint(Graph graph, const std::vector<std::size_t>& differentia
   for (const ValueId v : results) graph.add_output(v);  // so that they stay what they are
   settle_known(graph);
   const std::vector<bool> in_first = needed_by(graph, outputs), in_second = needed_by(graph, results);
-  // In the order that JointGraphs says: inputs, outputs, what else is kept, seeds.
+  // In the order that SplitGraphs says: inputs, outputs, what else is kept, seeds.
   const std::vector<ValueId> reads = read_by_others(graph, in_first, in_second, results);
   std::vector<ValueId> order[4];
   for (const ValueId v : reads) {

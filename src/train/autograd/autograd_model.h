@@ -19,14 +19,14 @@
 namespace sdx::train {
 
 // Thread-safe.
-class SDX_TOOLS_API Joint {
+class SDX_TOOLS_API AutogradModel {
  public:
   // The inputs of the model's graph are all that varies: parameters, buffers, and what the user gives. Nodes that train a batch
   // normalisation give new running statistics as further outputs.
-  explicit Joint(Model model);
-  ~Joint();
-  Joint(const Joint&) = delete;
-  Joint& operator=(const Joint&) = delete;
+  explicit AutogradModel(Model model);
+  ~AutogradModel();
+  AutogradModel(const AutogradModel&) = delete;
+  AutogradModel& operator=(const AutogradModel&) = delete;
 
   const std::vector<std::string>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }  // the model's

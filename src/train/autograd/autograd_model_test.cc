@@ -1,4 +1,4 @@
-#include "train/joint/joint.h"
+#include "train/autograd/autograd_model.h"
 
 #include <gtest/gtest.h>
 
@@ -27,23 +27,23 @@ constexpr const char* kModel =
     "k = Shape(x)\n"
     "output y\noutput s\noutput k\n";
 
-TEST(Joint, ForwardAndBackward) {
-  Joint joint(testing::parse_model(kModel));
-  EXPECT_EQ(joint.inputs(), (std::vector<std::string>{"x", "w", "unused"}));
-  EXPECT_EQ(joint.outputs(), (std::vector<std::string>{"y", "s", "k"}));
-  EXPECT_FALSE(joint.random());
+TEST(AutogradModel, ForwardAndBackward) {
+  AutogradModel model(testing::parse_model(kModel));
+  EXPECT_EQ(model.inputs(), (std::vector<std::string>{"x", "w", "unused"}));
+  EXPECT_EQ(model.outputs(), (std::vector<std::string>{"y", "s", "k"}));
+  EXPECT_FALSE(model.random());
   const Tensor x = Tensor::of<float>({1, 2}, {1, -2});
   const Tensor w = Tensor::of<float>({2, 2}, {3, 4, 1, 5});
   const std::vector<Tensor> inputs{x, w, Tensor::of<float>({1}, {0})};
-  std::shared_ptr<const Joint::Kept> kept;
-  const std::vector<Tensor> out = joint.forward(inputs, {true, true, true}, 0, &kept);
+  std::shared_ptr<const AutogradModel::Kept> kept;
+  const std::vector<Tensor> out = model.forward(inputs, {true, true, true}, 0, &kept);
   ASSERT_EQ(out.size(), 3U);
   EXPECT_EQ(floats(out[0]), (std::vector<float>{1, 0}));
   EXPECT_EQ(floats(out[1]), (std::vector<float>{1, 4}));
   ASSERT_NE(kept, nullptr);
   const std::vector<Tensor> gradients{Tensor::of<float>({1, 2}, {10, 20}), Tensor::of<float>({1, 2}, {1, 1})};
   for (int again = 0; again < 2; ++again) {
-    const std::vector<Tensor> back = joint.backward(*kept, inputs, gradients);
+    const std::vector<Tensor> back = model.backward(*kept, inputs, gradients);
     ASSERT_EQ(back.size(), 3U);
     EXPECT_EQ(floats(back[0]), (std::vector<float>{30 + 2, 10 - 4}));
     EXPECT_EQ(floats(back[1]), (std::vector<float>{10, 0, -20, 0}));
@@ -51,37 +51,37 @@ TEST(Joint, ForwardAndBackward) {
   }
 }
 
-TEST(Joint, KeepsNothingWhereNoGradientIsWanted) {
-  Joint joint(testing::parse_model(kModel));
+TEST(AutogradModel, KeepsNothingWhereNoGradientIsWanted) {
+  AutogradModel model(testing::parse_model(kModel));
   const std::vector<Tensor> inputs{Tensor::of<float>({1, 2}, {1, -2}), Tensor::of<float>({2, 2}, {3, 4, 1, 5}),
                                    Tensor::of<float>({1}, {0})};
-  std::shared_ptr<const Joint::Kept> kept;
-  joint.forward(inputs, {false, false, false}, 0, &kept);
+  std::shared_ptr<const AutogradModel::Kept> kept;
+  model.forward(inputs, {false, false, false}, 0, &kept);
   EXPECT_EQ(kept, nullptr);
-  joint.forward(inputs, {false, true, false}, 0, &kept);
+  model.forward(inputs, {false, true, false}, 0, &kept);
   ASSERT_NE(kept, nullptr);
-  EXPECT_EQ(Joint::reads_inputs(*kept), (std::vector<std::size_t>{0}));  // the product's other operand
-  EXPECT_EQ(joint.programs(), 2U);
+  EXPECT_EQ(AutogradModel::reads_inputs(*kept), (std::vector<std::size_t>{0}));  // the product's other operand
+  EXPECT_EQ(model.programs(), 2U);
 }
 
-TEST(Joint, SaysWhichOutputsMustStay) {
-  Joint joint(testing::parse_model("input x: float32[n]\ny = Tanh(x)\nz = Neg(x)\noutput z\noutput y\n"));
+TEST(AutogradModel, SaysWhichOutputsMustStay) {
+  AutogradModel model(testing::parse_model("input x: float32[n]\ny = Tanh(x)\nz = Neg(x)\noutput z\noutput y\n"));
   const std::vector<Tensor> inputs{Tensor::of<float>({1}, {1})};
-  std::shared_ptr<const Joint::Kept> kept;
-  joint.forward(inputs, {true}, 0, &kept);
+  std::shared_ptr<const AutogradModel::Kept> kept;
+  model.forward(inputs, {true}, 0, &kept);
   ASSERT_NE(kept, nullptr);
-  EXPECT_EQ(Joint::reads_outputs(*kept), (std::vector<std::size_t>{1}));
+  EXPECT_EQ(AutogradModel::reads_outputs(*kept), (std::vector<std::size_t>{1}));
 }
 
-TEST(Joint, EqualGradientsHaveMemoryOfTheirOwn) {
-  Joint joint(testing::parse_model(
+TEST(AutogradModel, EqualGradientsHaveMemoryOfTheirOwn) {
+  AutogradModel model(testing::parse_model(
       "input x: float32[2]\ninput a: float32[2]\ninput b: float32[2]\nu = Add(x, a)\ny = Add(u, b)\noutput y\n"));
   const std::vector<Tensor> inputs{Tensor::of<float>({2}, {1, 2}), Tensor::of<float>({2}, {3, 4}),
                                    Tensor::of<float>({2}, {5, 6})};
-  std::shared_ptr<const Joint::Kept> kept;
-  joint.forward(inputs, {true, true, true}, 0, &kept);
+  std::shared_ptr<const AutogradModel::Kept> kept;
+  model.forward(inputs, {true, true, true}, 0, &kept);
   const std::vector<Tensor> gradients{Tensor::of<float>({2}, {7, 8})};
-  const std::vector<Tensor> back = joint.backward(*kept, inputs, gradients);
+  const std::vector<Tensor> back = model.backward(*kept, inputs, gradients);
   ASSERT_EQ(back.size(), 3U);
   std::set<const void*> places{gradients[0].data()};
   for (const Tensor& t : back) {
@@ -90,50 +90,50 @@ TEST(Joint, EqualGradientsHaveMemoryOfTheirOwn) {
   }
 }
 
-TEST(Joint, ResultsHaveMemoryOfTheirOwn) {
-  Joint joint(
+TEST(AutogradModel, ResultsHaveMemoryOfTheirOwn) {
+  AutogradModel model(
       testing::parse_model("input x: float32[2,2]\ny = Relu(x)\nz = Relu(x)\ni = Identity(x)\nv = Flatten(y)\noutput y\noutput "
                            "z\noutput i\noutput v\n"));
   const std::vector<Tensor> inputs{Tensor::of<float>({2, 2}, {1, -2, 3, -4})};
-  std::shared_ptr<const Joint::Kept> kept;
-  const std::vector<Tensor> out = joint.forward(inputs, {true}, 0, &kept);
+  std::shared_ptr<const AutogradModel::Kept> kept;
+  const std::vector<Tensor> out = model.forward(inputs, {true}, 0, &kept);
   std::set<const void*> places{inputs[0].data()};
   for (const Tensor& t : out) EXPECT_TRUE(places.insert(t.data()).second);
   EXPECT_EQ(floats(out[2]), (std::vector<float>{1, -2, 3, -4}));
 }
 
 // A value that is kept may be a view of an input: whoever changes that must hear of it.
-TEST(Joint, SaysWhichInputsMustStayWhereViewsAreKept) {
-  Joint joint(testing::parse_model("input x: float32[2,2]\nv = Flatten(x)\ny = Mul(v, v)\noutput y\n"));
+TEST(AutogradModel, SaysWhichInputsMustStayWhereViewsAreKept) {
+  AutogradModel model(testing::parse_model("input x: float32[2,2]\nv = Flatten(x)\ny = Mul(v, v)\noutput y\n"));
   const std::vector<Tensor> inputs{Tensor::of<float>({2, 2}, {1, -2, 3, -4})};
-  std::shared_ptr<const Joint::Kept> kept;
-  joint.forward(inputs, {true}, 0, &kept);
+  std::shared_ptr<const AutogradModel::Kept> kept;
+  model.forward(inputs, {true}, 0, &kept);
   ASSERT_NE(kept, nullptr);
-  EXPECT_EQ(Joint::reads_inputs(*kept), (std::vector<std::size_t>{0}));
+  EXPECT_EQ(AutogradModel::reads_inputs(*kept), (std::vector<std::size_t>{0}));
 }
 
-TEST(Joint, ProgramsFollowShapes) {
-  Joint joint(testing::parse_model(kModel));
+TEST(AutogradModel, ProgramsFollowShapes) {
+  AutogradModel model(testing::parse_model(kModel));
   for (const std::int64_t n : {1, 2, 3, 2, 1}) {
     const std::vector<Tensor> inputs{Tensor::of<float>({n, 2}, std::vector<float>(static_cast<std::size_t>(2 * n), 1)),
                                      Tensor::of<float>({2, 2}, {3, 4, 1, 5}), Tensor::of<float>({1}, {0})};
-    const std::vector<Tensor> out = joint.forward(inputs, {true, true, false}, 0, nullptr);
+    const std::vector<Tensor> out = model.forward(inputs, {true, true, false}, 0, nullptr);
     EXPECT_EQ(out[0].shape(), (Shape{n, 2}));
   }
-  EXPECT_EQ(joint.programs(), 3U);
+  EXPECT_EQ(model.programs(), 3U);
 }
 
-TEST(Joint, StatisticsOfBatchNormalisationAreOutputs) {
-  Joint joint(
+TEST(AutogradModel, StatisticsOfBatchNormalisationAreOutputs) {
+  AutogradModel model(
       testing::parse_model("opset 17\n"
                            "input x: float32[n,1]\n"
                            "input s: float32[1]\ninput b: float32[1]\ninput m: float32[1]\ninput v: float32[1]\n"
                            "y = BatchNormalization(x, s, b, m, v) {training_mode=1, momentum=0.75}\n"
                            "output y\n"));
-  EXPECT_EQ(joint.updates(), (std::vector<std::size_t>{3, 4}));
+  EXPECT_EQ(model.updates(), (std::vector<std::size_t>{3, 4}));
   const auto one = [](float value) { return Tensor::of<float>({1}, {value}); };
   const std::vector<Tensor> inputs{Tensor::of<float>({4, 1}, {1, 3, 5, 7}), one(1), one(0), one(8), one(2)};
-  const std::vector<Tensor> out = joint.forward(inputs, std::vector<bool>(5, false), 0, nullptr);
+  const std::vector<Tensor> out = model.forward(inputs, std::vector<bool>(5, false), 0, nullptr);
   ASSERT_EQ(out.size(), 3U);
   EXPECT_FLOAT_EQ(floats(out[1])[0], 0.75F * 8 + 0.25F * 4);
   // Of the sample: 20 / 3, where the population's is 5.
@@ -141,14 +141,14 @@ TEST(Joint, StatisticsOfBatchNormalisationAreOutputs) {
 }
 
 // Against differences of the sum of y * g in double.
-TEST(Joint, BatchNormalisationInTraining) {
+TEST(AutogradModel, BatchNormalisationInTraining) {
   const std::string text =
       "opset 17\n"
       "input x: float32[n,2,3]\n"
       "input s: float32[2]\ninput b: float32[2]\ninput m: float32[2]\ninput v: float32[2]\n"
       "y = BatchNormalization(x, s, b, m, v) {training_mode=1, momentum=0.9, epsilon=0.01}\n"
       "output y\n";
-  Joint joint(testing::parse_model(text));
+  AutogradModel model(testing::parse_model(text));
   std::vector<float> x, g;
   for (int i = 0; i < 24; ++i) {
     x.push_back(std::sin(static_cast<float>(i * i)));
@@ -172,9 +172,9 @@ TEST(Joint, BatchNormalisationInTraining) {
   };
   const std::vector<Tensor> inputs{Tensor::of<float>({4, 2, 3}, x), Tensor::of<float>({2}, scale), Tensor::of<float>({2}, bias),
                                    Tensor::of<float>({2}, {0, 0}), Tensor::of<float>({2}, {1, 1})};
-  std::shared_ptr<const Joint::Kept> kept;
-  joint.forward(inputs, {true, true, true, false, false}, 0, &kept);
-  const std::vector<Tensor> back = joint.backward(*kept, inputs, std::vector<Tensor>{Tensor::of<float>({4, 2, 3}, g)});
+  std::shared_ptr<const AutogradModel::Kept> kept;
+  model.forward(inputs, {true, true, true, false, false}, 0, &kept);
+  const std::vector<Tensor> back = model.backward(*kept, inputs, std::vector<Tensor>{Tensor::of<float>({4, 2, 3}, g)});
   std::vector<std::vector<double>> values{{x.begin(), x.end()}, {scale.begin(), scale.end()}, {bias.begin(), bias.end()}};
   for (std::size_t k = 0; k < 3; ++k) {
     const auto got = floats(back[k]);
@@ -190,41 +190,41 @@ TEST(Joint, BatchNormalisationInTraining) {
     }
   }
   // The running statistics are not read: they may change before the backward pass.
-  for (const std::size_t i : Joint::reads_inputs(*kept)) EXPECT_LT(i, 3U);
+  for (const std::size_t i : AutogradModel::reads_inputs(*kept)) EXPECT_LT(i, 3U);
 }
 
-TEST(Joint, RefusesWrongInputs) {
-  Joint joint(testing::parse_model(kModel));
-  EXPECT_THROW(joint.forward({}, {}, 0, nullptr), Error);
+TEST(AutogradModel, RefusesWrongInputs) {
+  AutogradModel model(testing::parse_model(kModel));
+  EXPECT_THROW(model.forward({}, {}, 0, nullptr), Error);
   const std::vector<Tensor> inputs{Tensor::of<double>({1, 2}, {1, -2}), Tensor::of<float>({2, 2}, {3, 4, 1, 5}),
                                    Tensor::of<float>({1}, {0})};
-  EXPECT_THROW(joint.forward(inputs, {false, false, false}, 0, nullptr), Error);
+  EXPECT_THROW(model.forward(inputs, {false, false, false}, 0, nullptr), Error);
   // Also where there is a program for such shapes.
   std::vector<Tensor> good = inputs;
   good[0] = Tensor::of<float>({1, 2}, {1, -2});
-  std::shared_ptr<const Joint::Kept> kept;
-  joint.forward(good, {true, true, false}, 0, &kept);
-  EXPECT_THROW(joint.forward(inputs, {true, true, false}, 0, &kept), Error);
-  EXPECT_THROW(joint.forward(std::vector<Tensor>{good[0], good[1], Tensor()}, {true, true, false}, 0, &kept), Error);
+  std::shared_ptr<const AutogradModel::Kept> kept;
+  model.forward(good, {true, true, false}, 0, &kept);
+  EXPECT_THROW(model.forward(inputs, {true, true, false}, 0, &kept), Error);
+  EXPECT_THROW(model.forward(std::vector<Tensor>{good[0], good[1], Tensor()}, {true, true, false}, 0, &kept), Error);
 }
 
-TEST(Joint, RefusesWrongGradients) {
-  Joint joint(testing::parse_model(kModel));
+TEST(AutogradModel, RefusesWrongGradients) {
+  AutogradModel model(testing::parse_model(kModel));
   const std::vector<Tensor> inputs{Tensor::of<float>({1, 2}, {1, -2}), Tensor::of<float>({2, 2}, {3, 4, 1, 5}),
                                    Tensor::of<float>({1}, {0})};
-  std::shared_ptr<const Joint::Kept> kept;
-  joint.forward(inputs, {true, true, false}, 0, &kept);
+  std::shared_ptr<const AutogradModel::Kept> kept;
+  model.forward(inputs, {true, true, false}, 0, &kept);
   const Tensor good = Tensor::of<float>({1, 2}, {1, 1});
   const auto refused = [&](const std::vector<Tensor>& gradients) {
-    EXPECT_THROW(joint.backward(*kept, inputs, gradients), Error);
+    EXPECT_THROW(model.backward(*kept, inputs, gradients), Error);
   };
   refused({});
   refused({good});
   refused({good, Tensor()});
   refused({good, Tensor::of<float>({1, 1}, {1})});
   refused({good, Tensor::of<double>({1, 2}, {1, 1})});
-  EXPECT_THROW(joint.backward(*kept, std::vector<Tensor>{good}, std::vector<Tensor>{good, good}), Error);
-  EXPECT_NO_THROW(joint.backward(*kept, inputs, std::vector<Tensor>{good, good}));
+  EXPECT_THROW(model.backward(*kept, std::vector<Tensor>{good}, std::vector<Tensor>{good, good}), Error);
+  EXPECT_NO_THROW(model.backward(*kept, inputs, std::vector<Tensor>{good, good}));
 }
 
 }  // namespace

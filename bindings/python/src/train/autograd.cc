@@ -1,6 +1,6 @@
 // The compiled half of sardonyx.torch: models between a forward and a backward pass of PyTorch's.
 
-#include "joint.h"
+#include "autograd.h"
 
 #include <map>
 #include <memory>
@@ -12,31 +12,31 @@
 #include "base/error.h"
 #include "checkpoint.h"
 #include "onnx/reader.h"
-#include "train/joint/joint.h"
+#include "train/autograd/autograd_model.h"
 
 namespace sdx::python {
 namespace {
 
-using train::Joint;
+using train::AutogradModel;
 
-// What a forward run keeps, as the token that PyTorch saves holds it: freed with the token.
+// What a forward run keeps. PyTorch saves a token that holds it, and frees it with the token.
 struct Token {
   std::int64_t id = 0;
-  std::shared_ptr<const Joint::Kept> kept;
+  std::shared_ptr<const AutogradModel::Kept> kept;
   std::vector<Tensor> inputs;
 };
 
 struct State {
-  explicit State(Model model) : joint(std::move(model)), fixed(joint.inputs().size()) {}
+  explicit State(Model source) : model(std::move(source)), fixed(model.inputs().size()) {}
 
-  Joint joint;
+  AutogradModel model;
   std::vector<bool> booleans;  // by input: PyTorch hands them over as bytes
   std::vector<Tensor> fixed;   // by input: what stands there until it is set anew
   std::mutex mutex;
   std::int64_t next = 1;
   std::map<std::int64_t, std::weak_ptr<const Token>> tokens;
 };
-using HeldJoint = std::shared_ptr<State>;
+using HeldModel = std::shared_ptr<State>;
 
 Tensor same_bytes(const Tensor& t, DataType as) {
   return Tensor::view_mutable(const_cast<void*>(t.data()), as, t.shape(), std::const_pointer_cast<void>(t.owner()));
@@ -74,18 +74,18 @@ Object open(PyObject*, PyObject* arguments) {
   }));
 }
 
-Object inputs(PyObject* self, PyObject*) { return texts(value_of<HeldJoint>(self)->joint.inputs()); }
-Object outputs(PyObject* self, PyObject*) { return texts(value_of<HeldJoint>(self)->joint.outputs()); }
+Object inputs(PyObject* self, PyObject*) { return texts(value_of<HeldModel>(self)->model.inputs()); }
+Object outputs(PyObject* self, PyObject*) { return texts(value_of<HeldModel>(self)->model.outputs()); }
 Object updates(PyObject* self, PyObject*) {
-  return list_of(value_of<HeldJoint>(self)->joint.updates(), [](std::size_t i) { return whole(i); });
+  return list_of(value_of<HeldModel>(self)->model.updates(), [](std::size_t i) { return whole(i); });
 }
-Object random(PyObject* self, PyObject*) { return truth(value_of<HeldJoint>(self)->joint.random()); }
-Object programs(PyObject* self, PyObject*) { return whole(value_of<HeldJoint>(self)->joint.programs()); }
+Object random(PyObject* self, PyObject*) { return truth(value_of<HeldModel>(self)->model.random()); }
+Object programs(PyObject* self, PyObject*) { return whole(value_of<HeldModel>(self)->model.programs()); }
 
 // fix(number of an input, capsule)
 Object fix(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 2);
-  State& s = *value_of<HeldJoint>(self);
+  State& s = *value_of<HeldModel>(self);
   const auto i = static_cast<std::size_t>(to_integer(argument(arguments, 0)));
   if (i >= s.fixed.size()) fail(ErrorCode::invalid_argument, "the model has {} inputs; there is no number {}", s.fixed.size(), i);
   s.fixed[i] = taken(argument(arguments, 1), s.booleans[i]);
@@ -100,12 +100,12 @@ std::vector<Tensor> given_inputs(const State& s, PyObject* list) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     PyObject* item = PyList_GetItem(list, static_cast<Py_ssize_t>(i));
     if (item != Py_None) out[i] = taken(item, s.booleans[i]);
-    if (!out[i].defined()) fail(ErrorCode::invalid_argument, "input '{}' is missing", s.joint.inputs()[i]);
+    if (!out[i].defined()) fail(ErrorCode::invalid_argument, "input '{}' is missing", s.model.inputs()[i]);
   }
   return out;
 }
 
-std::shared_ptr<const Token> keep(State& s, std::shared_ptr<const Joint::Kept> kept, std::vector<Tensor> inputs) {
+std::shared_ptr<const Token> keep(State& s, std::shared_ptr<const AutogradModel::Kept> kept, std::vector<Tensor> inputs) {
   const std::lock_guard lock(s.mutex);
   std::erase_if(s.tokens, [](const auto& t) { return t.second.expired(); });
   auto token = std::make_shared<Token>(Token{s.next++, std::move(kept), std::move(inputs)});
@@ -113,23 +113,25 @@ std::shared_ptr<const Token> keep(State& s, std::shared_ptr<const Joint::Kept> k
   return token;
 }
 
-// forward(a capsule or None by input, bytes: 1 where a gradient will be wanted, seed) gives the outputs as capsules (those that
-// replace statistics behind the model's), None or a token, and numbers of the inputs and outputs that must not change.
+// forward(a capsule or None for each input, bytes: 1 if a gradient will be wanted, seed) returns the outputs as capsules (after
+// the model's own, those that replace statistics), None or a token, and the numbers of the inputs and outputs that must not
+// change.
 Object forward(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 3);
-  const HeldJoint held = value_of<HeldJoint>(self);
+  const HeldModel held = value_of<HeldModel>(self);
   std::vector<Tensor> in = given_inputs(*held, argument(arguments, 0));
   char* flags = nullptr;
   Py_ssize_t size = 0;
   check(PyBytes_AsStringAndSize(argument(arguments, 1), &flags, &size));
   const std::vector<bool> wanted(flags, flags + size);
   const auto seed = static_cast<std::uint64_t>(to_integer(argument(arguments, 2)));
-  std::shared_ptr<const Joint::Kept> kept;
-  std::vector<Tensor> out = interruptible([&] { return held->joint.forward(in, wanted, seed, &kept); });
+  std::shared_ptr<const AutogradModel::Kept> kept;
+  std::vector<Tensor> out = interruptible([&] { return held->model.forward(in, wanted, seed, &kept); });
   const Object results = list_of(out, [](const Tensor& t) { return given_away(t); });
   if (!kept) return tuple(results, Object::none(), new_list(), new_list());
   const auto numbers = [](const std::vector<std::size_t>& list) { return list_of(list, [](std::size_t i) { return whole(i); }); };
-  const Object reads_inputs = numbers(Joint::reads_inputs(*kept)), reads_outputs = numbers(Joint::reads_outputs(*kept));
+  const Object reads_inputs = numbers(AutogradModel::reads_inputs(*kept)),
+               reads_outputs = numbers(AutogradModel::reads_outputs(*kept));
   const auto token = keep(*held, std::move(kept), std::move(in));
   const Tensor id = Tensor::view(&token->id, DataType::int64, {1}, token);
   return tuple(results, given_away(id), reads_inputs, reads_outputs);
@@ -138,7 +140,7 @@ Object forward(PyObject* self, PyObject* arguments) {
 // backward(the token's number, the gradients of floating-point outputs as capsules) gives a capsule or None by input.
 Object backward(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 2);
-  const HeldJoint held = value_of<HeldJoint>(self);
+  const HeldModel held = value_of<HeldModel>(self);
   const std::int64_t id = to_integer(argument(arguments, 0));
   std::shared_ptr<const Token> token;
   {
@@ -147,7 +149,7 @@ Object backward(PyObject* self, PyObject* arguments) {
   }
   if (!token) fail(ErrorCode::invalid_argument, "the values that the backward pass needs have already been released");
   const std::vector<Tensor> gradients = to_list(argument(arguments, 1), [](PyObject* c) { return taken(c, false); });
-  const std::vector<Tensor> out = interruptible([&] { return held->joint.backward(*token->kept, token->inputs, gradients); });
+  const std::vector<Tensor> out = interruptible([&] { return held->model.backward(*token->kept, token->inputs, gradients); });
   return list_of(out, [](const Tensor& t) { return given_away(t); });
 }
 
@@ -163,8 +165,8 @@ Object names_in(PyObject*, PyObject* arguments) {
   return tuple(texts(initializers), texts(model.graph.output_names()));
 }
 
-// adopt(a CheckpointState, the name of a parameter, capsule): from now on the parameter is the tensor in the capsule, which
-// changes where it lies.
+// adopt(a CheckpointState, the name of a parameter, capsule) makes the tensor in the capsule the parameter. Training changes it
+// in place.
 Object adopt(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 3);
   const HeldState state = state_of(argument(arguments, 0));
@@ -183,7 +185,7 @@ Object adopt(PyObject*, PyObject* arguments) {
 
 }  // namespace
 
-void add_joint(const Object& module) {
+void add_autograd(const Object& module) {
   static PyMethodDef methods[] = {{"inputs", &entry<inputs>, METH_NOARGS, nullptr},
                                   {"outputs", &entry<outputs>, METH_NOARGS, nullptr},
                                   {"updates", &entry<updates>, METH_NOARGS, nullptr},
@@ -193,8 +195,8 @@ void add_joint(const Object& module) {
                                   {"forward", &entry<forward>, METH_VARARGS, nullptr},
                                   {"backward", &entry<backward>, METH_VARARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
-  add_class<HeldJoint>(module, "Joint", "sardonyx._sardonyx.training.Joint", methods);
-  static PyMethodDef functions[] = {{"joint", &entry<open>, METH_VARARGS, nullptr},
+  add_class<HeldModel>(module, "AutogradModel", "sardonyx._sardonyx.training.AutogradModel", methods);
+  static PyMethodDef functions[] = {{"autograd_model", &entry<open>, METH_VARARGS, nullptr},
                                     {"names_in", &entry<names_in>, METH_VARARGS, nullptr},
                                     {"adopt", &entry<adopt>, METH_VARARGS, nullptr},
                                     {nullptr, nullptr, 0, nullptr}};

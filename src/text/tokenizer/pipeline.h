@@ -29,7 +29,7 @@ class WorkspacePool {
   std::vector<std::unique_ptr<Workspace>> free_;
 };
 
-struct Core {
+struct TokenizerPipeline {
   std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> pre_tokenizer;
   std::unique_ptr<const Model> model;
@@ -55,7 +55,7 @@ struct Core {
 namespace sdx {
 
 struct Tokenizer::Impl {
-  std::shared_ptr<const text::Core> core;
+  std::shared_ptr<const text::TokenizerPipeline> pipeline;
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
 };

@@ -28,7 +28,7 @@ std::uint64_t first_seed() noexcept;
 
 // What all chains of a session share. Outlives every run, even an abandoned one. Constant once the session is
 // open, apart from the counters.
-struct Core {
+struct SessionContext {
   SessionOptions options;
   Model model;         // prepared; its graph is what programs are compiled from. With `compiled` only its path: see full_model()
   ModelSource source;  // of the model, as providers with a reader of their own take it
@@ -64,7 +64,7 @@ inline constexpr std::size_t kOverrides = 1, kOtherExtents = 2, kOwnSymbols = 4,
 
 // One call of Session::run, checked.
 struct Request {
-  std::vector<Value> values;  // in the order of Core::inputs
+  std::vector<Value> values;  // in the order of SessionContext::inputs
   std::size_t which = 0;      // the variant
   std::vector<bool> wanted;   // one flag per output; empty: all
   std::vector<Value> bound;   // the caller's tensor, or nothing, per output; empty: none
@@ -74,12 +74,12 @@ struct Request {
 };
 
 // Thread-safe.
-class Engine {
+class CompiledChain {
  public:
   // Compiles variant 0. Throws Error: what no provider can run, or with `strict` what one of the chain cannot do. `compiling` is
   // told whose turn it is, by its place in the chain. `recording`, where not null, receives what is to be kept of variant 0.
-  Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling = nullptr,
-         cache::Recording* recording = nullptr);
+  CompiledChain(std::shared_ptr<SessionContext> context, Selection chain, const std::function<void(int)>& compiling = nullptr,
+                cache::Recording* recording = nullptr);
 
   // Outputs in the model's order, each owned by the caller or shared with other holders of the same tensor.
   std::vector<Value> run(const Request& request, plan::RunEnv& env) const;
@@ -91,7 +91,7 @@ class Engine {
   // Those that run nodes, in order of execution, and the runtime behind them ("native", "ort").
   const std::string& providers() const { return providers_; }
   const std::string& runtime() const { return runtime_; }
-  // Variant 0 comes from Core::compiled.
+  // Variant 0 comes from SessionContext::compiled.
   bool from_compiled() const { return from_compiled_; }
   // "ort:cuda cannot compile 12 nodes: …"
   std::vector<std::string> failures() const;
@@ -101,7 +101,7 @@ class Engine {
                                               std::vector<std::string>& failures, cache::Recording* recording = nullptr) const;
   const plan::Program& variant(std::size_t which, plan::RunEnv& env) const;
 
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<SessionContext> context_;
   Selection chain_;
   std::string providers_, runtime_;
   mutable bool from_compiled_ = false;                      // set by the constructor

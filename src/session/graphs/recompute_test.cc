@@ -1,4 +1,4 @@
-#include "session/whole/recompute.h"
+#include "session/graphs/recompute.h"
 
 #include <gtest/gtest.h>
 
@@ -12,11 +12,11 @@
 namespace sdx::session {
 namespace {
 
-struct Joint {
+struct TrainingGraph {
   Graph graph;
   ValueId forward = 0;
 
-  explicit Joint(const std::string& text) : graph(testing::parse_model(text).graph) {
+  explicit TrainingGraph(const std::string& text) : graph(testing::parse_model(text).graph) {
     ops::infer_in_place(graph);
     forward = static_cast<ValueId>(graph.values().size());
     const std::array<ValueId, 1> xs{*graph.find("x")};
@@ -40,7 +40,7 @@ constexpr const char* kChain =
     "{keepdims=0}\noutput l\n";
 
 TEST(Recompute, NamedValuesAndWhatTheyAreMadeOf) {
-  Joint j(kChain);
+  TrainingGraph j(kChain);
   recompute(j.graph, j.forward, j.named("c"), false);
   EXPECT_EQ(j.count("Tanh", true), 1U);
   EXPECT_EQ(j.count("Softplus", true), 0U);
@@ -49,7 +49,7 @@ TEST(Recompute, NamedValuesAndWhatTheyAreMadeOf) {
 
 // b and c need a alone, which the gradient of Softplus keeps anyway.
 TEST(Recompute, ByItselfWhatIsCheapAndWhoseInputsAreThere) {
-  Joint j(kChain);
+  TrainingGraph j(kChain);
   recompute(j.graph, j.forward, {}, true);
   EXPECT_EQ(j.count("Tanh", true), 1U);
   EXPECT_EQ(j.count("MatMul", true), 0U);
@@ -59,7 +59,7 @@ TEST(Recompute, ByItselfWhatIsCheapAndWhoseInputsAreThere) {
 }
 
 TEST(Recompute, NeverWhatIsRandom) {
-  Joint j(
+  TrainingGraph j(
       "input x: float32[4,4]\nconstant r: float32[] 0.5\nconstant on: bool[] 1\na, m = Dropout(x, r, on)\nd = MatMul(a, a)\n"
       "l = ReduceSum(d) {keepdims=0}\noutput l\n");
   const std::size_t before = j.graph.nodes().size();
@@ -69,7 +69,7 @@ TEST(Recompute, NeverWhatIsRandom) {
 }
 
 TEST(Recompute, PassesDoNotShareItAgain) {
-  Joint j(kChain);
+  TrainingGraph j(kChain);
   recompute(j.graph, j.forward, j.named("c"), false);
   ops::infer_in_place(j.graph);
   run_pass(j.graph, find_pass("share-common"));

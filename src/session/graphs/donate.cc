@@ -1,4 +1,4 @@
-#include "session/whole/donate.h"
+#include "session/graphs/donate.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "train/joint/joint.h"
+#include "train/autograd/autograd_model.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,11 +12,11 @@
 #include "ops/norm/signatures.h"
 #include "ops/op.h"
 #include "plan/program.h"
-#include "session/whole/compile.h"
+#include "session/graphs/compile.h"
 #include "tensor/element.h"
 #include "train/artifacts/training_form.h"
-#include "train/joint/joint_graph.h"
-#include "train/joint/own_memory.h"
+#include "train/autograd/own_memory.h"
+#include "train/autograd/split_graph.h"
 
 namespace sdx::train {
 namespace {
@@ -78,7 +78,7 @@ std::vector<Value> run(const plan::Program& program, std::vector<Value> inputs, 
 
 }  // namespace
 
-struct Joint::Compiled {
+struct AutogradModel::Compiled {
   std::vector<std::int64_t> key;
   std::unique_ptr<plan::Program> forward, backward;  // without `keeps`: no backward
   std::vector<std::size_t> from_inputs, from_outputs, seeded, results;
@@ -86,13 +86,14 @@ struct Joint::Compiled {
   std::vector<Type> gradients;     // by output that is differentiated
 };
 
-struct Joint::Kept {
+struct AutogradModel::Kept {
   std::shared_ptr<const Compiled> compiled;
   std::vector<Tensor> values;                   // by from_outputs
   std::vector<std::size_t> from_inputs, shown;  // which inputs and outputs of the model hold what is kept, or a part of it
 };
 
-Joint::Joint(Model model) : model_(std::move(model)), memory_(std::make_shared<BlockKeep>(kMostKept, kMostBlocks)) {
+AutogradModel::AutogradModel(Model model)
+    : model_(std::move(model)), memory_(std::make_shared<BlockKeep>(kMostKept, kMostBlocks)) {
   inline_functions(model_);
   for (const ValueId v : model_.graph.inputs()) inputs_.push_back(model_.graph.value(v).name);
   outputs_ = model_.graph.output_names();
@@ -100,9 +101,9 @@ Joint::Joint(Model model) : model_(std::move(model)), memory_(std::make_shared<B
   find_updates();
 }
 
-Joint::~Joint() = default;
+AutogradModel::~AutogradModel() = default;
 
-void Joint::find_updates() {
+void AutogradModel::find_updates() {
   Graph& graph = model_.graph;
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     Node& n = graph.node(id);
@@ -122,8 +123,8 @@ void Joint::find_updates() {
   }
 }
 
-std::shared_ptr<const Joint::Compiled> Joint::compiled_for(std::span<const Tensor> inputs, const std::vector<bool>& wanted,
-                                                           bool keeps) {
+std::shared_ptr<const AutogradModel::Compiled> AutogradModel::compiled_for(std::span<const Tensor> inputs,
+                                                                           const std::vector<bool>& wanted, bool keeps) {
   std::vector<std::int64_t> key = key_of(inputs, wanted, keeps);
   const std::lock_guard lock(mutex_);
   for (auto it = recent_.begin(); it != recent_.end(); ++it) {
@@ -160,7 +161,7 @@ std::shared_ptr<const Joint::Compiled> Joint::compiled_for(std::span<const Tenso
     made->forward = session::compile_for_cpu(std::move(graph));
   } else {
     for (const std::size_t i : differentiable) made->gradients.push_back(graph.value(graph.outputs()[i]).type);
-    JointGraphs j = split_joint(std::move(graph), differentiable, wanted);
+    SplitGraphs j = split_for_autograd(std::move(graph), differentiable, wanted);
     ops::infer_in_place(j.forward);
     made->forward = session::compile_for_cpu(std::move(j.forward));
     ops::infer_in_place(j.backward);
@@ -178,7 +179,7 @@ std::shared_ptr<const Joint::Compiled> Joint::compiled_for(std::span<const Tenso
   return recent_.front();
 }
 
-void Joint::check_inputs(std::span<const Tensor> inputs) const {
+void AutogradModel::check_inputs(std::span<const Tensor> inputs) const {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ValueInfo& info = model_.graph.value(model_.graph.inputs()[i]);
     const bool open = !info.declared.is_tensor() || info.declared.elem == DataType::undefined;
@@ -188,8 +189,8 @@ void Joint::check_inputs(std::span<const Tensor> inputs) const {
   }
 }
 
-std::vector<Tensor> Joint::forward(std::span<const Tensor> inputs, const std::vector<bool>& wanted, std::uint64_t seed,
-                                   std::shared_ptr<const Kept>* kept) {
+std::vector<Tensor> AutogradModel::forward(std::span<const Tensor> inputs, const std::vector<bool>& wanted, std::uint64_t seed,
+                                           std::shared_ptr<const Kept>* kept) {
   if (inputs.size() != inputs_.size() || wanted.size() != inputs_.size()) {
     fail(ErrorCode::invalid_argument, "the model takes {} inputs, received {}", inputs_.size(), inputs.size());
   }
@@ -215,7 +216,8 @@ std::vector<Tensor> Joint::forward(std::span<const Tensor> inputs, const std::ve
   return out;
 }
 
-std::vector<Tensor> Joint::backward(const Kept& kept, std::span<const Tensor> inputs, std::span<const Tensor> gradients) const {
+std::vector<Tensor> AutogradModel::backward(const Kept& kept, std::span<const Tensor> inputs,
+                                            std::span<const Tensor> gradients) const {
   std::vector<Tensor> out(inputs_.size());
   const Compiled& c = *kept.compiled;
   if (!c.backward) return out;
@@ -242,10 +244,10 @@ std::vector<Tensor> Joint::backward(const Kept& kept, std::span<const Tensor> in
   return out;
 }
 
-const std::vector<std::size_t>& Joint::reads_inputs(const Kept& kept) { return kept.from_inputs; }
-const std::vector<std::size_t>& Joint::reads_outputs(const Kept& kept) { return kept.shown; }
+const std::vector<std::size_t>& AutogradModel::reads_inputs(const Kept& kept) { return kept.from_inputs; }
+const std::vector<std::size_t>& AutogradModel::reads_outputs(const Kept& kept) { return kept.shown; }
 
-std::size_t Joint::programs() const {
+std::size_t AutogradModel::programs() const {
   const std::lock_guard lock(mutex_);
   return recent_.size();
 }

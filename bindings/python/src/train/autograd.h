@@ -5,6 +5,6 @@
 namespace sdx::python {
 
 // Adds what sardonyx.torch differentiates models with.
-void add_joint(const Object& module);
+void add_autograd(const Object& module);
 
 }  // namespace sdx::python

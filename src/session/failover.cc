@@ -1,4 +1,4 @@
-#include "session/service.h"
+#include "session/failover.h"
 
 #include <algorithm>
 
@@ -41,7 +41,8 @@ Error caught() {
 
 }  // namespace
 
-Service::Service(std::shared_ptr<Core> core, Selection selection) : core_(std::move(core)), selection_(std::move(selection)) {
+Failover::Failover(std::shared_ptr<SessionContext> context, Selection selection)
+    : context_(std::move(context)), selection_(std::move(selection)) {
   breakers_.resize(selection_.chain.size());
   for (std::size_t i = 0; i < breakers_.size(); ++i) {
     breakers_[i].guarded = selection_.chain[i]->compiles_regions();
@@ -50,16 +51,16 @@ Service::Service(std::shared_ptr<Core> core, Selection selection) : core_(std::m
   }
 }
 
-// The thread in the background holds the service: where it is still there, this is it.
-Service::~Service() {
+// The thread in the background holds the failover: where it is still there, this is it.
+Failover::~Failover() {
   if (background_.joinable()) background_.detach();
 }
 
-void Service::close() {
+void Failover::close() {
   std::unique_lock lock(mutex_);
   if (!background_.joinable()) return;
   const auto over = [this] { return !compiling_; };
-  const std::chrono::milliseconds limit = core_->options.provider_timeout;
+  const std::chrono::milliseconds limit = context_->options.provider_timeout;
   if (limit.count() <= 0) {
     compiled_.wait(lock, over);
   } else if (!compiled_.wait_for(lock, limit, over)) {
@@ -69,11 +70,11 @@ void Service::close() {
   background_.join();
 }
 
-void Service::open(std::shared_ptr<const Engine> ready) {
+void Failover::open(std::shared_ptr<const CompiledChain> ready) {
   allowed_ = all_;
-  if (ready) slot(all_).engine = std::move(ready);
-  if (!core_->options.start_on.empty() && !plain_ && !slot(all_).engine) {
-    const std::string start = canonical_provider(core_->options.start_on);
+  if (ready) slot(all_).chain = std::move(ready);
+  if (!context_->options.start_on.empty() && !plain_ && !slot(all_).chain) {
+    const std::string start = canonical_provider(context_->options.start_on);
     std::size_t first = 0;
     while (first < selection_.chain.size() && selection_.chain[first]->name() != start) ++first;
     if (first == selection_.chain.size()) {
@@ -83,7 +84,7 @@ void Service::open(std::shared_ptr<const Engine> ready) {
       allowed_ = all_ & ~((Mask{1} << first) - 1);
       const auto start_time = Clock::now();
       try {
-        engine(allowed_);
+        chain_of(allowed_);
         const std::lock_guard lock(mutex_);
         note(fmt::format("started on {} after {:.3f} s; {} compiles in the background", start, seconds(Clock::now() - start_time),
                          name_of(0)));
@@ -99,9 +100,9 @@ void Service::open(std::shared_ptr<const Engine> ready) {
   for (Mask mask = all_; !only_;) {
     Failure failure;
     try {
-      only_ = engine(mask, &failure);
+      only_ = chain_of(mask, &failure);
     } catch (const Error& e) {
-      if (failure.provider < 0 || core_->options.strict) throw;
+      if (failure.provider < 0 || context_->options.strict) throw;
       failure.reason = e.message();
       mask &= ~(Mask{1} << failure.provider);
       trip(failure, "opening", label_of(subset(mask)));
@@ -112,11 +113,11 @@ void Service::open(std::shared_ptr<const Engine> ready) {
   }
 }
 
-void Service::compile_rest() {
+void Failover::compile_rest() {
   const auto start = Clock::now();
   std::optional<Error> broken;
   try {
-    engine(all_);
+    chain_of(all_);
   } catch (...) {
     broken = caught();
   }
@@ -126,11 +127,10 @@ void Service::compile_rest() {
   const std::uint64_t runs = slot(allowed_).runs;
   if (!broken) {
     allowed_ = all_;
-    note(
-        fmt::format("{} takes over after {:.3f} s and {} runs", slot(all_).engine->label(), seconds(Clock::now() - start), runs));
+    note(fmt::format("{} takes over after {:.3f} s and {} runs", slot(all_).chain->label(), seconds(Clock::now() - start), runs));
   } else {
     slot(all_).problem = problem;
-    if (core_->options.strict) broken_ = broken;
+    if (context_->options.strict) broken_ = broken;
     note(fmt::format("{} could not be compiled in the background: {}", name_of(0), problem));
   }
   const std::string said = events_.back();
@@ -139,7 +139,7 @@ void Service::compile_rest() {
   log::emit(broken ? log::Level::warning : log::Level::info, "{}", said);
 }
 
-Selection Service::subset(Mask mask) const {
+Selection Failover::subset(Mask mask) const {
   Selection s;
   s.why = selection_.why;
   for (std::size_t i = 0; i < selection_.chain.size(); ++i) {
@@ -150,7 +150,7 @@ Selection Service::subset(Mask mask) const {
   return s;
 }
 
-Service::Slot& Service::slot(Mask mask) {
+Failover::Slot& Failover::slot(Mask mask) {
   auto& made = slots_[mask];
   if (!made) made = std::make_unique<Slot>();
   return *made;
@@ -158,39 +158,39 @@ Service::Slot& Service::slot(Mask mask) {
 
 // Whoever needs a chain first compiles it; others wait for that.
 // Without `failure` however long that takes; else within the time that a provider has, or `failure` says which one took longer.
-std::shared_ptr<const Engine> Service::engine(Mask mask, Failure* failure, const StopCondition& stop) {
+std::shared_ptr<const CompiledChain> Failover::chain_of(Mask mask, Failure* failure, const StopCondition& stop) {
   Slot* s = nullptr;
   {
     const std::lock_guard lock(mutex_);
     s = &slot(mask);
-    if (s->engine) return s->engine;
+    if (s->chain) return s->chain;
   }
   const std::unique_lock compiling = lock_unless_stopped(s->compiling, stop);
   {
     const std::lock_guard lock(mutex_);
-    if (s->engine) return s->engine;
+    if (s->chain) return s->chain;
   }
-  auto made = failure == nullptr ? std::make_shared<const Engine>(core_, subset(mask)) : compile(mask, *failure);
+  auto made = failure == nullptr ? std::make_shared<const CompiledChain>(context_, subset(mask)) : compile(mask, *failure);
   const std::lock_guard lock(mutex_);
-  s->engine = made;
+  s->chain = made;
   return made;
 }
 
-std::shared_ptr<const Engine> Service::compile(Mask mask, Failure& failure) {
+std::shared_ptr<const CompiledChain> Failover::compile(Mask mask, Failure& failure) {
   std::vector<std::size_t> places;  // of the subset's providers in the chain
   for (std::size_t i = 0; i < breakers_.size(); ++i) {
     if ((mask >> i & 1) != 0) places.push_back(i);
   }
   LateProvider late;
-  const auto over = [self = shared_from_this(), mask, places](int index, std::shared_ptr<const Engine> engine) {
+  const auto over = [self = shared_from_this(), mask, places](int index, std::shared_ptr<const CompiledChain> chain) {
     const std::lock_guard lock(self->mutex_);
     --self->breakers_[places[static_cast<std::size_t>(index)]].hung;
     Slot& s = self->slot(mask);
-    if (!engine) s.problem = "its compiler returned no result";
-    if (!s.engine) s.engine = std::move(engine);  // what came too late serves the next try
+    if (!chain) s.problem = "its compiler returned no result";
+    if (!s.chain) s.chain = std::move(chain);  // what came too late serves the next try
   };
   try {
-    return compile_in_time(core_, subset(mask), late, over);
+    return compile_in_time(context_, subset(mask), late, over);
   } catch (const Error&) {
     if (late.index < 0) throw;
     failure.provider = static_cast<int>(places[static_cast<std::size_t>(late.index)]);
@@ -201,7 +201,7 @@ std::shared_ptr<const Engine> Service::compile(Mask mask, Failure& failure) {
   }
 }
 
-Service::Pick Service::pick(Mask excluded, bool may_try) {
+Failover::Pick Failover::pick(Mask excluded, bool may_try) {
   const std::lock_guard lock(mutex_);
   if (broken_) throw Error(*broken_);
   Pick p;
@@ -210,7 +210,7 @@ Service::Pick Service::pick(Mask excluded, bool may_try) {
     Breaker& b = breakers_[i];
     if ((excluded & bit) != 0 || (allowed_ & bit) == 0) continue;
     if (b.open) {
-      const bool again = may_try && p.trial < 0 && core_->options.provider_retry.count() > 0 && !b.probing && b.hung == 0 &&
+      const bool again = may_try && p.trial < 0 && context_->options.provider_retry.count() > 0 && !b.probing && b.hung == 0 &&
                          Clock::now() >= b.retry_at;
       if (!again) continue;
       b.probing = true;
@@ -221,18 +221,19 @@ Service::Pick Service::pick(Mask excluded, bool may_try) {
   return p;
 }
 
-int Service::index_of(const std::string* provider) const {
+int Failover::index_of(const std::string* provider) const {
   for (std::size_t i = 0; provider != nullptr && i < selection_.chain.size(); ++i) {
     if (breakers_[i].guarded && selection_.chain[i]->name() == *provider) return static_cast<int>(i);
   }
   return -1;
 }
 
-std::vector<Value> Service::attempt(const std::shared_ptr<const Engine>& engine, const Request& request, Failure& failure) {
+std::vector<Value> Failover::attempt(const std::shared_ptr<const CompiledChain>& chain, const Request& request,
+                                     Failure& failure) {
   plan::RunEnv env;
   env.stop = request.stop;
   try {
-    return engine->run(request, env);
+    return chain->run(request, env);
   } catch (...) {
     failure.provider = index_of(env.provider.load(std::memory_order_relaxed));
     throw;
@@ -240,11 +241,11 @@ std::vector<Value> Service::attempt(const std::shared_ptr<const Engine>& engine,
 }
 
 // The same on a thread of its own, which is left behind when a provider takes longer than it may.
-std::vector<Value> Service::attempt_in_time(const std::shared_ptr<const Engine>& engine, const Request& request,
-                                            Failure& failure) {
-  BackgroundRun run(engine, request);
+std::vector<Value> Failover::attempt_in_time(const std::shared_ptr<const CompiledChain>& chain, const Request& request,
+                                             Failure& failure) {
+  BackgroundRun run(chain, request);
   int late = -1;
-  switch (run.wait(Clock::now() + core_->options.provider_timeout,
+  switch (run.wait(Clock::now() + context_->options.provider_timeout,
                    [&](const std::string* provider) { return (late = index_of(provider)) >= 0; })) {
     case BackgroundRun::Outcome::done: try { return run.results();
       } catch (...) {
@@ -268,10 +269,11 @@ std::vector<Value> Service::attempt_in_time(const std::shared_ptr<const Engine>&
     const std::lock_guard lock(self->mutex_);
     --self->breakers_[static_cast<std::size_t>(late)].hung;
   });
-  fail(ErrorCode::runtime_failure, "{} has not answered after {:.3f} s", name_of(late), seconds(core_->options.provider_timeout));
+  fail(ErrorCode::runtime_failure, "{} has not answered after {:.3f} s", name_of(late),
+       seconds(context_->options.provider_timeout));
 }
 
-std::vector<Value> Service::run(const Request& request, std::shared_ptr<const Engine>* answered_by) {
+std::vector<Value> Failover::run(const Request& request, std::shared_ptr<const CompiledChain>* answered_by) {
   if (plain_) {
     Failure unused;
     if (answered_by != nullptr) *answered_by = only_;
@@ -284,16 +286,16 @@ std::vector<Value> Service::run(const Request& request, std::shared_ptr<const En
     Failure failure;
     bool compiled = false;
     try {
-      const std::shared_ptr<const Engine> e = engine(p.mask, &failure, request.stop);
+      const std::shared_ptr<const CompiledChain> e = chain_of(p.mask, &failure, request.stop);
       compiled = true;
       const Mask guarded = p.mask & ~(Mask{1} << (breakers_.size() - 1));
-      const bool timed = core_->options.provider_timeout.count() > 0 && guarded != 0;
+      const bool timed = context_->options.provider_timeout.count() > 0 && guarded != 0;
       std::vector<Value> results = timed ? attempt_in_time(e, request, failure) : attempt(e, request, failure);
       succeeded(p, failures, request, results);
       if (answered_by != nullptr) *answered_by = e;
       return results;
     } catch (const Error& e) {
-      const bool again = failure.provider >= 0 && !blameless(e.code()) && !core_->options.strict;
+      const bool again = failure.provider >= 0 && !blameless(e.code()) && !context_->options.strict;
       if (!again) {
         undecided(p, failures);
         if (compiled || failures.empty()) throw;
@@ -317,16 +319,16 @@ std::vector<Value> Service::run(const Request& request, std::shared_ptr<const En
 }
 
 // Trials that said nothing about their providers: the next run may try.
-void Service::undecided(const Pick& p, const std::vector<Failure>& failures) {
+void Failover::undecided(const Pick& p, const std::vector<Failure>& failures) {
   if (p.trial < 0 && failures.empty()) return;
   const std::lock_guard lock(mutex_);
   if (p.trial >= 0) breakers_[static_cast<std::size_t>(p.trial)].probing = false;
   for (const Failure& f : failures) breakers_[static_cast<std::size_t>(f.provider)].probing = false;
 }
 
-void Service::succeeded(const Pick& p, const std::vector<Failure>& failures, const Request& request,
-                        const std::vector<Value>& results) {
-  const bool nan = core_->reject_nan && !failures.empty() && std::any_of(results.begin(), results.end(), plan::has_nan);
+void Failover::succeeded(const Pick& p, const std::vector<Failure>& failures, const Request& request,
+                         const std::vector<Value>& results) {
+  const bool nan = context_->reject_nan && !failures.empty() && std::any_of(results.begin(), results.end(), plan::has_nan);
   std::string taken;
   {
     const std::lock_guard lock(mutex_);
@@ -339,10 +341,10 @@ void Service::succeeded(const Pick& p, const std::vector<Failure>& failures, con
       note(fmt::format("run {}: {} works again", request.number + 1, name_of(p.trial)));
     }
     if (failures.empty()) return;
-    taken = s.engine->label();
+    taken = s.chain->label();
     if (nan) {
       // The model itself produces NaN for this input, so the provider that did was right.
-      core_->reject_nan->store(false, std::memory_order_relaxed);
+      context_->reject_nan->store(false, std::memory_order_relaxed);
       note(fmt::format("run {}: NaN comes from the model, not from {}; from now on it does not count as a failure",
                        request.number + 1, name_of(failures.front().provider)));
       for (const Failure& f : failures) breakers_[static_cast<std::size_t>(f.provider)].probing = false;
@@ -354,7 +356,7 @@ void Service::succeeded(const Pick& p, const std::vector<Failure>& failures, con
   }
 }
 
-void Service::trip(const Failure& f, const std::string& when, const std::string& taken) {
+void Failover::trip(const Failure& f, const std::string& when, const std::string& taken) {
   std::string said;
   {
     const std::lock_guard lock(mutex_);
@@ -365,7 +367,7 @@ void Service::trip(const Failure& f, const std::string& when, const std::string&
     b.open = true;
     b.probing = false;
     b.trips = std::min(b.trips + 1, 30);
-    const auto pause = core_->options.provider_retry * std::min(1 << std::min(b.trips - 1, 10), kLongestPause);
+    const auto pause = context_->options.provider_retry * std::min(1 << std::min(b.trips - 1, 10), kLongestPause);
     b.retry_at = Clock::now() + pause;
     const std::string next = pause.count() > 0 ? fmt::format("it is retried in {:.3g} s", seconds(pause)) : "it is not retried";
     if (first) {
@@ -380,46 +382,46 @@ void Service::trip(const Failure& f, const std::string& when, const std::string&
   if (!said.empty()) log::warning("{}", said);
 }
 
-void Service::note(std::string event) {
+void Failover::note(std::string event) {
   events_.push_back(std::move(event));
   if (events_.size() <= kMostEvents) return;
   events_.erase(events_.begin() + kMostEvents / 2);  // how it began and how it went on of late say most
   ++forgotten_events_;
 }
 
-std::shared_ptr<const Engine> Service::current() const {
+std::shared_ptr<const CompiledChain> Failover::current() const {
   const std::lock_guard lock(mutex_);
   Mask mask = 0;
   for (std::size_t i = 0; i < breakers_.size(); ++i) {
     if (!breakers_[i].open) mask |= allowed_ & (Mask{1} << i);
   }
-  if (const auto it = slots_.find(mask); it != slots_.end() && it->second->engine) return it->second->engine;
+  if (const auto it = slots_.find(mask); it != slots_.end() && it->second->chain) return it->second->chain;
   for (const auto& [m, s] : slots_) {
-    if (s->engine) return s->engine;
+    if (s->chain) return s->chain;
   }
   return only_;
 }
 
-void Service::describe(Report& report) const {
-  const std::shared_ptr<const Engine> now = current();
+void Failover::describe(Report& report) const {
+  const std::shared_ptr<const CompiledChain> now = current();
   const std::lock_guard lock(mutex_);
   for (auto it = slots_.rbegin(); it != slots_.rend(); ++it) {
     const auto& [mask, s] = *it;
     ChainReport c;
     for (const Provider* p : subset(mask).chain) c.providers.emplace_back(p->name());
-    c.runs = plain_ ? core_->runs.load(std::memory_order_relaxed) : s->runs;
+    c.runs = plain_ ? context_->runs.load(std::memory_order_relaxed) : s->runs;
     c.failures = s->failures;
-    c.state = s->engine == now ? "in use" : "standby";
+    c.state = s->chain == now ? "in use" : "standby";
     for (std::size_t i = 0; i < breakers_.size(); ++i) {
-      if ((mask >> i & 1) == 0 || !breakers_[i].open || s->engine == now) continue;
+      if ((mask >> i & 1) == 0 || !breakers_[i].open || s->chain == now) continue;
       const double left = seconds(breakers_[i].retry_at - Clock::now());
-      c.state = core_->options.provider_retry.count() == 0 ? "dropped"
-                : left > 0                                 ? fmt::format("dropped, next try in {:.3g} s", left)
-                                                           : "dropped, the next run tries it";
+      c.state = context_->options.provider_retry.count() == 0 ? "dropped"
+                : left > 0                                    ? fmt::format("dropped, next try in {:.3g} s", left)
+                                                              : "dropped, the next run tries it";
     }
-    if (!s->engine) c.state = s->problem.empty() ? "compiling" : "failed: " + s->problem;
-    if (s->engine) {
-      const std::vector<std::string> failures = s->engine->failures();
+    if (!s->chain) c.state = s->problem.empty() ? "compiling" : "failed: " + s->problem;
+    if (s->chain) {
+      const std::vector<std::string> failures = s->chain->failures();
       for (const std::string& f : failures) {
         if (std::find(report.fallbacks.begin(), report.fallbacks.end(), f) == report.fallbacks.end())
           report.fallbacks.push_back(f);

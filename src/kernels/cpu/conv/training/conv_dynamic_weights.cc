@@ -1,4 +1,4 @@
-#include "kernels/cpu/conv/training/conv_fresh.h"
+#include "kernels/cpu/conv/training/conv_dynamic_weights.h"
 
 #include <algorithm>
 
@@ -35,7 +35,7 @@ bool pays_in_blocks(const ConvShape& s) {
   return least >= 64 && s.stride[1] == 1 && s.stride[2] == 1 && volume(s.out) < 512;
 }
 
-bool choose_blocked(FreshConv& p) {
+bool choose_blocked(DynamicWeightsConv& p) {
   const ConvShape& s = p.shape;
   if (volume(s.in) == 0 || s.in_channels == 0 || s.batch == 0 || s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 ||
       !pays_in_blocks(s))
@@ -47,8 +47,8 @@ bool choose_blocked(FreshConv& p) {
 
 }  // namespace
 
-FreshConv plan_fresh_conv(const ConvShape& shape) {
-  FreshConv p;
+DynamicWeightsConv plan_dynamic_weights_conv(const ConvShape& shape) {
+  DynamicWeightsConv p;
   p.shape = shape;
   p.plain = conv_choose(shape);
   const bool stays = p.plain == ConvAlgorithm::depthwise || p.plain == ConvAlgorithm::pixel;
@@ -69,10 +69,12 @@ FreshConv plan_fresh_conv(const ConvShape& shape) {
   return p;
 }
 
-std::size_t fresh_conv_workspace_bytes(const FreshConv& p) { return (p.packed + p.x + p.y + p.own) * sizeof(float); }
+std::size_t dynamic_weights_conv_workspace_bytes(const DynamicWeightsConv& p) {
+  return (p.packed + p.x + p.y + p.own) * sizeof(float);
+}
 
-void fresh_conv_f32(const FreshConv& p, const float* x, const float* weights, const float* bias, const UnarySpec& act, float* y,
-                    void* workspace) {
+void dynamic_weights_conv_f32(const DynamicWeightsConv& p, const float* x, const float* weights, const float* bias,
+                              const UnarySpec& act, float* y, void* workspace) {
   const ConvShape& s = p.shape;
   auto* const packed = static_cast<float*>(workspace);
   if (!p.in_blocks) {

@@ -1,4 +1,4 @@
-#include "train/joint/own_memory.h"
+#include "train/autograd/own_memory.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -15,7 +15,7 @@
 
 #include <sdx/session.hpp>
 
-#include "session/engine.h"
+#include "session/compiled_chain.h"
 
 namespace sdx::session {
 
@@ -25,25 +25,25 @@ namespace sdx::session {
 // fails is repeated without it; if that works out the breaker opens, and runs leave the provider out. Was the input to blame, the
 // repetition fails as well, and nothing is held against the provider. After a pause one run tries it again (half-open): the
 // breaker closes, or the next pause is twice as long.
-class Service : public std::enable_shared_from_this<Service> {
+class Failover : public std::enable_shared_from_this<Failover> {
  public:
-  Service(std::shared_ptr<Core> core, Selection selection);
-  ~Service();
-  Service(const Service&) = delete;
-  Service& operator=(const Service&) = delete;
+  Failover(std::shared_ptr<SessionContext> context, Selection selection);
+  ~Failover();
+  Failover(const Failover&) = delete;
+  Failover& operator=(const Failover&) = delete;
 
   // Compiles the chain, or with SessionOptions::start_on its part from that provider on while the whole compiles in the
   // background.
   // `ready`: the whole chain compiled already, or null.
-  void open(std::shared_ptr<const Engine> ready = nullptr);
+  void open(std::shared_ptr<const CompiledChain> ready = nullptr);
   // Waits for a compilation in the background, because vendors' compilers cannot be interrupted: as long as
   // SessionOptions::provider_timeout says, where it says something. Call it before letting go.
   void close();
-  // `answered_by`, where not null, receives the engine whose results are returned.
-  std::vector<Value> run(const Request& request, std::shared_ptr<const Engine>* answered_by = nullptr);
+  // `answered_by`, where not null, receives the chain whose results are returned.
+  std::vector<Value> run(const Request& request, std::shared_ptr<const CompiledChain>* answered_by = nullptr);
 
-  // The engine that the next run would use if nothing changes.
-  std::shared_ptr<const Engine> current() const;
+  // The chain that the next run would use if nothing changes.
+  std::shared_ptr<const CompiledChain> current() const;
   // Fills chains and events, and adds what providers could not compile to the fallbacks.
   void describe(Report& report) const;
 
@@ -61,8 +61,8 @@ class Service : public std::enable_shared_from_this<Service> {
   };
   struct Slot {
     std::mutex compiling;
-    std::shared_ptr<const Engine> engine;  // guarded by Service::mutex_
-    std::string problem;                   // why it could not be compiled
+    std::shared_ptr<const CompiledChain> chain;  // guarded by Failover::mutex_
+    std::string problem;                         // why it could not be compiled
     std::uint64_t runs = 0, failures = 0;
   };
   struct Pick {
@@ -77,11 +77,11 @@ class Service : public std::enable_shared_from_this<Service> {
 
   Pick pick(Mask excluded, bool may_try);
   Slot& slot(Mask mask);  // the caller holds mutex_
-  std::shared_ptr<const Engine> engine(Mask mask, Failure* failure = nullptr, const StopCondition& stop = {});
-  std::shared_ptr<const Engine> compile(Mask mask, Failure& failure);
+  std::shared_ptr<const CompiledChain> chain_of(Mask mask, Failure* failure = nullptr, const StopCondition& stop = {});
+  std::shared_ptr<const CompiledChain> compile(Mask mask, Failure& failure);
   Selection subset(Mask mask) const;
-  std::vector<Value> attempt(const std::shared_ptr<const Engine>& engine, const Request& request, Failure& failure);
-  std::vector<Value> attempt_in_time(const std::shared_ptr<const Engine>& engine, const Request& request, Failure& failure);
+  std::vector<Value> attempt(const std::shared_ptr<const CompiledChain>& chain, const Request& request, Failure& failure);
+  std::vector<Value> attempt_in_time(const std::shared_ptr<const CompiledChain>& chain, const Request& request, Failure& failure);
   void succeeded(const Pick& pick, const std::vector<Failure>& failures, const Request& request,
                  const std::vector<Value>& results);
   void trip(const Failure& failure, const std::string& when, const std::string& taken);
@@ -91,11 +91,11 @@ class Service : public std::enable_shared_from_this<Service> {
   void note(std::string event);  // the caller holds mutex_
   std::string name_of(int provider) const { return std::string(selection_.chain[static_cast<std::size_t>(provider)]->name()); }
 
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<SessionContext> context_;
   Selection selection_;
   bool plain_ = true;  // nothing to guard: no provider but our own engine
   Mask all_ = 0;
-  std::shared_ptr<const Engine> only_;  // what was compiled first; all there is of a plain service
+  std::shared_ptr<const CompiledChain> only_;  // what was compiled first; all there is of a plain failover
 
   mutable std::mutex mutex_;  // guards all below
   Mask allowed_ = 0;          // those that are compiled

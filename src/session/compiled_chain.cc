@@ -1,4 +1,4 @@
-#include "session/engine.h"
+#include "session/compiled_chain.h"
 
 #include <algorithm>
 #include <set>
@@ -18,11 +18,11 @@ std::atomic<std::uint64_t> seed_of_sessions{0x5DEECE66DULL};
 void set_first_seed(std::uint64_t seed) noexcept { seed_of_sessions = seed; }
 std::uint64_t first_seed() noexcept { return seed_of_sessions; }
 
-Engine::Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling,
-               cache::Recording* recording)
-    : core_(std::move(core)), chain_(std::move(chain)) {
-  const BudgetScope charge(core_->budget);
-  const PoolScope threads(core_->pool ? *core_->pool : *ThreadPool::shared());
+CompiledChain::CompiledChain(std::shared_ptr<SessionContext> context, Selection chain, const std::function<void(int)>& compiling,
+                             cache::Recording* recording)
+    : context_(std::move(context)), chain_(std::move(chain)) {
+  const BudgetScope charge(context_->budget);
+  const PoolScope threads(context_->pool ? *context_->pool : *ThreadPool::shared());
   for (const Provider* p : chain_.chain) names_.emplace_back(p->name());
   variants_[0] = make_variant(0, compiling, failures_, recording);
   std::vector<std::string> running;
@@ -33,7 +33,7 @@ Engine::Engine(std::shared_ptr<Core> core, Selection chain, const std::function<
   runtime_ = runtime_of(running, chain_);
 }
 
-const Model& Core::full_model() const {
+const Model& SessionContext::full_model() const {
   if (compiled == nullptr) return model;
   const std::lock_guard lock(reading_);
   if (late_) return *late_;
@@ -85,35 +85,36 @@ void separate_symbols(Graph& graph) {
 
 }  // namespace
 
-std::unique_ptr<plan::Program> Engine::make_variant(std::size_t which, const std::function<void(int)>& compiling,
-                                                    std::vector<std::string>& failures, cache::Recording* recording) const {
-  if (which == 0 && core_->compiled) {
-    auto program = load_compiled(*core_->compiled, chain_, core_->options);
+std::unique_ptr<plan::Program> CompiledChain::make_variant(std::size_t which, const std::function<void(int)>& compiling,
+                                                           std::vector<std::string>& failures,
+                                                           cache::Recording* recording) const {
+  if (which == 0 && context_->compiled) {
+    auto program = load_compiled(*context_->compiled, chain_, context_->options);
     from_compiled_ = program != nullptr;
     if (program) return program;
   }
-  const Model& model = core_->full_model();
+  const Model& model = context_->full_model();
   check_files(model.graph);
   Graph graph = model.graph;
   if ((which & kOverrides) != 0) {
     for (const ValueId v : graph.inputs()) graph.value(v).constant.reset();
   } else {
-    for (std::size_t i = core_->inputs.size(); i-- > 0;) {
-      if (core_->inputs[i].has_default) graph.remove_input(i);
+    for (std::size_t i = context_->inputs.size(); i-- > 0;) {
+      if (context_->inputs[i].has_default) graph.remove_input(i);
     }
   }
   if ((which & kOtherExtents) != 0) forget_extents(graph);
   if ((which & kOwnSymbols) != 0) separate_symbols(graph);
-  if (which != 0) check_and_infer(graph, core_->allow_unknown);
-  const bool as_in_file = (which & (kOtherExtents | kOwnSymbols)) == 0 && core_->options.dimensions.empty();
-  const Origin origin{&model, as_in_file ? &core_->source : nullptr, core_->reject_nan, compiling};
-  auto program = compile(std::move(graph), chain_, core_->options, origin, failures, recording);
+  if (which != 0) check_and_infer(graph, context_->allow_unknown);
+  const bool as_in_file = (which & (kOtherExtents | kOwnSymbols)) == 0 && context_->options.dimensions.empty();
+  const Origin origin{&model, as_in_file ? &context_->source : nullptr, context_->reject_nan, compiling};
+  auto program = compile(std::move(graph), chain_, context_->options, origin, failures, recording);
   check_files(model.graph);  // weights were packed meanwhile
   return program;
 }
 
 // A compiler may hang as a kernel may: env.provider tells whose it is, also to runs that wait for it.
-const plan::Program& Engine::variant(std::size_t which, plan::RunEnv& env) const {
+const plan::Program& CompiledChain::variant(std::size_t which, plan::RunEnv& env) const {
   if (which == 0) return *variants_[0];
   const auto made = [&] {
     const std::lock_guard lock(mutex_);
@@ -143,20 +144,20 @@ const plan::Program& Engine::variant(std::size_t which, plan::RunEnv& env) const
   return *variants_[which];
 }
 
-std::vector<Value> Engine::run(const Request& request, plan::RunEnv& env) const {
-  const BudgetScope charge(core_->budget);
-  const KeepScope reuse(core_->keep);
-  const PoolScope threads(core_->pool ? *core_->pool : *ThreadPool::shared());
-  env.profiler = request.profiler != nullptr ? request.profiler.get() : core_->profiler.get();
+std::vector<Value> CompiledChain::run(const Request& request, plan::RunEnv& env) const {
+  const BudgetScope charge(context_->budget);
+  const KeepScope reuse(context_->keep);
+  const PoolScope threads(context_->pool ? *context_->pool : *ThreadPool::shared());
+  env.profiler = request.profiler != nullptr ? request.profiler.get() : context_->profiler.get();
   env.run = request.number;
-  env.seed = &core_->seed;
+  env.seed = &context_->seed;
   const plan::Program& program = variant(request.which, env);
   std::vector<Value> passed;
   if ((request.which & kOverrides) != 0) {
     passed = request.values;
   } else {
-    passed.reserve(core_->plain_inputs.size());
-    for (const std::size_t i : core_->plain_inputs) passed.push_back(request.values[i]);
+    passed.reserve(context_->plain_inputs.size());
+    for (const std::size_t i : context_->plain_inputs) passed.push_back(request.values[i]);
   }
   program.check_files();
   std::vector<Value> results = program.run(std::move(passed), env, request.wanted, request.bound);
@@ -164,14 +165,14 @@ std::vector<Value> Engine::run(const Request& request, plan::RunEnv& env) const 
   return results;
 }
 
-std::string Engine::label() const { return label_of(chain_); }
+std::string CompiledChain::label() const { return label_of(chain_); }
 
-bool Engine::runs(const std::string& provider) const {
+bool CompiledChain::runs(const std::string& provider) const {
   const auto& steps = variants_[0]->steps();
   return std::any_of(steps.begin(), steps.end(), [&](const Step& s) { return s.provider == provider; });
 }
 
-std::vector<std::string> Engine::failures() const {
+std::vector<std::string> CompiledChain::failures() const {
   const std::lock_guard lock(mutex_);
   return failures_;
 }

@@ -17,12 +17,12 @@
 namespace sdx::serve {
 
 // Thread-safe.
-class Graveyard : public std::enable_shared_from_this<Graveyard> {
+class Unloader : public std::enable_shared_from_this<Unloader> {
  public:
-  Graveyard() : thread_([this] { work(); }) {}
-  ~Graveyard() { close(); }
-  Graveyard(const Graveyard&) = delete;
-  Graveyard& operator=(const Graveyard&) = delete;
+  Unloader() : thread_([this] { work(); }) {}
+  ~Unloader() { close(); }
+  Unloader(const Unloader&) = delete;
+  Unloader& operator=(const Unloader&) = delete;
 
   ModelPtr own(std::unique_ptr<LoadedModel> model) {
     {

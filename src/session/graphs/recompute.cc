@@ -1,4 +1,4 @@
-#include "session/whole/recompute.h"
+#include "session/graphs/recompute.h"
 
 #include <algorithm>
 #include <array>

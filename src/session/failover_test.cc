@@ -1,4 +1,4 @@
-#include "session/service.h"
+#include "session/failover.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 
 namespace sdx::train {
 
-struct JointGraphs {
+struct SplitGraphs {
   Graph forward;                         // outputs: those of the graph that was given, then what is kept and no output
   Graph backward;                        // inputs: `from_inputs`, `from_outputs`, what else is kept, then gradients of outputs
   std::vector<std::size_t> from_inputs;  // numbers of inputs that the backward graph reads
@@ -18,6 +18,6 @@ struct JointGraphs {
 };
 
 // `graph`: of inferred types with constant shapes. `differentiable`: numbers of outputs with gradients. `wanted`: by input.
-JointGraphs split_joint(Graph graph, const std::vector<std::size_t>& differentiable, const std::vector<bool>& wanted);
+SplitGraphs split_for_autograd(Graph graph, const std::vector<std::size_t>& differentiable, const std::vector<bool>& wanted);
 
 }  // namespace sdx::train
