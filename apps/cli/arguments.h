@@ -19,11 +19,11 @@ class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
 
-  // What --help shows as its value.
+  // The placeholder that --help shows for the value.
   Argument type_name(std::string name) const;
   Argument required() const;
   Argument one_of(std::vector<std::string> words) const;
-  // What shells offer; unlike one_of(), others may be typed as well.
+  // The words that shells offer. Unlike with one_of(), users may type others.
   Argument completed_by(std::vector<std::string> words) const;
   Argument range(std::int64_t least, std::int64_t most) const;
   // Several values in one word.
@@ -57,10 +57,10 @@ class Command {
   template <class T>
   Argument add_option(std::string names, T& to, std::string help) const;
   Argument add_flag(std::string names, bool& to, std::string help) const;
-  // `use` receives the words, and says by an Error what is wrong with them.
+  // `use` receives the words, and throws an Error that says what is wrong with them.
   Argument add_option_function(const std::string& names, std::function<void(const std::vector<std::string>&)> use,
                                std::string help) const;
-  // `use` receives how often the flag was named; negative for its opposite.
+  // `use` receives how often the flag was named: a negative number for its opposite.
   Argument add_flag_function(std::string names, std::function<void(std::int64_t)> use, std::string help) const;
   void remove_option(const char* name) const;
   // How often the option was named; 0 where there is no such option.

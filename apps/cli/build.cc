@@ -93,7 +93,7 @@ Project BuildCommand::project() const {
   fail(ErrorCode::io, "there is no sdx.yml here; `sdx init MODEL` writes one, or give a PATH");
 }
 
-// `dry`: a dry run's.
+// `dry`: the report is about a dry run.
 std::string report_text(const Project& p, const BuildReport& r, bool dry) {
   const auto line = [](const char* what, const std::string& text) { return fmt::format("{:<11} {}\n", what, text); };
   std::string out = line("project", fmt::format("{} {}{}", p.config().name, p.config().version,

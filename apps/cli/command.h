@@ -17,8 +17,8 @@ namespace sdx::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
-// What a server's action returns when it was asked to end: exit code 0, also where a request met a damaged file, because that
-// request was answered with the error.
+// A server's action returns this when it was asked to end: exit code 0. A request that met a damaged file does not change it,
+// because that request was answered with the error.
 inline constexpr int kServed = -1;
 
 // Something is wrong with the command line itself: exit code 2.
@@ -29,8 +29,8 @@ struct UsageError : std::runtime_error {
 // What the chosen subcommand will do, set while the command line is parsed; its result is the exit code.
 using Action = std::function<int()>;
 
-// Results cannot be written where they belong: whatever else the command does is of no use. Not an Error, which loops over
-// samples take for the failure of one.
+// Thrown when results cannot be written to their destination, which makes the rest of the command pointless. It is no Error,
+// because loops over samples would take an Error for the failure of one sample.
 struct OutputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -50,26 +50,28 @@ struct Highlight {
 void print_coloured(std::string_view text, std::initializer_list<Highlight> words);
 // Long lines go on in further ones where standard output is a terminal, `indent` columns to the right.
 void print_wrapped(std::string_view text, std::size_t indent);
-// What the caller asked a model to write: as it is, but escaped where standard output is a terminal.
+// Prints text that a model wrote at the caller's request: unchanged, but escaped where standard output is a terminal.
 void print_exact(std::string_view text);
-// What was printed is where it belongs. For those who wait for an answer; at the end of a command the program itself sees to it.
+// Returns when everything printed has reached its destination. For commands whose reader waits for an answer; at the end of a
+// command the program itself calls it.
 void flush_output();
 // The width of standard output's terminal; else what COLUMNS says, else 80. At least 40.
 int terminal_columns();
 
-// What goes to stderr: only warnings and errors; also notes and progress; also what the engine does; all of that in detail.
+// Levels of output on stderr: warnings and errors only; notes and progress, too; what the engine does, too; all of that in
+// detail.
 enum class Talk { quiet, usual, verbose, debug };
 void set_talk(Talk talk);
 bool is_quiet();
-// A line on stderr, escaped like print(). It begins with "error: ", "warning: " or "note: ", or tells what was done. A warning is
-// said once.
+// Writes a line to stderr, escaped like print(). It begins with "error: ", "warning: " or "note: ", or reports what was done.
+// Each warning is written once.
 void note(std::string_view text);
 // The same for lines that were asked for, which --quiet does not silence: a server's log.
 void say(std::string_view text);
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 bool stderr_is_steerable();  // a terminal that obeys escape sequences: not TERM=dumb
-// On stderr as it is.
+// Writes to stderr, unescaped.
 void draw(std::string_view text);
 // All of these, for a library.
 Console console();
@@ -78,7 +80,8 @@ Console console();
 // in a pipe.
 class Progress {
  public:
-  // `unit`: what is counted ("pictures"; "B" for bytes), with rate and time left; "": only the share is shown.
+  // `unit`: the name of what is counted ("pictures"; "B" for bytes). With a unit, rate and remaining time are shown; with "",
+  // only the share.
   explicit Progress(const std::string& label, std::string unit = "");
   ~Progress();
   Progress(const Progress&) = delete;

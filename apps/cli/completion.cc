@@ -34,7 +34,7 @@ std::vector<Word> commands(const CLI::App& app) {
   return out;
 }
 
-// What an option or a command takes, where that is known. Providers and models are looked up by their names.
+// The kind of value that an option or a command takes, if it is known. Providers and models are looked up by their names.
 enum class Takes { nothing, words, provider, model, model_name, anything };
 struct OptionWords {
   std::vector<Word> names;
@@ -60,7 +60,7 @@ std::vector<OptionWords> options(const CLI::App& command) {
   return out;
 }
 
-// What stands behind a command's words: MODEL is also a file, NAME of one that is listed is none.
+// The positional arguments of a command. MODEL may also be a file; NAME must be a listed model, except for `add`.
 OptionWords positional(const CLI::App& program, const CLI::App& command) {
   OptionWords w;
   for (const CLI::Option* o : command.get_options()) {
@@ -244,7 +244,8 @@ std::string zsh(const CLI::App& app) {
       join(provider_words(), " "), list, commands_with_inner(app), cases);
 }
 
-// When a command's words are complete: "__fish_seen_subcommand_from models; and __fish_seen_subcommand_from add".
+// The condition under which a command's words are complete: "__fish_seen_subcommand_from models; and __fish_seen_subcommand_from
+// add".
 std::string fish_seen(const std::string& name) {
   std::string out = "__fish_seen_subcommand_from " + name;
   if (const std::size_t space = out.find(' ', out.find(' ') + 1); space != std::string::npos)

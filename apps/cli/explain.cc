@@ -50,7 +50,7 @@ std::string node_json(const NodeReport& n) {
                      json_string(n.output), json_list(n.refused), timed);
 }
 
-// What belongs to a row of the table, below it.
+// Text that is printed below its row of the table.
 std::string details_text(const NodeReport& n) {
   std::string out;
   for (const std::string& r : n.refused) out += fmt::format("    not {}\n", one_line(r));
@@ -60,7 +60,8 @@ std::string details_text(const NodeReport& n) {
   return out;
 }
 
-// As many cells of a row as have room in its first line; the others below, further to the right. `details` follow their rows.
+// Prints as many cells as fit into a row's first line; the others follow below, further to the right. `details` follow their
+// rows.
 std::string table_of(const std::vector<std::vector<std::string>>& rows, const std::vector<std::string>& details) {
   constexpr std::size_t kIndent = 4;
   const std::size_t room = static_cast<std::size_t>(terminal_columns()), count = rows[0].size();

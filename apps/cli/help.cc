@@ -23,7 +23,7 @@ std::size_t columns_of(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-// Words in lines; `first` is what stands in front of the first line, the others are indented by `indent`.
+// Breaks words into lines. `first` begins the first line; the others are indented by `indent`.
 std::string wrapped(std::string first, std::string_view text, std::size_t indent, std::size_t width) {
   std::string out;
   std::string line = std::move(first);
@@ -44,7 +44,7 @@ std::string wrapped(std::string first, std::string_view text, std::size_t indent
   return out + line + "\n";
 }
 
-// A command of the examples: it goes on in the next line behind a backslash, and a remark comes in a line of its own.
+// Prints a command of the examples: long ones continue on the next line after a backslash, and a remark has a line of its own.
 std::string wrapped_command(std::string_view line, std::size_t width) {
   const std::size_t start = line.find_first_not_of(' ');
   const std::size_t gap = line.find("   ", start);

@@ -1,5 +1,5 @@
 #pragma once
-// Help, what is wrong with a command line, and what this program is.
+// Texts of the command itself: help, errors of a command line, and version.
 
 #include <string>
 #include <vector>
@@ -21,9 +21,9 @@ std::string help_of(const CLI::App& app, int columns);
 void add_common_options(CLI::App& app);
 // "unknown command 'models lst', did you mean 'ls'? Commands: …"; `app` has the last word's commands.
 std::string unknown_command(const CLI::App& app, const std::string& words);
-// What is wrong, with what was probably meant.
+// Says what is wrong with a command line, and what was probably meant.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv);
-// What --version says: version, build and processor.
+// The text of --version: version, build and processor.
 std::string version_text();
 
 }  // namespace sdx::cli

@@ -47,7 +47,7 @@ void finish_output() {
   }
 }
 
-// As the system ends a program that does not care about closed pipes: shells tell 141.
+// Ends as the system ends a program that ignores closed pipes: shells then report 141.
 int end_as_by_pipe() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
@@ -131,9 +131,9 @@ int run_program(int argc, char** argv) {
 }  // namespace sdx::cli
 
 int main(int argc, char** argv) {
-  // print() finds out, so that what has begun is cleaned up; for standard error it does not matter.
+  // print() notices a closed pipe itself, so that unfinished work is cleaned up; for standard error it does not matter.
   std::signal(SIGPIPE, SIG_IGN);
-  // Writing beyond the process's limit of file sizes then fails as on a full disk, and what was begun is cleaned up.
+  // Writing beyond the process's limit of file sizes then fails as on a full disk, and unfinished files are cleaned up.
   std::signal(SIGXFSZ, SIG_IGN);
   sdx::survive_mapped_faults();
   sdx::log::set_sink([](sdx::log::Level level, std::string_view message) {

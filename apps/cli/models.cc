@@ -240,7 +240,7 @@ int ModelsCommand::validate() const {
   return missing == 0 ? kOk : kFailed;
 }
 
-// `entry`'s inputs against those of the model at `path`.
+// Checks that the entry's inputs are inputs of the model at `path`.
 void ModelsCommand::check_inputs(const RegistryEntry& entry) const {
   std::vector<std::string> known;
   for (const ValueSpec& s : model_inputs(project::resolve(path).source)) known.push_back(s.name);

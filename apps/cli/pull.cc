@@ -61,7 +61,7 @@ hub::PullOptions PullCommand::options() const {
   return o;
 }
 
-// `dry`: a dry run's.
+// `dry`: the result is that of a dry run.
 std::string result_json(const hub::Pulled& p, bool dry) {
   std::string files;
   for (const hub::PulledFile& f : p.files) {

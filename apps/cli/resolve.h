@@ -10,8 +10,8 @@
 
 namespace sdx::cli {
 
-// What flags.model names, with the flags over a project's settings in its `options`, converted where --dtype or the registry asks
-// for it. Throws UsageError, Error.
+// Finds the model that flags.model names. Its `options` are the project's settings, overridden by the flags; it is converted
+// where --dtype or the registry says so. Throws UsageError, Error.
 project::ResolvedModel resolve(const SessionFlags& flags);
 
 // The same for a dry run, with the model as it is. `wanted`: to what it would be converted.

@@ -59,7 +59,7 @@ std::string line_json(const Result& r) {
   return fmt::format("{{\"sample\":{},{}}}", json_string(r.name), outputs_part(r.shown));
 }
 
-// Where results go. Everything that is on the disk under its own name is complete.
+// The destinations of results. Every file that has its final name is complete.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -94,7 +94,7 @@ int lock_of(const fs::path& path, int flags) {
   return fd;
 }
 
-// Of results in a folder.
+// The path of one sample's results in the output folder.
 fs::path result_path(const BatchRun& run, std::int64_t index) {
   const std::string name = run.samples.name(index);
   return fs::path(run.output) / (run.samples.files ? result_name(name) : name + ".json");
@@ -144,8 +144,8 @@ class FolderSink : public Sink {
   int lock_ = -1;
 };
 
-// JSON Lines, written to a hidden file that is renamed when all is there. Where samples and model are the same, an interrupted
-// run goes on behind the last complete line.
+// Writes JSON Lines to a hidden file that is renamed when it is complete. With the same samples and model, an interrupted run
+// continues after the last complete line.
 class LinesSink : public Sink {
  public:
   LinesSink(const fs::path& path, const BatchRun& run) : path_(path) {

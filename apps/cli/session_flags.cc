@@ -20,7 +20,7 @@
 namespace sdx::cli {
 namespace {
 
-// What is wrong with the command line, not with a model; `option` goes in front.
+// Reports an error of the command line, not of a model; `option` is its prefix.
 template <class F>
 void as_usage(const char* option, F&& check) {
   try {
@@ -37,7 +37,7 @@ std::string long_flag(const session::SessionOption& option) {
   return std::string(flags.substr(start, flags.find(',', start) - start));
 }
 
-// What --help shows as the flag's value: "MODE:{warn,strict}".
+// The placeholder that --help shows for the flag's value: "MODE:{warn,strict}".
 std::string value_name(const session::SessionOption& option) {
   if (option.words.empty()) return std::string(option.value);
   return fmt::format("{}:{{{}}}", option.value, fmt::join(option.words, ","));

@@ -1,5 +1,5 @@
 #pragma once
-// The options by which every command that opens a model says how.
+// The options that all commands which open a model have in common.
 
 #include <functional>
 #include <optional>
@@ -23,7 +23,7 @@ struct SessionFlags {
   void add_to(const Command& command, bool positional_model = true);
   // Throws UsageError for values that make no sense.
   SessionOptions options() const;
-  // The same over a project's settings: what was typed wins.
+  // The same on top of a project's settings; flags that were typed win.
   SessionOptions options(const ProjectConfig& project) const;
   // Whether the option was given ("--runs").
   bool typed(const char* option) const;
@@ -32,7 +32,7 @@ struct SessionFlags {
   Command command_;  // outlives these flags
 };
 
-// What puts names of backends.yaml into a session's options (BenchOptions::resolve); empty where there is no such file.
+// Applies names from backends.yaml to a session's options (BenchOptions::resolve); empty without such a file.
 std::function<void(SessionOptions&)> backend_names();
 
 // "float16", "bfloat16". Throws UsageError.
@@ -41,7 +41,7 @@ DataType parse_precision(const std::string& text);
 std::size_t parse_bytes(const std::string& text, const char* option);
 // "2.5" or "2.5s" seconds, "300ms". Throws UsageError.
 std::chrono::milliseconds parse_duration(const std::string& text, const char* option);
-// "1x3x224x224", "1,3,224,224" or "[1,3]"; "" is a scalar. nullopt for what is none of these.
+// Parses "1x3x224x224", "1,3,224,224" or "[1,3]"; "" is a scalar. Returns nullopt for any other text.
 std::optional<Shape> shape_from_text(const std::string& text);
 // The same; throws UsageError.
 Shape parse_shape(const std::string& text, const char* option);

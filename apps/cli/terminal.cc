@@ -28,8 +28,8 @@ namespace {
   throw OutputError(fmt::format("cannot write to standard output: {}", std::strerror(error)));
 }
 
-// What cannot be said on standard error is lost: throwing would end the program where it reports an error, as in `sdx … 2>&1 |
-// head`.
+// Messages that cannot be written to standard error are lost: throwing would end the program where it reports an error, as in
+// `sdx … 2>&1 | head`.
 void tell(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr)); }
 
 // Whether the terminal obeys escape sequences.
@@ -62,7 +62,7 @@ Progress* g_progress = nullptr;
 
 bool is_word_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
 
-// `text` with each of the words, where it stands by itself, in its colour.
+// `text` with each word coloured wherever it stands by itself.
 std::string with_words(std::string text, std::initializer_list<Highlight> words) {
   for (const auto& [word, colour] : words) {
     if (word.empty()) {
@@ -193,7 +193,7 @@ Console console() {
 
 namespace {
 
-// What is told beside the bar, the most important first.
+// The parts shown beside the bar, the most important first.
 std::vector<std::string> progress_parts(std::int64_t done, std::int64_t total, const std::string& unit, double rate) {
   std::vector<std::string> parts{fmt::format("{:3d}%", 100 * done / total)};
   if (unit.empty()) return parts;
@@ -206,7 +206,7 @@ std::vector<std::string> progress_parts(std::int64_t done, std::int64_t total, c
   return parts;
 }
 
-// As much of the label, the parts and a bar as a line has room for.
+// Fits the label, the parts and a bar into one line, shortening or leaving out what has no room.
 std::string progress_line(std::string label, const std::vector<std::string>& parts, std::int64_t done, std::int64_t total,
                           std::size_t columns) {
   constexpr std::size_t kLeastBar = 10, kMostBar = 30;

@@ -1,4 +1,4 @@
-// What is wrong with a command line.
+// Error messages for command lines.
 
 #include <fmt/format.h>
 

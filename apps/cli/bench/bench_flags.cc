@@ -140,7 +140,7 @@ BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) co
   return o;
 }
 
-// What the registry says of a model holds where nothing was typed.
+// The registry's settings for a model hold unless the command line has its own.
 void BenchFlags::use_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs, BenchOptions& o) const {
   if (command_.count("--warmup") == 0 && entry.warmup) o.warmup = *entry.warmup;
   if (command_.count("--runs") == 0 && entry.iterations) o.runs = *entry.iterations;
@@ -156,7 +156,7 @@ void BenchFlags::use_entry(const RegistryEntry& entry, const std::vector<ValueSp
 
 namespace {
 
-// Where a format goes: "" nowhere, "-" to standard output.
+// Where a format goes. "": nowhere; "-": to standard output.
 struct Destination {
   const char* option;
   const std::string& path;
@@ -188,7 +188,7 @@ bool show_bench(const BenchFlags& flags, const BenchRun& run) {
     if (d.path == "-") print(d.text(run));
     table = table && d.path != "-";
   }
-  // Where there is no table to say it.
+  // Without a table, warnings are the only place for fallbacks.
   for (const BenchResult& r : run.results) {
     for (const std::string& f : r.fallbacks) {
       if (!table) note(fmt::format("warning: {}: {}", r.backend, f));
@@ -196,7 +196,7 @@ bool show_bench(const BenchFlags& flags, const BenchRun& run) {
   }
   if (table)
     print_coloured(to_text(run, {terminal_columns(), false, !is_quiet()}), {{"no figures", Colour::red}, {"note:", Colour::dim}});
-  // What has been measured is shown before a disk that is full by now ends the command.
+  // Results are shown first, because the disk may be full by then, which ends the command.
   flush_output();
   for (const Destination& d : destinations(flags)) {
     if (!d.path.empty() && d.path != "-") write_file_atomically(d.path, d.text(run));
@@ -225,7 +225,7 @@ BenchSetup BenchFlags::set_up() const {
   }
   if (converting) note(fmt::format("note: '{}' would be converted to {}", setup.shown, name(*converting)));
   {
-    // On this thread alone: threads that stay would keep the combinations from running in processes of their own.
+    // A pool of one thread: threads that stay would keep the combinations from running in processes of their own.
     ThreadPool alone(1);
     const PoolScope scope(alone);
     o.inputs = inputs.given(setup.specs);

@@ -37,13 +37,12 @@ struct BenchFlags {
   bool no_isolate = false, no_interleave = false, dry_run = false;
   std::string json, csv, markdown, html;
 
-  // `batches`: the letter and name of the option for batch sizes.
+  // `batches`: the letter and the name of the option for batch sizes.
   void add_to(const Command& command, const char* batches);
   // Throws UsageError. What was not typed is as the project says.
   BenchOptions options(const std::optional<ProjectConfig>& project = {}) const;
 
-  // For a dry run nothing is converted, and the types of `specs` are those that a conversion would give. Throws UsageError,
-  // Error.
+  // In a dry run nothing is converted; the types of `specs` are those that a conversion would give. Throws UsageError, Error.
   BenchSetup set_up() const;
 
  private:

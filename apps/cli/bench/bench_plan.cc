@@ -17,7 +17,7 @@
 namespace sdx::cli {
 namespace {
 
-// What a backend's name comes to on this machine.
+// The providers that a backend's name stands for on this machine.
 struct Backend {
   std::string name, chain, problem;  // problem: why it cannot be used
 };

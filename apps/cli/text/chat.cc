@@ -42,7 +42,7 @@ constexpr const char* kHelp =
 volatile std::sig_atomic_t interrupted = 0;
 void interrupt(int) { interrupted = 1; }
 
-// Calls of the system end early, too.
+// The handler is installed without SA_RESTART, so that system calls end early, too.
 void catch_interrupts() {
   struct sigaction action = {};
   action.sa_handler = &interrupt;
@@ -83,7 +83,7 @@ void show(const std::vector<AnswerEvent>& events) {
   }
 }
 
-// As templates want calls: arguments are an object, where they are one.
+// Formats an answer as templates expect it: the arguments of a complete call are an object.
 Json message_of(const ParsedAnswer& answer) {
   Json message{{"role", "assistant"}, {"content", answer.content}};
   if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
@@ -144,7 +144,7 @@ void ChatCommand::ask(Json message, bool answered) {
   }
 }
 
-// Of the first call that has none yet.
+// Takes `text` as the result of the first call that has none yet.
 void ChatCommand::give_result(const std::string& text) {
   std::size_t results = 0;
   while (results < messages.size() && messages[messages.size() - 1 - results].value("role", "") == "tool") ++results;
@@ -219,7 +219,7 @@ bool ChatCommand::obey(const std::string& line) {
   return true;
 }
 
-// What belongs together of what is typed; nothing at the end.
+// Reads one question, which may take several lines; nothing at the end of input.
 std::optional<std::string> read_question(LineEditor& editor) {
   std::string question;
   bool block = false;

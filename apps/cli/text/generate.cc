@@ -48,7 +48,7 @@ std::string logprobs_json(const text::OpenModel& model, const Choice& choice) {
   return "[" + out + "]";
 }
 
-// What guesses, beams and a context that slides have to say; "" without them.
+// Figures about speculation, beams and a sliding context; "" without any of them.
 std::string search_json(const GenerationSettings& settings, const Generation& g) {
   std::string out;
   if (settings.lookup > 0 || settings.draft) {

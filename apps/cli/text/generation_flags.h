@@ -1,5 +1,5 @@
 #pragma once
-// The flags by which `sdx generate` and `sdx chat` say how an answer is made.
+// The flags of `sdx generate` and `sdx chat` that control how an answer is made.
 
 #include <cstdint>
 #include <memory>
@@ -31,7 +31,7 @@ struct GenerationFlags {
 
   void add_to(const Command& command);
   std::unique_ptr<text::OpenModel> open() const;
-  // What was typed, over what the model's files recommend. Throws UsageError.
+  // The settings that the model's files recommend, overridden by typed flags. Throws UsageError.
   GenerationSettings settings(const text::OpenModel& model) const;
   // Throws UsageError for flags that exclude each other, before a model is loaded.
   void check() const;

@@ -15,7 +15,7 @@ namespace sdx::cli {
 
 namespace {
 
-// libedit goes on reading behind a signal. While it waits for a key it calls this, and leaves when the hook is gone.
+// libedit continues reading after a signal. It calls this hook while it waits for a key, and returns once the hook is removed.
 const volatile std::sig_atomic_t* interrupted_flag = nullptr;
 int (**event_hook)() = nullptr;
 

@@ -70,7 +70,7 @@ struct CheckpointCommand {
   int would_write(std::string_view what) const;
 };
 
-// Of elements' magnitudes. All are 0 without elements; NaN counts as infinite.
+// The norm and the largest magnitude of a tensor's elements. Both are 0 without elements; NaN counts as infinite.
 struct Size {
   double norm = 0, largest = 0;
 };

@@ -15,7 +15,7 @@
 
 namespace sdx::cli {
 
-// What was read so far.
+// The inputs read so far.
 struct UsedMedia {
   bool pictures = false, sound = false;
 };
@@ -37,9 +37,9 @@ struct InputFlags {
   std::shared_ptr<UsedMedia> used = std::make_shared<UsedMedia>();  // copies of the flags share it
 
   void add_to(const Command& command);
-  // What the project says about the input, where no flag was typed. Throws UsageError for flags that make no sense.
+  // The project's settings for the input, unless a flag was typed. Throws UsageError for flags that make no sense.
   Preprocessing preprocessing(const std::string& input) const;
-  // "--resize has no effect: …": what was typed for pictures or sound when none was read; empty where all was of use.
+  // "--resize has no effect: …", when flags for pictures or sound were typed but none was read; otherwise empty.
   std::string without_effect() const;
   // Values for the model's inputs. Throws UsageError for names that the model does not have, for missing inputs (listing
   // them with their types) and for flags without effect, Error for files that cannot be read.
@@ -64,11 +64,11 @@ NamedValues values_from_json(const std::string& text, const std::string& what, c
 // One value from a file, by its ending; `spec` may be null. Converts elements where that loses nothing but precision.
 Value read_value_file(const std::string& path, const ValueSpec* spec, const InputFlags& flags);
 
-// The same from standard input: a picture, sound, .npy or JSON, whichever it is.
+// The same from standard input, which may hold a picture, sound, .npy or JSON.
 Value read_standard_input(const ValueSpec& spec, const InputFlags& flags);
 
-// `t` as the element type that the model wants: between number types where every value fits (floats may round).
-// Throws Error(invalid_argument) otherwise.
+// Converts `t` to the element type that the model wants. Numbers are converted if every value fits; floats may be rounded. Throws
+// Error(invalid_argument) otherwise.
 Tensor convert_elements(const Tensor& t, DataType wanted, std::string_view name);
 
 // "  input: float32[batch,3,224,224]" for each.

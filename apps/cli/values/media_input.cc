@@ -22,7 +22,7 @@
 namespace sdx::cli {
 namespace {
 
-// "0.5,1,-3"; nullopt for what is no list of finite numbers.
+// Parses "0.5,1,-3"; nullopt unless the text is a list of finite numbers.
 std::optional<std::vector<float>> floats_from_text(std::string_view text) {
   std::vector<float> out;
   const char* at = text.data();

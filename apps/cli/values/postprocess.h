@@ -1,5 +1,5 @@
 #pragma once
-// What is done with outputs before they are shown: the project's postprocessing sections and --labels, --top-k, --softmax.
+// Processes outputs before they are shown: the project's postprocessing sections and --labels, --top-k, --softmax.
 
 #include <string>
 #include <vector>

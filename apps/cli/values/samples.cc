@@ -30,7 +30,7 @@ std::string stamp(const fs::path& path) {
   return fmt::format("{}:{}:{}.{}", path.string(), info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 }
 
-// What every sample has besides its own inputs.
+// The inputs that all samples share.
 NamedValues joined(NamedValues sample, const NamedValues& constants) {
   for (const NamedValue& c : constants) {
     if (sample.find(c.name) != nullptr) throw UsageError(fmt::format("input '{}' is given twice", c.name));

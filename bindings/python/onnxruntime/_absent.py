@@ -14,7 +14,7 @@ from ._absent_names import MODULES
 _PACKAGE = __package__
 _FUSED = "Sardonyx fuses operators by itself when a model is opened: leave the step out, or take it with ONNX Runtime's own package"
 _OWN = "take this step with ONNX Runtime's own package, in another environment; the model that it writes can be used here"
-# By the beginning of a module's name; the first that fits.
+# Advice by the beginning of a module's name; the first match counts.
 _ADVICE: tuple[tuple[str, str], ...] = (
     ("transformers.optimizer", _FUSED),
     ("transformers.fusion_", _FUSED),

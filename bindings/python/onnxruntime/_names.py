@@ -22,7 +22,7 @@ _SOURCES = {
     "OrtMemoryInfoDeviceType OrtSyncStream create_and_register_allocator create_and_register_allocator_v2 get_ep_devices "
     "register_execution_provider_library unregister_execution_provider_library",
 }
-# What only onnxruntime.capi has.
+# Names that only onnxruntime.capi has.
 _LOWER = {
     "_errors": "DeviceReset EPFail EngineError Fail InvalidArgument InvalidGraph InvalidProtobuf ModelLoadCanceled ModelLoaded "
     "ModelRequiresCompilation NoModel NoSuchFile NotFound NotImplemented RuntimeException",

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 __version__ = _sardonyx.version()
 
-# What most programs never ask for is imported when they do: a quarter of the package's import.
+# Names that most programs never use are imported on first use, which saves a quarter of the package's import
+# time.
 __getattr__, __dir__ = later(__name__, {"_enums": "ExecutionMode ExecutionOrder GraphOptimizationLevel", "_values": "IOBinding OrtValue"})
 
 

@@ -38,7 +38,8 @@ def take(data: Any) -> np.ndarray:
     array = np.from_dlpack(data)
     if array.flags.writeable or not array.flags.c_contiguous or not array.size:
         return array
-    # NumPy takes memory for read-only where the protocol's older form cannot say. Here it belongs to whoever has the capsule.
+    # NumPy treats memory as read-only because the protocol's older form cannot say otherwise. This memory
+    # belongs to the capsule's owner.
     import ctypes
 
     memory: Any = (ctypes.c_ubyte * array.nbytes).from_address(array.ctypes.data)

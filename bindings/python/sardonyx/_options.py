@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
     from ._values import OrtValue
 
-# Which enumeration's member an option is, as long as nobody has set it: fetched when somebody reads it.
+# Options whose default is a member of an enumeration. The member is looked up when the option is first read.
 _MEMBERS = {
     "execution_mode": ("ExecutionMode", "ORT_SEQUENTIAL"),
     "execution_order": ("ExecutionOrder", "DEFAULT"),

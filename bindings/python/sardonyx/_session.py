@@ -63,7 +63,7 @@ class InferenceSession:
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         **kwargs: Any,
     ) -> None:
-        # What ONNX Runtime takes by keyword for its own optimisers, and nothing else.
+        # Keyword arguments that ONNX Runtime accepts for its own optimisers only.
         unknown = set(kwargs) - {"disabled_optimizers", "enable_fallback", "read_config_from_model"}
         if unknown:
             raise TypeError(f"InferenceSession takes no argument '{sorted(unknown)[0]}'")

@@ -229,7 +229,7 @@ Object strings_to_python(const Tensor& t) {
   return array.attribute("reshape").call(shape_to_python(t.shape()));
 }
 
-// What NumPy's arrays keep alive: a tensor, and its memory to whoever asks for a buffer.
+// Keeps a tensor alive for NumPy's arrays, and lends its memory as a buffer.
 struct Memory {
   PyObject_HEAD Tensor* tensor;
 };

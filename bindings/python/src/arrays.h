@@ -1,5 +1,5 @@
 #pragma once
-// Between Python objects and the engine's values. Everything here needs the GIL.
+// Conversions between Python objects and the engine's values. Everything here needs the GIL.
 
 #include <deque>
 
@@ -26,7 +26,7 @@ class Buffers {
   std::deque<Py_buffer> views_;  // addresses must not change: they go to the exporter
 };
 
-// What a model expects of an input, to convert what is not an array yet.
+// The type and shape that a model expects of an input, for converting objects that are not arrays.
 struct Expected {
   const char* name;  // of the input, for messages
   DataType dtype = DataType::undefined;

@@ -1,6 +1,6 @@
 #pragma once
-// What the parts of the module share: classes that hold a value of the engine, and functions as Python calls them. Everything
-// here needs the GIL.
+// Shared by all parts of the module: classes that hold a value of the engine, and functions in the form that Python calls.
+// Everything here needs the GIL.
 
 #include <memory>
 #include <new>
@@ -67,7 +67,7 @@ void add_class(const Object& module, const char* name, const char* full_name, Py
 // Sets Python's error: one of the exception classes of sardonyx/_errors.py, which chooses by the code's name.
 void raise(const Error& e);
 
-// What `body` gives, with C++ exceptions as Python's. `failed` is what says so to Python.
+// Runs `body` and turns C++ exceptions into Python's. Returns `failed` if there was one.
 template <class R, class Body>
 R guarded(R failed, const Body& body) noexcept {
   try {
@@ -91,7 +91,7 @@ PyObject* entry(PyObject* self, PyObject* arguments) noexcept {
   return guarded<PyObject*>(nullptr, [&] { return Function(self, arguments).release(); });
 }
 
-// How many arguments there are, and each of them. Borrowed.
+// The number of arguments, and the arguments, borrowed.
 inline void expect_arguments(PyObject* arguments, Py_ssize_t count) {
   if (PyTuple_Size(arguments) == count) return;
   PyErr_Format(PyExc_TypeError, "expected %zd arguments, received %zd", count, PyTuple_Size(arguments));

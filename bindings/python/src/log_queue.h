@@ -1,12 +1,12 @@
 #pragma once
-// Log messages for a function of the program's: they wait in a queue, because whoever writes one may not wait for Python. The
-// thread that writes holds the log; a thread that holds Python may be about to write.
+// Passes log messages to a function of the program. They wait in a queue, because a thread that logs holds the log and must not
+// wait for Python: a thread that holds Python may be about to log.
 
 #include "object.h"
 
 namespace sdx::python {
 
-// queue_log(on): from now on messages go to the queue, or to standard error again.
+// queue_log(on): puts messages into the queue, or writes them to standard error again.
 Object queue_log(PyObject*, PyObject* arguments);
 // take_log() -> (level, message), or None when the queue was switched off and nothing is left. Waits for it. What the thread that
 // takes them writes itself goes to standard error.

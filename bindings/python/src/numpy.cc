@@ -29,8 +29,8 @@ constexpr std::array kExtensionTypes = {
     ExtensionType{DataType::uint2, "uint2"},
 };
 
-// What make() gives, kept from the first time on and never released: the module may outlive the interpreter's tidying up.
-// Importing may hand the interpreter to another thread that comes here too; then the first one's is kept.
+// The result of make(), kept from the first call on and never released, because the module may outlive the interpreter's
+// shutdown. Importing may hand the interpreter to another thread that gets here, too; then the first result is kept.
 template <class Make>
 PyObject* kept(PyObject*& place, const Make& make) {
   if (place != nullptr) return place;

@@ -72,7 +72,7 @@ inline void check(int answer) {
   if (answer == -1) throw Raised();
 }
 
-// From here to there. Text that is not UTF-8 goes both ways as Python's file names do (surrogateescape).
+// Converts from C++ to Python. Text that is not UTF-8 passes in both directions as Python's file names do (surrogateescape).
 Object text(std::string_view s);
 inline Object number(std::int64_t v) { return Object::taken(PyLong_FromLongLong(v)); }
 inline Object number(std::uint64_t v) { return Object::taken(PyLong_FromUnsignedLongLong(v)); }
@@ -102,7 +102,7 @@ inline Object texts(const std::vector<std::string>& items) {
   return list_of(items, [](const std::string& s) { return text(s); });
 }
 
-// From there to here. Throw Raised, with a TypeError, for anything else.
+// Converts from Python to C++. Throws Raised, with a TypeError, for other types.
 std::string to_text(PyObject* object);
 std::int64_t to_integer(PyObject* object);
 bool to_truth(PyObject* object);
@@ -132,7 +132,7 @@ void each_item(PyObject* dict, const Use& use) {
   }
 }
 
-// How many scopes below let others go on: not 0 for a thread of Python's that has no GIL.
+// How many of the scopes below are open: not 0 for a thread of Python's that does not hold the GIL.
 inline thread_local int unlocked_scopes = 0;
 
 // Lets other threads of Python go on while this one computes.
@@ -150,7 +150,7 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-// What compute() gives, while other threads of Python go on.
+// Returns compute()'s result; other threads of Python run meanwhile.
 template <class Compute>
 auto unlocked(const Compute& compute) {
   const Unlocked others;

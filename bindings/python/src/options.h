@@ -7,7 +7,8 @@
 
 namespace sdx::python {
 
-// From a dict by the names of the members of SessionOptions, times in seconds. Throws Raised, or Error for values out of range.
+// Fills the options from a dict with the names of SessionOptions' members; times are in seconds. Throws Raised, or Error for
+// values out of range.
 SessionOptions to_options(PyObject* dict);
 
 }  // namespace sdx::python

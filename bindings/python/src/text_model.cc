@@ -34,7 +34,7 @@ Object load_model(PyObject*, PyObject* arguments) {
   return instance_of(unlocked([&] { return LanguageModel::load(path, options); }));
 }
 
-// What `settings` has of them; borrowed, or null.
+// The named setting; borrowed, or null if it is missing or None.
 PyObject* item(PyObject* settings, const char* name) {
   PyObject* found = PyDict_GetItemString(settings, name);
   return found == Py_None ? nullptr : found;

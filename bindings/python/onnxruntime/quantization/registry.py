@@ -5,7 +5,7 @@ from sardonyx.quantization.quant_utils import QuantFormat, QuantizationMode
 
 _COMMON = ("EmbedLayerNormalization", "Gather", "Transpose")
 _DYNAMIC = (*_COMMON, "Attention", "Conv", "LSTM", "MatMul")
-# In both formats of static quantisation, and in one.
+# Operators of both formats of static quantisation, of QOperator only, and of QDQ only.
 _BOTH = (
     "AveragePool", "Clip", "Conv", "Flatten", "Gather", "Gemm", "MatMul", "MaxPool", "Pad", "Relu", "Reshape", "Resize", "Split", "Squeeze",
     "Transpose", "Unsqueeze", "Where",

@@ -98,7 +98,7 @@ _ADDED = (
     "unique_inverse",
     "unique_values",
 )
-# Where the standard and MLX differ: `mlx.core`, as sardonyx.as_mlx makes it, has MLX's.
+# The standard and MLX differ in these names. `mlx.core`, as sardonyx.as_mlx creates it, has MLX's.
 _INSTEAD = ("cumulative_prod", "cumulative_sum", "empty", "empty_like", "repeat", "std", "var")
 _MODULES = ("cuda", "distributed", "fast", "fft", "linalg", "metal", "random")
 

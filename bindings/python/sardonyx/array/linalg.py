@@ -45,7 +45,8 @@ def qr(x: array, /, mode: str = "reduced", *, stream: Any = None) -> QRResult:
     rows, columns = x.shape[-2:]
     if mode == "reduced" or rows <= columns:
         return QRResult(*_functions.qr(x, stream=stream))
-    # Of x beside the identity the first columns of Q are those of x, and the others complete them.
+    # For [x, identity], the first columns of Q are those of x's decomposition, and the others complete them
+    # to a basis.
     eye = _core.broadcast_to(_core.eye(rows, dtype=x.dtype), (*x.shape[:-2], rows, rows))
     q, r = _functions.qr(_core.concatenate([x, eye], -1), stream=stream)
     return QRResult(q, r[..., :columns])

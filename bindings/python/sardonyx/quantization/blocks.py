@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-# What the codes of bitsandbytes stand for: signs and magnitudes (FP4), and quantiles of a normal distribution (NF4, arXiv:2305.14314).
+# The values of bitsandbytes' codes: signs and magnitudes (FP4), and quantiles of a normal distribution (NF4,
+# arXiv:2305.14314).
 _FP4 = np.array([0, 5.208333333e-03, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25])
 _NF4 = np.array(
     [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334, -0.09105003625154495,
      0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
      0.7229568362236023, 1.0]
 )  # fmt: skip
-# Between the magnitudes of FP4, to the digits that bitsandbytes compares with.
+# The bounds between the magnitudes of FP4, with the digits that bitsandbytes uses.
 _FP4_BOUNDS = np.array([0.00260417, 0.0859375, 0.20833333, 0.29166667, 0.4166667, 0.583333, 0.8333333], dtype=np.float32)
 _NF4_BOUNDS = ((_NF4[:-1] + _NF4[1:]) / 2).astype(np.float32)
 FP4, NF4 = 0, 1

@@ -385,7 +385,7 @@ class HistogramCalibrater(CalibraterBase):
             symmetric,
             use_external_data_format,
             CalibPercentile=percentile,
-            # As many on each side of 0 as codes, at least.
+            # At least as many bins on each side of 0 as there are codes.
             CalibNumBins=max(num_bins, 2048),
             CalibNumQuantizedBins=min(num_quantized_bins, 2048),
         )

@@ -88,7 +88,7 @@ def _hardswish(g: Any, x: Any) -> Any:
     low, high = slopes(torch.nn.functional.hardswish, -3.0, 3.0)
     if (low, high) == (0.0, 1.0):
         return own("aten::hardswish")(g, x)
-    # Between the two x * (x + 3) / 6; Clip keeps infinities from its slope.
+    # Between -3 and 3 the function is x * (x + 3) / 6; Clip keeps infinities out of its derivative.
     three = number(g, 3.0, x)
     least = g.op("Neg", three)
     inner = g.op("Clip", x, least, three)

@@ -68,7 +68,8 @@ def export(
     # Tensors of their own: the trace adds nothing to the graph of the caller's.
     examples = tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in tensors)
     modes = [(m, m.training) for m in flat.modules()]
-    # Where the outermost module is not in training the exporter joins parameters and buffers of equal values into one.
+    # Unless the outermost module is in training mode, the exporter joins parameters and buffers of equal
+    # values into one.
     flat.training = True
     buffers = Buffers(flat)
     file = io.BytesIO()

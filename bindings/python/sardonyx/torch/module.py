@@ -37,12 +37,12 @@ class _Plan:
     def __init__(self, module: torch.nn.Module, arguments: tuple[Any, ...], tensors: Sequence[torch.Tensor], dynamic: bool) -> None:
         exported = Exported(module, arguments, tensors, dynamic)
         self.results, self.types = exported.results, exported.types
-        self.joint = _training.joint(exported.model)
-        self.random = self.joint.random()
+        self.model = _training.autograd_model(exported.model)
+        self.random = self.model.random()
         numbers = {name: i for i, name in enumerate(exported.argument_names)}
         state = named_state(module)
         self.sources: list[int | str] = []  # by input: the number of an argument, or the name of a parameter or buffer
-        for name in self.joint.inputs():
+        for name in self.model.inputs():
             own = name[len(exported.PREFIX) :]
             if name in numbers:
                 self.sources.append(numbers[name])
@@ -50,7 +50,7 @@ class _Plan:
                 self.sources.append(own)
             else:
                 raise ValueError(f"the exported model takes '{name}', which is neither an argument nor a parameter")
-        self.updates = [self.sources[i] for i in self.joint.updates()]
+        self.updates = [self.sources[i] for i in self.model.updates()]
         if len(set(self.updates)) < len(self.updates):
             raise ValueError("a batch normalisation is called more than once")
         self.counters = [
@@ -72,9 +72,9 @@ class _Plan:
                 continue
             place = (tensor.data_ptr(), tensor.shape)
             if self._places[i] != place or not tensor.is_contiguous():
-                self.joint.fix(i, capsule(tensor))
+                self.model.fix(i, capsule(tensor))
                 self._places[i] = place
-        results, token, reads, shown = self.joint.forward(given, wanted, seed)
+        results, token, reads, shown = self.model.forward(given, wanted, seed)
         outputs = [from_dlpack(r) for r in results]
         for i, dtype in enumerate(self.types):
             if dtype is torch.bool:
@@ -100,7 +100,7 @@ class _Function(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
         plan: _Plan = ctx.plan
         given = [capsule(g) for g, dtype in zip(gradients, plan.types) if dtype.is_floating_point]
-        results = plan.joint.backward(int(ctx.saved_tensors[0]), given)
+        results = plan.model.backward(int(ctx.saved_tensors[0]), given)
         return (None, None, None, *(None if r is None else from_dlpack(r) for r in results))
 
 
@@ -164,7 +164,7 @@ class Module(torch.nn.Module):
             "active": bool(plans),
             "reasons": sorted(self._warned),
             "exports": len(plans),
-            "programs": sum(p.joint.programs() for p in plans),
+            "programs": sum(p.model.programs() for p in plans),
         }
 
     def train(self, mode: bool = True) -> Module:
@@ -203,7 +203,7 @@ class Module(torch.nn.Module):
         if _autocast():
             raise Unsupported("autocast")
         modes = tuple(m.training for m in self._original.modules())
-        # Where extents are fixed they belong to the key.
+        # Fixed extents belong to the key.
         kinds = tuple((t.dtype, t.dim() if self._dynamic else t.shape, t.requires_grad) for t in tensors)
         key = (modes, arguments, kinds)
         try:

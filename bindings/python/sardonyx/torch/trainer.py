@@ -20,7 +20,7 @@ from .module import capsule
 from .structure import flatten, rebuild
 from .trace import Shown, refuse_own_backward
 
-# What PyTorch's optimisers do where nothing is said.
+# The defaults of PyTorch's optimisers.
 _DEFAULTS = {
     "adamw": {"epsilon": 1e-8, "weight_decay": 0.01, "adam_mode": 0},
     "adam": {"epsilon": 1e-8},

@@ -153,7 +153,7 @@ class CheckpointState:
     def properties(self) -> Properties:
         return self._properties
 
-    # Below: what ONNX Runtime's class lacks.
+    # The members below do not exist in ONNX Runtime's class.
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CheckpointState:

@@ -32,13 +32,13 @@ const char* format_of(Dtype dtype) {
   }
 }
 
-// Whether columns would have to come first, as they do not.
+// Whether the caller asks for column-major order, which arrays do not have.
 bool wants_columns(int flags, const Shape& shape) {
   constexpr int kColumns = 0x0040 | PyBUF_STRIDES;  // PyBUF_F_CONTIGUOUS
   return (flags & kColumns) == kColumns && std::ranges::count_if(shape, [](std::int64_t d) { return d != 1; }) > 1;
 }
 
-// What a view holds on to.
+// Keeps a view's memory alive.
 struct Exported {
   Tensor tensor;
   std::vector<Py_ssize_t> shape, strides;
@@ -126,7 +126,7 @@ Dtype type_of(const Py_buffer& view) {
   }
 }
 
-// A buffer that whoever lets go of the tensor releases, on any thread.
+// Returns a buffer that is released together with the tensor, on any thread.
 std::shared_ptr<void> hold(const Py_buffer& view) {
   const auto release = [](void* held) {
     PyBuffer_Release(static_cast<Py_buffer*>(held));

@@ -19,7 +19,7 @@ struct Compiled {
   std::shared_ptr<PyObject> function;
   std::shared_ptr<PyObject> inputs, outputs;  // trees of state, or null
   std::optional<mx::CompiledFunction> compiled;
-  // What the function is called with while it is traced.
+  // The arguments of the function while it is traced.
   PyObject* call = nullptr;  // structure of (args, kwargs), borrowed
   Object traced;             // structure of what it returned
   std::map<std::vector<std::uint64_t>, Object> structures;

@@ -45,7 +45,7 @@ constexpr std::uint64_t kCopied = 2;
 constexpr std::int32_t kCpu = 1;
 constexpr std::int32_t kMostAxes = 64;
 
-// What an exported capsule keeps.
+// Owns what an exported capsule refers to.
 struct Held {
   Tensor tensor;
   std::vector<std::int64_t> shape, strides;
@@ -93,7 +93,7 @@ void let_go(M* managed) {
   delete managed;
 }
 
-// For capsules that nobody took.
+// Frees capsules that nobody consumed.
 template <class M>
 void drop(PyObject* capsule, const char* name) {
   if (PyCapsule_IsValid(capsule, name) == 0) return;
@@ -103,7 +103,7 @@ void drop(PyObject* capsule, const char* name) {
 void drop_plain(PyObject* capsule) { drop<Managed>(capsule, "dltensor"); }
 void drop_versioned(PyObject* capsule) { drop<Versioned>(capsule, "dltensor_versioned"); }
 
-// Elements in whatever order, as rows.
+// Copies elements with arbitrary strides into row-major order.
 Tensor gathered(const DlTensor& d, Dtype dtype, const Shape& shape) {
   Tensor t(dtype, shape);
   const auto size = static_cast<std::size_t>(bit_width(dtype)) / 8;
@@ -146,7 +146,7 @@ mx::array take(const DlTensor& d, std::shared_ptr<void> owner, std::optional<boo
   return mx::array(copy.value_or(false) ? view.clone() : view.aligned());
 }
 
-// A capsule's tensor, with whoever lets go of it. Other libraries' deleters may need the GIL.
+// The tensor in a capsule, with its deleter. Deleters of other libraries may need the GIL.
 template <class M>
 std::pair<M*, std::shared_ptr<void>> taken(PyObject* capsule, const char* name, const char* used) {
   auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, name));

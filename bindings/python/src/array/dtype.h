@@ -6,7 +6,7 @@
 namespace sdx::python::arrays {
 
 void add_dtypes(const Object& module);
-// What stands before the names of types when they are printed: "sardonyx.array".
+// The prefix of types when they are printed: "sardonyx.array".
 void set_prefix(PyObject* text);
 // Borrowed.
 PyObject* dtype_object(Dtype dtype);

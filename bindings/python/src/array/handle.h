@@ -38,8 +38,8 @@ Object shape_tuple(const Shape& shape);
 // Computes without the GIL; Ctrl-C ends the wait.
 void evaluate(std::span<const mx::array> values);
 const Tensor& tensor_of(const mx::array& value);
-// Whether Python may write to the memory of `value`, a copy of the array in a handle: nothing else knows this memory, neither a
-// view nor another array, an operation's input among them.
+// Whether Python may write to the memory of `value`, a copy of the array in a handle: only if no view, no other array and no
+// operation refers to this memory.
 bool is_alone(const mx::array& value);
 
 // Makes the type.

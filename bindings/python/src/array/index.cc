@@ -58,7 +58,8 @@ void check_range(const mx::array& a, const std::vector<mx::Index>& at) {
   }
 }
 
-// How many elements a mask takes is known once it is computed: here, while other threads go on.
+// The number of elements that a mask selects is known only when the mask has been computed. This waits for it, while other
+// threads continue.
 void evaluate_masks(const std::vector<mx::Index>& at) {
   for (const mx::Index& i : at) {
     const auto* positions = std::get_if<mx::array>(&i);

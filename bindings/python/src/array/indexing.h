@@ -1,12 +1,12 @@
 #pragma once
-// What stands in the brackets of a[…].
+// The indices in the brackets of a[…].
 
 #include "handle.h"
 
 namespace sdx::python::arrays {
 
 std::vector<mx::Index> to_index(PyObject* key);
-// What is stored into an array of this type.
+// The value that is stored into an array of this type.
 mx::array to_values(PyObject* values, Dtype dtype);
 
 }  // namespace sdx::python::arrays

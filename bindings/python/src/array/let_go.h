@@ -3,9 +3,10 @@
 
 namespace sdx::python::arrays {
 
-// Calls release(object) with the GIL, now where this thread has it, else soon: by the main thread between two of its
-// instructions, or by whoever evaluates next. Never waits for the GIL on the engine's threads, nor while others go on (Unlocked):
-// who has the GIL may wait for just that thread. Nothing is released once the interpreter has ended.
+// Calls release(object) with the GIL: at once if this thread holds it, otherwise soon, by the main thread between two of its
+// instructions or by the next thread that evaluates. Never waits for the GIL, neither on the engine's threads nor while others
+// continue (Unlocked), because the thread that holds the GIL may be waiting for this one. Releases nothing once the interpreter
+// has ended.
 void let_go_of(void (*release)(void*), void* object);
 
 // Releases what waits. Needs the GIL.

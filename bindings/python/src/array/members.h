@@ -1,11 +1,11 @@
 #pragma once
-// What arrays have beside the protocols of Python.
+// Members of arrays besides Python's protocols.
 
 #include "handle.h"
 
 namespace sdx::python::arrays {
 
-// Both end with an empty entry and stay as long as the process.
+// Both end with an empty entry and live as long as the process.
 PyGetSetDef* properties();
 PyMethodDef* methods();
 

@@ -7,7 +7,7 @@ namespace {
 
 using Two = mx::array (*)(const mx::array&, const mx::array&, StreamOrDevice);
 
-// Other classes may know what to do with an array; Python's own do not.
+// Other classes may know how to combine themselves with an array; Python's own classes do not.
 bool both_operands(PyObject* a, PyObject* b) {
   if (is_operand(a) && is_operand(b)) return true;
   for (PyObject* const one : {a, b}) {
@@ -79,7 +79,7 @@ PyObject* invert(PyObject* a) {
   });
 }
 
-// Of floats there are no bits to combine.
+// Bitwise operators are not defined for floats.
 template <Two F>
 mx::array of_bits(const mx::array& a, const mx::array& b, StreamOrDevice s) {
   const auto whole = [](const mx::array& v) { return is_integer(v.dtype()) || v.dtype() == Dtype::boolean; };

@@ -22,7 +22,7 @@ void check_depth(int depth) {
   if (depth > kDeepest) raise_value_error("a tree of lists and dicts is nested too deep");
 }
 
-// Held, for whatever is done with it may run code that changes the list.
+// Holds the list, because using an element may run code that changes it.
 Object list_item(PyObject* list, Py_ssize_t i) {
   PyObject* const found = PyList_GetItem(list, i);
   if (found == nullptr) throw Raised();

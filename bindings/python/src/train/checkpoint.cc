@@ -27,7 +27,7 @@ CheckpointState held(PyObject* self) {
   return alone(*state, [&] { return static_cast<const CheckpointState&>(*state); });
 }
 
-// read(state) with nobody else at it.
+// Calls read(state) while no other thread uses the state.
 template <class Read>
 auto of(PyObject* self, const Read& read) {
   const HeldState state = state_of(self);
@@ -104,7 +104,7 @@ Tensor tensor_of(PyObject* object, const char* called, DataType dtype, Buffers& 
   return value.tensor();
 }
 
-// Into the memory that is there: whoever trains the state looks there.
+// Writes into the existing memory, where the trainers of the state look.
 Object assign(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 2);
   const std::string called = to_text(argument(arguments, 0));

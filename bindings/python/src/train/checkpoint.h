@@ -9,14 +9,14 @@
 
 namespace sdx::python {
 
-// What the class CheckpointState holds. Whatever trains a state keeps its own reference. Neither states nor what trains them know
-// of threads: `mutex` is taken for each access, without the interpreter's lock, since destructors of tensors may need that.
+// The content of the class CheckpointState. Trainers of a state keep a reference of their own. Neither states nor trainers are
+// thread-safe, so each access locks `mutex`, without the interpreter's lock, since destructors of tensors may need that one.
 struct SharedState : train::CheckpointState {
   std::mutex mutex;
 };
 using HeldState = std::shared_ptr<SharedState>;
 
-// What compute() gives, while other threads of Python go on and none works on the same state.
+// Returns compute()'s result. Other threads of Python run meanwhile, but none works on the same state.
 template <class Compute>
 auto alone(SharedState& state, const Compute& compute) {
   return interruptible([&] {

@@ -83,7 +83,7 @@ Object lazy_reset_grad(PyObject* self, PyObject*) {
   return Object::none();
 }
 
-// None before the first step, and for what is not trained.
+// Returns None before the first step, and for parameters that are not trained.
 Object gradient(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 1);
   const HeldModule m = value_of<HeldModule>(self);
@@ -163,7 +163,7 @@ Object scheduler_step(PyObject* self, PyObject*) {
   return Object::none();
 }
 
-// What `settings` has of it; borrowed, or null.
+// The named setting; borrowed, or null if it is missing.
 PyObject* item(PyObject* settings, const char* name) {
   PyObject* found = PyDict_GetItemString(settings, name);
   return found == Py_None ? nullptr : found;

@@ -24,7 +24,7 @@ mx::array from_fp8(const mx::array& x, std::optional<Dtype> dtype, StreamOrDevic
   return mx::from_fp8(x, dtype.value_or(Dtype::bfloat16), s);
 }
 
-// Arrays never change: what has the type already is its own copy.
+// Arrays are immutable, so an array that has the type already needs no copy.
 mx::array astype(const mx::array& a, Dtype dtype, bool, StreamOrDevice device, StreamOrDevice s) {
   return mx::astype(a, dtype, s.index() == 0 ? device : s);
 }

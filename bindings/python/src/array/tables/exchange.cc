@@ -12,7 +12,7 @@
 namespace sdx::python::arrays {
 namespace {
 
-// What NumPy has as float64 stays float64, unlike with array().
+// Arrays of NumPy keep float64, unlike with array().
 mx::array asarray(Any a, std::optional<Dtype> dtype, std::optional<bool> copy) {
   PyObject* const o = a.object;
   if (is_array(o)) return to_array(o, dtype);
@@ -67,7 +67,7 @@ mx::array from_bytes(Any bytes, Dtype dtype, Shape shape) {
 // Puts another array into the object.
 void assign(Any a, const mx::array& b) { expect_array(a.object) = b; }
 
-// What is still to be computed: (operation, names of its arguments, names of its results), producers first.
+// The operations that are still to be computed, producers first: (operation, names of its arguments, names of its results).
 Object graph(const std::vector<mx::array>& arrays) {
   const Object steps = new_list();
   std::set<const mx::detail::Node*> seen;
@@ -96,7 +96,7 @@ Object graph(const std::vector<mx::array>& arrays) {
   return tuple(steps, list_of(arrays, named));
 }
 
-// As mlx.core: names of types are printed so, and integers that a type does not hold wrap around.
+// Behaves as mlx.core: names of types are printed as there, and integers that a type cannot hold wrap around.
 void act_as(Any module) {
   set_prefix(module.object);
   set_wrapping(true);

@@ -110,7 +110,8 @@ mx::array kron(const mx::array& a, const mx::array& b, StreamOrDevice s) {
   return mx::kron(a, b, s);
 }
 
-// For array.at: a[key] with values put in by mode (0 set, 1 add, 2 subtract, 3 multiply, 4 divide, 5 maximum, 6 minimum).
+// Implements array.at: a[key] with values combined by mode (0 set, 1 add, 2 subtract, 3 multiply, 4 divide, 5 maximum, 6
+// minimum).
 mx::array updated(const mx::array& a, Any key, Any values, int mode) {
   return mx::index_update(a, to_index(key.object), to_values(values.object, a.dtype()), static_cast<mx::Update>(mode));
 }

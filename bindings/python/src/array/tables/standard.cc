@@ -1,4 +1,4 @@
-// Where the Python array API standard wants something else than MLX: positions are int64.
+// Functions for which the Python array API standard differs from MLX: positions are int64.
 
 #include "tables.h"
 

@@ -28,7 +28,7 @@ void synchronize(Any stream) {
   unlocked([&] { mx::synchronize(one); });
 }
 
-// Which backends there are, the one in use first.
+// The names of the backends, the one in use first.
 Object backend_info() {
   return list_of(unlocked([] { return mx::backend_info(); }), [](const mx::BackendInfo& b) {
     Object d = new_dict();
