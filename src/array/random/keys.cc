@@ -3,13 +3,13 @@
 #include "array/random/keys.h"
 
 #include <mutex>
-#include <random>
 
 #include <sdx/array.hpp>
 
 #include "array/ops/common.h"
 #include "array/random/threefry.h"
 #include "array/transforms/tape.h"
+#include "base/system/random_bits.h"
 
 namespace sdx::array {
 namespace {
@@ -28,10 +28,7 @@ State& state_of_process() {
 }
 
 array current(State& state) {
-  if (!state.key) {
-    std::random_device device;
-    state.key = random::key(std::uint64_t{device()} << 32 | device());
-  }
+  if (!state.key) state.key = random::key(random_bits());
   return *state.key;
 }
 

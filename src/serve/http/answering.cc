@@ -13,20 +13,15 @@ namespace asio = boost::asio;
 
 constexpr std::chrono::seconds kDrainTime{10};
 
-// "Sun, 06 Nov 1994 08:49:37 GMT", made once a second for each thread.
-const std::string& date() {
-  thread_local std::string text;
-  thread_local std::time_t made = 0;
+// "Sun, 06 Nov 1994 08:49:37 GMT".
+std::string date() {
   const std::time_t now = std::time(nullptr);
-  if (now == made) return text;
-  made = now;
   std::tm parts{};
   ::gmtime_r(&now, &parts);
   constexpr const char* days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   constexpr const char* months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  text = fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} GMT", days[parts.tm_wday], parts.tm_mday, months[parts.tm_mon],
+  return fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} GMT", days[parts.tm_wday], parts.tm_mday, months[parts.tm_mon],
                      parts.tm_year + 1900, parts.tm_hour, parts.tm_min, parts.tm_sec);
-  return text;
 }
 
 bool has_no_body(int status) { return status == 204 || status == 304; }

@@ -1,15 +1,13 @@
 #include "serve/monitor/trace.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <random>
 #include <thread>
 
 #include "base/error.h"
+#include "base/system/random_bits.h"
 #include "base/text/json_text.h"
 #include "serve/monitor/request_log.h"
 
@@ -21,16 +19,6 @@ bool is_hex(std::string_view text) {
 }
 
 bool is_zero(std::string_view text) { return text.find_first_not_of('0') == std::string_view::npos; }
-
-// Identifiers must differ, not be secret: one generator for each thread, started by the system.
-std::uint64_t random_bits() {
-  thread_local std::mt19937_64 generator([] {
-    std::uint64_t seed = 0;
-    if (::getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed)) seed = std::random_device{}();
-    return seed;
-  }());
-  return generator() | 1;  // never zero
-}
 
 std::int64_t ns(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -78,12 +66,12 @@ std::string traceparent(const TraceContext& context) {
   return fmt::format("00-{}-{}-{}", context.trace_id, context.span_id, context.sampled ? "01" : "00");
 }
 
-std::string random_id() { return fmt::format("{:016x}", random_bits()); }
+std::string random_id() { return fmt::format("{:016x}", random_bits() | 1); }  // zero is no identifier
 
 TraceContext begin_span(const std::optional<TraceContext>& parent, bool sample_new) {
   TraceContext context;
-  context.trace_id = parent ? parent->trace_id : fmt::format("{:016x}{:016x}", random_bits(), random_bits());
-  context.span_id = fmt::format("{:016x}", random_bits());
+  context.trace_id = parent ? parent->trace_id : random_id() + random_id();
+  context.span_id = random_id();
   context.sampled = parent ? parent->sampled : sample_new;
   return context;
 }

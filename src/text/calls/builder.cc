@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <utility>
 
+#include "base/splitmix64.h"
+#include "base/system/random_bits.h"
 #include "base/text/utf8.h"
 
 namespace sdx::text {
@@ -13,12 +14,6 @@ namespace {
 using Kind = AnswerEvent::Kind;
 
 constexpr std::size_t kMostBlanks = 64;
-
-// Numbers that others cannot foresee are not needed: ids only tell calls of one conversation apart.
-std::mt19937_64& random_numbers() {
-  thread_local std::mt19937_64 numbers(std::uint64_t{std::random_device{}()} << 32 | std::random_device{}());
-  return numbers;
-}
 
 bool is_object(const std::string& text) {
   return text.find_first_not_of(" \t\r\n") != std::string::npos && text[text.find_first_not_of(" \t\r\n")] == '{' &&
@@ -38,7 +33,9 @@ bool good_name(std::string_view name) {
 std::string AnswerBuilder::made_up_id() const {
   constexpr std::string_view letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   std::string id = id_prefix_;
-  for (std::size_t i = 0; i < id_length_; ++i) id += letters[random_numbers()() % letters.size()];
+  // An id only tells the calls of one conversation apart, so it may come from one seed.
+  SplitMix64 numbers(random_bits());
+  for (std::size_t i = 0; i < id_length_; ++i) id += letters[numbers.below(letters.size())];
   return id;
 }
 

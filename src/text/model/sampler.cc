@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/system/random_bits.h"
 
 namespace sdx::text {
 
@@ -32,8 +33,7 @@ void check_sampling(const SamplingSettings& s, std::int64_t vocabulary) {
 }
 
 Sampler::Sampler(const SamplingSettings& settings, std::span<const TokenId> prompt, std::uint64_t stream) : settings_(settings) {
-  const std::uint64_t seed =
-      settings.seed ? *settings.seed : std::random_device{}() | std::uint64_t{std::random_device{}()} << 32;
+  const std::uint64_t seed = settings.seed ? *settings.seed : random_bits();
   std::seed_seq sequence{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
                          static_cast<std::uint32_t>(stream)};
   random_.seed(sequence);
