@@ -1,13 +1,13 @@
 #include "benchmark/machine_limits.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/system/mapped_file.h"
 #include "kernels/cpu/simd/limits_simd.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::benchmark {
 namespace {
@@ -17,18 +17,12 @@ namespace fs = std::filesystem;
 // A cache folder of its own for as long as it lives.
 class CacheScope {
  public:
-  CacheScope() : folder_(fs::temp_directory_path() / ("sdx_limits_test_" + std::to_string(::getpid()))) {
-    ::setenv("SDX_CACHE_DIR", folder_.c_str(), 1);
-  }
-  ~CacheScope() {
-    ::unsetenv("SDX_CACHE_DIR");
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  const fs::path& folder() const { return folder_; }
+  CacheScope() { ::setenv("SDX_CACHE_DIR", folder().c_str(), 1); }
+  ~CacheScope() { ::unsetenv("SDX_CACHE_DIR"); }
+  const fs::path& folder() const { return temporary_.path(); }
 
  private:
-  fs::path folder_;
+  const testing::TemporaryFolder temporary_;
 };
 
 TEST(MachineLimits, KeepsTheBest) {

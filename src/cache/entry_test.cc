@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/system/mapped_file.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::cache {
 namespace {
@@ -16,8 +17,6 @@ namespace fs = std::filesystem;
 
 class CacheEntryTest : public ::testing::Test {
  protected:
-  void SetUp() override { fs::remove_all(root_); }
-  void TearDown() override { fs::remove_all(root_); }
   void write(const CacheEntry& e, const std::string& name, const std::string& text) const {
     fs::create_directories((e.folder() / name).parent_path());
     std::ofstream(e.folder() / name) << text;
@@ -25,7 +24,8 @@ class CacheEntryTest : public ::testing::Test {
   std::shared_ptr<CacheEntry> open(const std::string& key = "key") const {
     return CacheEntry::open(root_ / "vendor", key, "model.onnx");
   }
-  const fs::path root_ = fs::temp_directory_path() / ("sdx_cache_test_" + std::to_string(::getpid()));
+  const testing::TemporaryFolder temporary_;
+  const fs::path& root_ = temporary_.path();
 };
 
 TEST_F(CacheEntryTest, WhatWasSealedIsThereAgain) {

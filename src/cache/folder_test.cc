@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cache/entry.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::cache {
 namespace {
@@ -41,8 +42,6 @@ class Environment {
 
 class CacheFolderTest : public ::testing::Test {
  protected:
-  void SetUp() override { fs::remove_all(root_); }
-  void TearDown() override { fs::remove_all(root_); }
   void make() const {
     make_cache_folder(folder_);
     std::ofstream(file_) << "text";
@@ -53,7 +52,8 @@ class CacheFolderTest : public ::testing::Test {
     return ::stat(path.c_str(), &about) == 0 ? about.st_mode & 07777U : 0;
   }
 
-  const fs::path root_ = fs::temp_directory_path() / ("sdx_cache_folder_test_" + std::to_string(::getpid()));
+  const testing::TemporaryFolder temporary_;
+  const fs::path root_ = temporary_ / "cache";
   const fs::path folder_ = root_ / "cpu" / "key", file_ = folder_ / "file";
 };
 

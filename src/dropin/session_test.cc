@@ -1,4 +1,3 @@
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -13,6 +12,7 @@
 #include "onnx/writer.h"
 #include "ops/infer.h"
 #include "support/graph_text.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::dropin {
 namespace {
@@ -37,8 +37,7 @@ TEST(DropinSession, Runs) {
 }
 
 TEST(DropinSession, TheOptimisedModelIsWrittenWhereAskedFor) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("sdx_dropin_" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
+  const testing::TemporaryFolder folder;
   OrtSessionOptions* options = nullptr;
   EXPECT_OK(Slot::CreateSessionOptions, &options);
   EXPECT_OK(Slot::AddSessionConfigEntry, options, "session.save_model_format", "ORT");
@@ -59,7 +58,6 @@ TEST(DropinSession, TheOptimisedModelIsWrittenWhereAskedFor) {
   ASSERT_EQ(opened.run({"x"}, {x.get()}, {"y"}, results), "");
   const Value_ y(results[0]);
   EXPECT_EQ(data_of(y.get())[3], 8);
-  std::filesystem::remove_all(folder);
 }
 
 // In the format of ONNX Runtime's own files, of which the engine alone knows the metadata.

@@ -7,6 +7,7 @@
 #include "dropin/objects.h"
 #include "dropin/test_program.h"
 #include "support/graph_text.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::dropin {
 namespace {
@@ -151,8 +152,8 @@ TEST(DropinThreads, ARunInTheBackgroundNeedsAnotherThread) {
 }
 
 TEST(DropinRunOptions, ARunHasAProfileOfItsOwn) {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("sdx_dropin_profile_" + std::to_string(::getpid()));
+  const testing::TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary / "profiles";
   std::filesystem::create_directories(folder);
   const Opened opened(testing::model_bytes(kAdd));
   OrtRunOptions* options = nullptr;
@@ -177,7 +178,6 @@ TEST(DropinRunOptions, ARunHasAProfileOfItsOwn) {
   run();
   EXPECT_EQ(files(), 0);
   the_api().call<void>(Slot::ReleaseRunOptions, options);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(DropinAllocators, OfADeviceAreShared) {

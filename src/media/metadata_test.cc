@@ -12,6 +12,8 @@
 #include "media/metadata/exif.h"
 #include "media/metadata/iptc.h"
 #include "media/metadata/xmp.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::media {
 namespace {
@@ -170,8 +172,7 @@ TEST(Metadata, SurviveEveryFormat) {
       const Metadata& m = back.metadata;
       EXPECT_EQ(read_exif(m.exif).orientation, 1);
       EXPECT_EQ(exif_text(m.exif, 0x010F), "Some Camera");
-      EXPECT_NE(m.exif.find("2024:05:06 07:08:09"), std::string::npos);
-      EXPECT_NE(m.exif.find("LatitudeIsHere 24 bytes."), std::string::npos);
+      testing::expect_parts(m.exif, {"2024:05:06 07:08:09", "LatitudeIsHere 24 bytes."});
       EXPECT_EQ(m.exif.find("MakerNote") != std::string::npos, format != FileFormat::tiff);
       EXPECT_EQ(value_of(m.exif, 0xA002, big), 40U);
       EXPECT_EQ(value_of(m.exif, 0xA003, big), 20U);
@@ -439,8 +440,7 @@ TEST(Metadata, IptcLiesInImageResources) {
 }
 
 TEST(Metadata, FilesAreWrittenByTheirEnding) {
-  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "sdx_metadata_test";
-  std::filesystem::create_directories(folder);
+  const sdx::testing::TemporaryFolder folder;
   for (const char* name : {"a.png", "b.JPG", "c.webp", "d.tif", "e.bmp", "f.avif"}) {
     EncodeOptions options;
     options.metadata.exif = camera_exif(false);
@@ -449,7 +449,6 @@ TEST(Metadata, FilesAreWrittenByTheirEnding) {
     EXPECT_EQ(file_format(back.format), file_format((folder / name).extension().string()));
     EXPECT_EQ(probe_image(folder / name).width, 40);
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "support/errors.h"
 #include "support/proto.h"
 
 namespace sdx {
@@ -23,12 +24,7 @@ Model inlined(const Strings& nodes, const std::vector<FunctionParts>& functions)
 }
 
 std::string error_of(const Strings& nodes, const std::vector<FunctionParts>& functions) {
-  try {
-    inlined(nodes, functions);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return testing::error_text([&] { inlined(nodes, functions); });
 }
 
 TEST(Functions, BodiesReplaceCalls) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "onnx/functions.h"
 #include "ops/op.h"
+#include "support/errors.h"
 #include "support/proto.h"
 
 namespace sdx {
@@ -16,12 +17,7 @@ using namespace testing;
 
 // The error's text, or "" when reading succeeds.
 std::string error_of(const std::string& bytes) {
-  try {
-    read(bytes);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return testing::error_text([&] { read(bytes); });
 }
 
 #define EXPECT_REFUSED(bytes, part)                                           \

@@ -1,7 +1,6 @@
 #include "onnx/writer.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 
@@ -9,32 +8,15 @@
 #include "base/system/mapped_file.h"
 #include "onnx/external_names.h"
 #include "onnx/functions.h"
+#include "support/errors.h"
 #include "support/proto.h"
+#include "support/temporary_folder.h"
 
 namespace sdx {
 namespace {
 
 namespace fs = std::filesystem;
 using namespace testing;
-
-// A folder that is removed afterwards.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "sdx_onnx_test_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    path_ = pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 void expect_round_trip(const Model& m, const std::string& what) {
   const Model again = read(write_model(m));
@@ -212,7 +194,7 @@ Model with_weights() {
 }
 
 TEST(ExternalData, RoundTrip) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Model m = with_weights();
   write_model(m, folder / "m.onnx", {.external_above = 1000, .external_name = ""});
   EXPECT_LT(fs::file_size(folder / "m.onnx"), 1000U);
@@ -284,7 +266,7 @@ std::string external_function(const std::string& location) {
 }
 
 TEST(ExternalData, InFunctions) {
-  const Folder folder;
+  const TemporaryFolder folder;
   write_file_atomically(folder / "w.bin", floats(6, 7));
   write_file_atomically(folder / "m.onnx", external_function("w.bin"));
   Model m = read_model(folder / "m.onnx");
@@ -303,17 +285,12 @@ TEST(ExternalData, InFunctions) {
 
 std::string error_in(const fs::path& folder, const std::vector<std::pair<std::string, std::string>>& entries) {
   write_file_atomically(folder / "m.onnx", external_model(entries));
-  try {
-    read_model(folder / "m.onnx");
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return testing::error_text([&] { read_model(folder / "m.onnx"); });
 }
 
 TEST(ExternalData, StaysInTheModelsFolder) {
-  const Folder outside;
-  const Folder folder;
+  const TemporaryFolder outside;
+  const TemporaryFolder folder;
   write_file_atomically(outside / "secret", floats(6));
   write_file_atomically(folder / "w.bin", floats(12));
   fs::create_directory(folder / "sub");
@@ -370,7 +347,7 @@ TEST(ExternalData, StaysInTheModelsFolder) {
 
 // Download caches keep a model and its data in one store and link to both.
 TEST(ExternalData, ModelAndDataMayBeLinksIntoOneStore) {
-  const Folder folder;
+  const TemporaryFolder folder;
   fs::create_directory(folder / "blobs");
   fs::create_directory(folder / "snapshot");
   write_file_atomically(folder / "blobs/1", external_model({{"location", "w.bin"}}));
@@ -427,7 +404,7 @@ TEST(Writer, RoundTripsModelFiles) {
 TEST(Reader, MalformedFiles) {
   const fs::path source = test_models() / "malformed";
   if (!fs::exists(source)) GTEST_SKIP() << "no model files (SDX_TEST_MODELS)";
-  const Folder folder;
+  const TemporaryFolder folder;
   for (const auto& entry : fs::directory_iterator(source)) fs::copy(entry.path(), folder.path());
   fs::create_symlink("/etc/hostname", folder / "ext_symlink.bin");
   const char* const refused[] = {"bitflip_09",

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ops/infer.h"
 #include "passes/pass.h"
+#include "support/errors.h"
 #include "support/graph_text.h"
 #include "tensor/types.h"
 
@@ -250,12 +251,7 @@ TEST(Narrow, WhatUsersNameStays) {
   const Narrowed n = narrowed(kDense, {.keep_ops = {"MatMul"}});
   EXPECT_EQ(n.why("MatMul"), "as asked");
   EXPECT_EQ(n.report.converted, 1);
-  try {
-    narrowed(kDense, {.keep_ops = {"MatMull"}});
-    FAIL() << "an unknown operator was taken";
-  } catch (const Error& e) {
-    EXPECT_NE(e.message().find("did you mean 'MatMul'?"), std::string::npos) << e.message();
-  }
+  testing::expect_error([&] { narrowed(kDense, {.keep_ops = {"MatMull"}}); }, {"did you mean 'MatMul'?"});
   EXPECT_THROW(narrowed(kDense, {.keep_nodes = {"nobody"}}), Error);
 }
 

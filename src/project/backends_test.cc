@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "support/errors.h"
 
 namespace sdx {
 namespace {
@@ -19,12 +20,7 @@ platform_defaults: {linux_amd: migraphx, linux_nvidia: cuda, darwin: coreml}
 Backends parse(const std::string& text) { return parse_backends(YamlDocument::parse(text, "backends.yaml")); }
 
 std::string error_of(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const Error& e) {
-    return e.message();
-  }
-  return "";
+  return testing::error_message([&] { parse(text); });
 }
 
 TEST(Backends, AreReadWithEveryKey) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "support/errors.h"
 #include "support/graph_text.h"
 
 namespace sdx {
@@ -93,12 +94,7 @@ TEST_F(Build, LeavesNothingBehindAndSurvivesDamage) {
 TEST_F(Build, ContradictionsNameTheirPlace) {
   const auto error_of = [&](const std::string& rest) -> std::string {
     put("sdx.yml", "name: net\nmodel: {source: net.onnx}\n" + rest);
-    try {
-      open().validate();
-    } catch (const Error& e) {
-      return e.message();
-    }
-    return "";
+    return testing::error_message([&] { open().validate(); });
   };
   EXPECT_NE(error_of("inputs:\n  x: {type: int64}\n").find("sdx.yml:4:6: inputs.x: type: float32[n] in the model"),
             std::string::npos)

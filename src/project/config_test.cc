@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "session/options/option_table.h"
+#include "support/errors.h"
 
 namespace sdx {
 namespace {
@@ -17,12 +18,7 @@ ProjectConfig parse(const std::string& text) {
 }
 
 std::string complaint(const std::string& more) {
-  try {
-    parse("name: n\nmodel: {source: m.onnx}\n" + more);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return testing::error_text([&] { parse("name: n\nmodel: {source: m.onnx}\n" + more); });
 }
 
 TEST(ProjectConfig, ReadsEverySection) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "project/find.h"
+#include "support/errors.h"
 
 namespace sdx {
 namespace {
@@ -38,12 +39,7 @@ RegistryEntry entry(const std::string& name, const std::string& path) {
 }
 
 std::string error_of(const std::string& text) {
-  try {
-    Registry::parse(text, "models.yaml");
-  } catch (const Error& e) {
-    return e.message();
-  }
-  return "";
+  return testing::error_message([&] { Registry::parse(text, "models.yaml"); });
 }
 
 TEST(Registry, ReadsBothSpellings) {
@@ -89,12 +85,7 @@ TEST(Registry, ErrorsNameThePlaceAndTheClosestMatch) {
 
 TEST(Registry, UnknownNameGivesTheClosest) {
   const Registry r = Registry::parse(kFile, "m.yaml");
-  try {
-    r.at("resnet5");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.message(), "'m.yaml' has no model 'resnet5'; did you mean 'resnet50'?");
-  }
+  EXPECT_EQ(testing::error_message([&] { r.at("resnet5"); }), "'m.yaml' has no model 'resnet5'; did you mean 'resnet50'?");
 }
 
 TEST(Registry, AddAndRemoveKeepTheRest) {

@@ -8,6 +8,7 @@
 #include "quantize/dynamic/at_load.h"
 #include "session/quantize_at_load.h"
 #include "support/quantize_models.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::quantize {
 namespace {
@@ -29,17 +30,14 @@ Model two_layers() {
 class Quantizing : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "sdx-quantize-test-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
     write_model(two_layers(), folder_ / "float.onnx");
     std::vector<NamedValues> all;
     for (unsigned i = 0; i < 4; ++i) all.push_back({{"x", noise({6, 32}, 40 + i)}});
     data_.emplace(std::move(all));
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
-  fs::path folder_;
+  const testing::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
   std::optional<Batches> data_;
 };
 

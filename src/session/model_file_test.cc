@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sdx/sdx.hpp>
 
+#include "support/errors.h"
 #include "support/graph_text.h"
 
 namespace sdx::session {
@@ -17,19 +18,6 @@ Tensor filled(std::int64_t extent) {
   const auto values = t.mutable_values<float>();
   std::fill(values.begin(), values.end(), 1.0F);
   return t;
-}
-
-// Runs `call`, which must throw an Error(io), and returns its text.
-template <class F>
-std::string io_error(F&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    EXPECT_EQ(name(e.code()), name(ErrorCode::io)) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 // Weights that kernels use where they lie in the mapped file.
@@ -66,9 +54,9 @@ TEST_F(ModelFileTest, CutShortWhileASessionIsOpenIsAnErrorOfItsRuns) {
   const Session s = Session::open(file_);
   EXPECT_EQ(last(s, one_), 4);
   std::filesystem::resize_file(file_, 100);
-  const std::string text = io_error([&] { last(s, one_); });
+  const std::string text = testing::error_of(ErrorCode::io, [&] { last(s, one_); });
   EXPECT_NE(text.find("was written to while in use"), std::string::npos) << text;
-  io_error([&] { last(s, filled(2000000)); });  // compiles once more
+  testing::error_of(ErrorCode::io, [&] { last(s, filled(2000000)); });  // compiles once more
 }
 
 TEST_F(ModelFileTest, CutShortItIsWhatItWasWhereItWasCopied) {

@@ -1,7 +1,6 @@
 // Kernels chosen by the clock: SessionOptions::tune.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include "base/system/mapped_file.h"
 #include "cache/tuned.h"
 #include "support/graph_text.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::session {
 namespace {
@@ -18,12 +18,6 @@ namespace fs = std::filesystem;
 
 class TuneTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("sdx_tune_" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   // One convolution that plain products and Winograd's algorithm can both do; `rows` may be a symbol.
   Session open(bool tune, const std::string& rows = "12") const {
     SessionOptions o;
@@ -44,7 +38,8 @@ class TuneTest : public ::testing::Test {
   }
   fs::path file() const { return folder_ / "tuned.json"; }
 
-  fs::path folder_;
+  const testing::TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_ / "cache";
 };
 
 TEST_F(TuneTest, TheFastestIsTakenAndRemembered) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "support/errors.h"
 #include "tensor/element.h"
 #include "tensor/types.h"
 
@@ -18,12 +19,7 @@ Tensor read(const std::string& text, DataType dtype = DataType::undefined, std::
 }
 
 std::string message(const std::string& text, DataType dtype = DataType::undefined) {
-  try {
-    read(text, dtype);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return testing::error_text([&] { read(text, dtype); });
 }
 
 std::string write(const Value& value) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/errors.h"
 #include "support/graph_text.h"
 
 namespace sdx::testing {
@@ -26,23 +27,6 @@ inline Tensor floats(Shape shape, const Floats& values) {
 inline Floats elements(const Tensor& t) {
   const auto v = t.values<float>();
   return {v.begin(), v.end()};
-}
-
-// Runs `call`, which must throw an Error with this code, and returns its text.
-template <class F>
-std::string error_of(ErrorCode code, F&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    EXPECT_EQ(name(e.code()), name(code)) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
-
-inline void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
 }
 
 }  // namespace sdx::testing

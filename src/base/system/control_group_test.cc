@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "base/thread_pool.h"
+#include "support/temporary_folder.h"
 
 namespace sdx {
 namespace {
@@ -18,17 +18,7 @@ namespace fs = std::filesystem;
 // A file system as a process in a container sees it.
 class ControlGroup : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "sdx_groups_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  void write(const std::string& path, const std::string& text) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
+  void write(const std::string& path, const std::string& text) const { temporary_.write(path, text); }
   void version_2(const std::string& group, const std::string& top = "/") const {
     write("proc/self/cgroup", "0::" + group + "\n");
     write("proc/self/mountinfo", "21 28 0:20 / /sys rw,nosuid - sysfs sysfs rw\n30 21 0:26 " + top +
@@ -41,7 +31,8 @@ class ControlGroup : public ::testing::Test {
                                      " /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
   }
 
-  fs::path root_;
+  const testing::TemporaryFolder temporary_;
+  const fs::path& root_ = temporary_.path();
 };
 
 TEST_F(ControlGroup, NothingIsKnownWhereNothingIsMounted) {

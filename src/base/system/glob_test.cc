@@ -1,4 +1,5 @@
 #include "base/system/glob.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -36,12 +37,9 @@ TEST(Glob, DoesNotTakeExponentialTime) {
 }
 
 TEST(Glob, CrossesFolders) {
-  const fs::path root = fs::path(::testing::TempDir()) / "sdx_glob_test";
-  fs::remove_all(root);
-  for (const char* file : {"a.jpg", "b.txt", "one/c.jpg", "one/two/d.jpg", ".git/e.jpg"}) {
-    fs::create_directories((root / file).parent_path());
-    std::ofstream(root / file) << "x";
-  }
+  const testing::TemporaryFolder folder;
+  for (const char* file : {"a.jpg", "b.txt", "one/c.jpg", "one/two/d.jpg", ".git/e.jpg"}) folder.write(file, "x");
+  const fs::path& root = folder.path();
   const auto names = [&](const std::string& pattern) {
     std::string out;
     for (const fs::path& file : expand_pattern((root / pattern).string()).files)
@@ -56,7 +54,6 @@ TEST(Glob, CrossesFolders) {
   EXPECT_EQ(names("[ab].*"), "a.jpg b.txt ");
   EXPECT_EQ(names("no*"), "");
   EXPECT_EQ(expand_pattern((root / "one/*/d.jpg").string()).base, root / "one");
-  fs::remove_all(root);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <sdx/mapped_files.hpp>
 
 #include "base/error.h"
+#include "support/errors.h"
 #include "support/sanitizers.h"
 
 namespace sdx {
@@ -59,12 +60,7 @@ int sum_of(const MappedFile& file) {
 }
 
 std::string damage() {
-  try {
-    MappedFile::check_none_damaged();
-    return "";
-  } catch (const Error& e) {
-    return e.message();
-  }
+  return testing::error_message([&] { MappedFile::check_none_damaged(); });
 }
 
 TEST_F(MappedFileTest, WhatAFileNoLongerHasReadsAsZeros) {

@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
 
 namespace sdx {
 namespace {
@@ -19,14 +21,13 @@ namespace fs = std::filesystem;
 
 class NewFileTest : public ::testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
   static unsigned mode(const fs::path& path) {
     struct stat info {};
     EXPECT_EQ(::stat(path.c_str(), &info), 0);
     return info.st_mode & 0777;
   }
-  const fs::path folder_ = fs::temp_directory_path() / ("sdx_new_file_test_" + std::to_string(::getpid()));
+  const testing::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 TEST_F(NewFileTest, HasThePermissionsThatTheMaskLeaves) {
@@ -44,12 +45,7 @@ TEST_F(NewFileTest, LeavesNothingWithoutPublish) {
 }
 
 std::string refusal(const fs::path& path) {
-  try {
-    NewFile::check(path);
-  } catch (const Error& e) {
-    return e.message();
-  }
-  return "";
+  return testing::error_message([&] { NewFile::check(path); });
 }
 
 TEST_F(NewFileTest, SaysBeforehandWhatCannotBeWritten) {

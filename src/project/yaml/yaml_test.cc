@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "support/errors.h"
 
 namespace sdx {
 namespace {
@@ -15,13 +16,10 @@ YamlDocument yaml(std::string_view text) { return YamlDocument::parse(text, "f.y
 // What reading `text` with `use` complains of, or "".
 template <class F>
 std::string complaint(std::string_view text, F&& use) {
-  try {
+  return testing::error_text([&] {
     const YamlDocument d = yaml(text);
     use(d.root());
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  });
 }
 std::string complaint(std::string_view text) {
   return complaint(text, [](const YamlValue&) {});

@@ -1,13 +1,13 @@
 #include "providers/interface/diagnose.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/system/mapped_file.h"
 #include "support/elf.h"
+#include "support/temporary_folder.h"
 
 namespace sdx {
 namespace {
@@ -24,7 +24,6 @@ const ProviderName& named(const std::string& name) {
 class Diagnose : public ::testing::Test {
  protected:
   Diagnose() {
-    folder = fs::temp_directory_path() / ("sdx_diagnose_" + std::to_string(::getpid()));
     fs::create_directories(folder / "lib");
     view.system = {(folder / "lib").string()};
     nvidia.nvidia_gpus = {"NVIDIA RTX"};
@@ -36,17 +35,13 @@ class Diagnose : public ::testing::Test {
     ort.built_in = {"CUDAExecutionProvider", "CPUExecutionProvider"};
     ort.provider_library_name = "libonnxruntime_providers_cuda.so";
   }
-  ~Diagnose() override { fs::remove_all(folder); }
 
   void provider_library(std::vector<std::string> needed) {
     ort.provider_library = (folder / "lib/libonnxruntime_providers_cuda.so").string();
     write_file_atomically(ort.provider_library, testing::elf_bytes({.needed = std::move(needed)}));
   }
   void library(const std::string& name) { write_file_atomically(folder / "lib" / name, testing::elf_bytes({})); }
-  void file(const std::string& path, const std::string& content) {
-    fs::create_directories((folder / path).parent_path());
-    std::ofstream(folder / path) << content << "\n";
-  }
+  void file(const std::string& path, const std::string& content) { temporary.write(path, content + "\n"); }
 
   void expect(const std::string& reason, const std::string& hint, const std::string& provider = "cuda") {
     const Diagnosis d = diagnose(named(provider), nvidia, ort, view);
@@ -54,7 +49,8 @@ class Diagnose : public ::testing::Test {
     EXPECT_NE(d.hint.find(hint), std::string::npos) << d.hint;
   }
 
-  fs::path folder;
+  const testing::TemporaryFolder temporary;
+  const fs::path& folder = temporary.path();
   LoaderView view;
   MachineFacts nvidia;
   RuntimeFacts ort;

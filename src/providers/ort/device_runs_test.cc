@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ops/context.h"
 #include "providers/ort/region_kernel.h"
+#include "support/errors.h"
 #include "support/fake_device.h"
 
 namespace sdx::ort {
@@ -177,13 +178,7 @@ TEST_F(FakeDevice, ProvidersInTheHostsMemoryAreBoundOnlyOnRequest) {
 TEST_F(FakeDevice, AFailedRunLeavesNothingBehind) {
   const Doubler d(library_, "cuda", false);
   fake::fails = true;
-  try {
-    d.run(numbers({3}));
-    FAIL() << "no error";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::runtime_failure);
-    EXPECT_NE(e.message().find("the device is lost"), std::string::npos) << e.message();
-  }
+  testing::expect_error(ErrorCode::runtime_failure, [&] { d.run(numbers({3})); }, {"the device is lost"});
   EXPECT_EQ(fake::counters.bindings, 0);
   fake::fails = false;
   EXPECT_EQ(floats(d.run(numbers({3}))), (std::vector<float>{6}));

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "providers/ort/options.h"
 #include "providers/ort/ort_provider.h"
+#include "support/errors.h"
 
 namespace sdx::ort {
 namespace {
@@ -63,25 +64,14 @@ TEST(OrtLibrary, AnotherFileIsNoLibrary) {
 
 TEST(OrtLibrary, AnOldVersionSaysWhatIsNeeded) {
   const ApiBase old{[](std::uint32_t) -> const void* const* { return nullptr; }, [] { return "1.16.3"; }};
-  try {
-    Library::from(old, "/somewhere/libonnxruntime.so", nullptr);
-    FAIL() << "no error";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::provider_unavailable);
-    EXPECT_EQ(e.message(), "'/somewhere/libonnxruntime.so' is ONNX Runtime 1.16.3; 1.17 or newer is needed");
-  }
+  EXPECT_EQ(testing::error_message([&] { Library::from(old, "/somewhere/libonnxruntime.so", nullptr); }),
+            "'/somewhere/libonnxruntime.so' is ONNX Runtime 1.16.3; 1.17 or newer is needed");
 }
 
 TEST(OrtOptions, AMisspeltOptionNamesTheClosest) {
   ProviderSettings settings;
   settings.options = {{"device_idd", "1"}};
-  try {
-    check_options("cuda", settings);
-    FAIL() << "no error";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
-    EXPECT_NE(std::string(e.what()).find("did you mean 'device_id'"), std::string::npos) << e.what();
-  }
+  testing::expect_error(ErrorCode::invalid_argument, [&] { check_options("cuda", settings); }, {"did you mean 'device_id'"});
   settings.options = {{"device_id", "1"}, {"session.intra_op.allow_spinning", "0"}};
   EXPECT_NO_THROW(check_options("cuda", settings));
 }
@@ -90,12 +80,7 @@ TEST(OrtOptions, ValuesAreChecked) {
   const auto problem = [](std::string_view provider, const std::string& key, const std::string& value) -> std::string {
     ProviderSettings settings;
     settings.options = {{key, value}};
-    try {
-      check_options(provider, settings);
-    } catch (const Error& e) {
-      return e.message();
-    }
-    return "";
+    return testing::error_message([&] { check_options(provider, settings); });
   };
   EXPECT_NE(problem("cuda", "device_id", "one").find("must be a whole number, received 'one'"), std::string::npos);
   EXPECT_NE(problem("cuda", "device_id", "-1"), "");

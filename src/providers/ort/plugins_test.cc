@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "providers/vendor/search.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::ort {
 namespace {
@@ -72,9 +73,6 @@ class Plugins : public ::testing::Test {
  protected:
   void SetUp() override {
     registered = &registered_;
-    std::string pattern = (fs::temp_directory_path() / "sdx_plugins_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    root_ = fs::canonical(pattern);
     for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX", "HOME", "PATH", "SDX_ORT_EP_LIBS"}) {
       const char* value = std::getenv(name);
       before_.emplace_back(name, value == nullptr ? "" : value);
@@ -83,7 +81,6 @@ class Plugins : public ::testing::Test {
   }
   void TearDown() override {
     for (const auto& [name, value] : before_) value.empty() ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value.c_str(), 1);
-    fs::remove_all(root_);
     registered = nullptr;
   }
 
@@ -111,7 +108,8 @@ class Plugins : public ::testing::Test {
   }
 
   Registered registered_;
-  fs::path root_;
+  const testing::TemporaryFolder temporary_;
+  const fs::path root_ = fs::canonical(temporary_.path());
   std::vector<std::pair<std::string, std::string>> before_;
 };
 

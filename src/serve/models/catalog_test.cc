@@ -1,7 +1,6 @@
 #include "serve/models/catalog.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +11,7 @@
 #include "serve/models/load_model.h"
 #include "serve/models/model_files.h"
 #include "support/session.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::serve {
 namespace {
@@ -21,13 +21,6 @@ namespace fs = std::filesystem;
 
 class CatalogTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "sdx-catalog-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   static void write(const fs::path& path, const std::string& content) {
     fs::create_directories(path.parent_path());
     std::ofstream(path.string() + ".new", std::ios::binary) << content;
@@ -52,7 +45,8 @@ class CatalogTest : public ::testing::Test {
     return std::ranges::any_of(catalog.list(), [&](const ModelStatus& s) { return s.name == name; });
   }
 
-  fs::path folder_;
+  const testing::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 using Strings = std::vector<std::string>;

@@ -1,7 +1,6 @@
 #include "session/optimized/optimized_model.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -9,6 +8,7 @@
 #include "base/system/mapped_file.h"
 #include "onnx/reader.h"
 #include "support/graph_text.h"
+#include "support/temporary_folder.h"
 
 namespace sdx {
 namespace {
@@ -26,8 +26,6 @@ const std::string kModel =
 
 class OptimizedModel : public ::testing::Test {
  protected:
-  OptimizedModel() { std::filesystem::create_directories(dir_); }
-  ~OptimizedModel() override { std::filesystem::remove_all(dir_); }
   std::size_t nodes_written(const SessionOptions& options) {
     const std::string bytes = testing::model_bytes(kModel);
     const Session session = Session::from_bytes(std::as_bytes(std::span(bytes)), options);
@@ -38,7 +36,7 @@ class OptimizedModel : public ::testing::Test {
     EXPECT_EQ(expected.tensor("y").shape(), found.tensor("y").shape());
     return model.graph.nodes().size();
   }
-  std::filesystem::path dir_ = std::filesystem::temp_directory_path() / ("sdx_optimized_" + std::to_string(::getpid()));
+  const testing::TemporaryFolder dir_;
 };
 
 TEST_F(OptimizedModel, IsWrittenAtEveryLevel) {

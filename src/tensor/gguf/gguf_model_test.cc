@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "support/gguf_bytes.h"
+#include "support/temporary_folder.h"
 #include "tensor/types.h"
 
 namespace sdx {
@@ -104,23 +105,8 @@ TEST(GgufModel, TypesThatCannotBeReadAreThereWithoutData) {
   EXPECT_EQ(ggml_type_name(file->tensors()[0].type), "IQ4_NL");
 }
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / ("sdx-gguf-" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return path_ / name;
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
 TEST(GgufModel, PartsOfASplitModel) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto part = [](std::uint16_t no, const char* name) {
     GgufBytes b;
     b.number<std::uint16_t>("split.no", 2, no)

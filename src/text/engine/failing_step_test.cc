@@ -1,7 +1,6 @@
 // What one request does to a step that it shares with others.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "support/graph_text.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::text {
 namespace {
@@ -44,13 +44,12 @@ constexpr const char* kNetwork = R"(
 )";
 
 TEST(FailingSteps, OneRequestsErrorIsNotTheOthers) {
-  const fs::path folder = fs::temp_directory_path() / ("sdx-failing-" + std::to_string(::getpid()));
-  fs::create_directories(folder);
-  std::ofstream(folder / "model.onnx", std::ios::binary) << testing::model_bytes(kNetwork);
+  const testing::TemporaryFolder folder;
+  folder.write("model.onnx", testing::model_bytes(kNetwork));
   {
     LanguageModelOptions options;
     options.session.threads = 1;
-    GenerationEngine engine(LanguageModel::load(folder, options));
+    GenerationEngine engine(LanguageModel::load(folder.path(), options));
     EXPECT_TRUE(engine.status().batches) << engine.status().why_not;
     const auto submit = [&](std::vector<TokenId> prompt) {
       GenerationRequest r;
@@ -70,7 +69,6 @@ TEST(FailingSteps, OneRequestsErrorIsNotTheOthers) {
     EXPECT_EQ(engine.status().failed, 5U);
     EXPECT_EQ(engine.status().cache_in_use, 0U);
   }
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 // Folders of optimum's and transformers.js's layouts, with networks that are easy to foresee.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
 #include "support/graph_text.h"
+#include "support/temporary_folder.h"
 #include "text/model/open.h"
 
 namespace sdx::text {
@@ -15,20 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Ids = std::vector<TokenId>;
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("sdx-folder-" + std::to_string(::getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_ / "onnx");
-  }
-  ~Folder() { fs::remove_all(path_); }
-  void write(const std::string& name, const std::string& bytes) const { std::ofstream(path_ / name, std::ios::binary) << bytes; }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // The logit of token t behind a token: t, plus the sum of all tokens so far, and 1000 where there is a cache already.
 constexpr const char* kMerged = R"(
@@ -85,7 +71,7 @@ float at(const Tensor& logits, std::int64_t row, std::int64_t column) {
 }
 
 TEST(OnnxFolders, MergedWithACacheBranch) {
-  const Folder folder;
+  const testing::TemporaryFolder folder;
   folder.write("onnx/decoder_model_merged_quantized.onnx", testing::model_bytes(kMerged));
   folder.write("config.json",
                R"({"model_type": "tiny", "eos_token_id": [3], "bos_token_id": 1, "max_position_embeddings": 9, "x": 1})");
@@ -112,7 +98,7 @@ TEST(OnnxFolders, MergedWithACacheBranch) {
 }
 
 TEST(OnnxFolders, WithoutACacheAllIsComputedAnew) {
-  const Folder folder;
+  const testing::TemporaryFolder folder;
   folder.write("decoder_model.onnx", testing::model_bytes(kWithoutCache));
   const OpenedModel model = open_model(folder.path(), {});
   DecoderState state(model.decoder);
@@ -137,7 +123,7 @@ std::string later_steps(const std::string& ids) {
 
 // Fine-tunes name the end of a turn there alone.
 TEST(OnnxFolders, TheTokenizersEndIsAnEndToo) {
-  const Folder folder;
+  const testing::TemporaryFolder folder;
   folder.write("decoder_model.onnx", testing::model_bytes(kWithoutCache));
   folder.write("config.json", R"({"model_type": "tiny", "vocab_size": 4})");
   folder.write("generation_config.json", R"({"eos_token_id": 2})");
@@ -161,7 +147,7 @@ TEST(OnnxFolders, TheTokenizersEndIsAnEndToo) {
 }
 
 TEST(OnnxFolders, PairsForFirstAndLaterSteps) {
-  const Folder folder;
+  const testing::TemporaryFolder folder;
   folder.write("decoder_model.onnx", testing::model_bytes(kWithoutCache));
   folder.write("decoder_with_past_model.onnx", testing::model_bytes(later_steps("int64[b,s]")));
   {
@@ -179,7 +165,7 @@ TEST(OnnxFolders, PairsForFirstAndLaterSteps) {
 }
 
 TEST(OnnxFolders, WhatIsMissingOrUnknownIsNamed) {
-  const Folder folder;
+  const testing::TemporaryFolder folder;
   const auto message = [&] {
     try {
       open_model(folder.path(), {});
@@ -198,7 +184,7 @@ TEST(OnnxFolders, WhatIsMissingOrUnknownIsNamed) {
 }
 
 TEST(OnnxFolders, HeadsBeyondAllMeasureAreRefused) {
-  const Folder folder;
+  const testing::TemporaryFolder folder;
   for (const std::string shape : {"float32[b,4000000000000,p,1]", "float32[b,1,p,4611686018427387904]"}) {
     std::string text = kWithoutCache;
     for (const std::string what : {"key", "value"}) {

@@ -1,14 +1,15 @@
 // Small models of weights alone, made here: what ends an answer, what files recommend, which file a folder means.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sdx/text.hpp>
 
 #include "base/error.h"
+#include "support/errors.h"
 #include "support/gguf_bytes.h"
+#include "support/temporary_folder.h"
 #include "tensor/gguf/gguf_names.h"
 
 namespace sdx::text {
@@ -63,16 +64,7 @@ test::GgufBytes tiny(const std::vector<Word>& words, const std::string& architec
 
 class WeightsModels : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("sdx-weights-" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  fs::path write(const std::string& name, const std::string& bytes) const {
-    fs::create_directories((folder_ / name).parent_path());
-    std::ofstream(folder_ / name, std::ios::binary) << bytes;
-    return folder_ / name;
-  }
+  fs::path write(const std::string& name, const std::string& bytes) const { return temporary_.write(name, bytes); }
   static LanguageModel load(const fs::path& path) {
     LanguageModelOptions options;
     options.session.threads = 1;
@@ -80,7 +72,8 @@ class WeightsModels : public ::testing::Test {
   }
   Ids ends_of(const test::GgufBytes& g) const { return load(write("model.gguf", g.bytes())).info().eos; }
 
-  fs::path folder_;
+  const testing::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 TEST_F(WeightsModels, ControlTokensOfKnownTextsEndAnAnswer) {
@@ -186,12 +179,7 @@ TEST_F(WeightsModels, AFolderMayMeanItsFile) {
   EXPECT_EQ(ChatTemplate::load(folder_ / "one").source(), "{{ messages[0].content }}");
   EXPECT_EQ(Tokenizer::load(folder_ / "one").vocabulary_size(), 2U);
   write("one/other.gguf", bytes);
-  try {
-    load(folder_ / "one");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("'model.gguf', 'other.gguf'"), std::string::npos) << e.what();
-  }
+  testing::expect_error([&] { load(folder_ / "one"); }, {"'model.gguf', 'other.gguf'"});
 }
 
 TEST(GgufNames, PartsAndProjectors) {

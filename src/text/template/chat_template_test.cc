@@ -6,6 +6,8 @@
 #include <sdx/error.hpp>
 #include <string>
 
+#include "support/temporary_folder.h"
+
 namespace sdx {
 namespace {
 
@@ -147,10 +149,9 @@ TEST(ChatTemplate, StopsWhatDoesNotEnd) {
 }
 
 TEST(ChatTemplate, ComesFromAModelsFolder) {
-  const auto folder = std::filesystem::temp_directory_path() / "sdx_chat_template_test";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder / name) << text; };
+  const testing::TemporaryFolder temporary;
+  const auto& folder = temporary.path();
+  const auto write = [&](const char* name, const std::string& text) { temporary.write(name, text); };
   EXPECT_FALSE(ChatTemplate::has(folder));
   EXPECT_THROW(ChatTemplate::load(folder), Error);
   write(
@@ -167,7 +168,6 @@ TEST(ChatTemplate, ComesFromAModelsFolder) {
   EXPECT_EQ(ChatTemplate::load(folder).render({.variables = R"({"bos_token": "!"})"}), "!file<pad>");
   write("tokenizer_config.json", "{");
   EXPECT_THROW(ChatTemplate::load(folder), Error);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(ChatTemplate, TakesItsInputApart) {

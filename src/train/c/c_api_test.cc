@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/temporary_folder.h"
 #include "support/training_models.h"
 
 namespace {
@@ -28,13 +29,12 @@ struct Checkpoint {
 class TrainC : public ::testing::Test {
  protected:
   void SetUp() override {
-    fs::create_directories(folder_);
     sdx::train::test::state().save(path_);
     ASSERT_EQ(sdx_checkpoint_load(path_.c_str(), &c.value), SDX_OK) << sdx_last_error();
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
-  const fs::path folder_ = fs::temp_directory_path() / ("sdx_train_c_" + std::to_string(::getpid()));
+  const sdx::testing::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
   const std::string path_ = folder_ / "checkpoint";
   Checkpoint c;
 };

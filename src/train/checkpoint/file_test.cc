@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -13,6 +12,8 @@
 #include <sdx/train/checkpoint.hpp>
 
 #include "base/system/mapped_file.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
 #include "tensor/npz.h"
 #include "train/checkpoint/format.h"
 
@@ -23,10 +24,8 @@ namespace fs = std::filesystem;
 
 class CheckpointFile : public ::testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  const fs::path folder_ = fs::temp_directory_path() / ("sdx_checkpoint_" + std::to_string(::getpid()));
+  const testing::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
   const fs::path path_ = folder_ / "checkpoint";
 };
 
@@ -87,15 +86,6 @@ void expect_same(const CheckpointState& a, const CheckpointState& b, bool optimi
   }
 }
 
-std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-
 TEST_F(CheckpointFile, HoldsAll) {
   const CheckpointState s = sample();
   s.save(path_, true);
@@ -130,10 +120,10 @@ TEST_F(CheckpointFile, NominalOnesHoldTypesAndShapes) {
 TEST_F(CheckpointFile, WhatCannotBeWrittenIsRefused) {
   CheckpointState s = sample();
   s.parameters[1].name = "weight";
-  EXPECT_NE(error_of([&] { s.save(path_); }).find("two parameters are called 'weight'"), std::string::npos);
+  testing::expect_error([&] { s.save(path_); }, {"two parameters are called 'weight'"});
   s = sample();
   s.parameters[1].value = Tensor(DataType::string, {1});
-  EXPECT_NE(error_of([&] { s.save(path_); }).find("'bias' is string[1]"), std::string::npos);
+  testing::expect_error([&] { s.save(path_); }, {"'bias' is string[1]"});
   EXPECT_FALSE(fs::exists(path_));
 }
 
@@ -145,8 +135,9 @@ TEST_F(CheckpointFile, LargeOnesTakeASecondFile) {
   const auto once = fs::file_size(data);
   EXPECT_EQ(once, 2 * 800 + 32);  // at multiples of 64
   expect_same(first, CheckpointState::load(path_));
-  EXPECT_NE(error_of([&] { (void)CheckpointState::load(MappedFile::open(path_)->bytes()); }).find("load it by its path"),
-            std::string::npos);
+  EXPECT_NE(
+      testing::error_text([&] { (void)CheckpointState::load(MappedFile::open(path_)->bytes()); }).find("load it by its path"),
+      std::string::npos);
 
   // The tensors of the one before stay where they are until the new one is there.
   const std::string before = read_file(path_);
@@ -164,7 +155,7 @@ TEST_F(CheckpointFile, LargeOnesTakeASecondFile) {
   EXPECT_EQ(fs::file_size(data), twice);
 
   fs::resize_file(data, once / 2);
-  EXPECT_NE(error_of([&] { (void)CheckpointState::load(path_); }).find("of the file with external data"), std::string::npos);
+  testing::expect_error([&] { (void)CheckpointState::load(path_); }, {"of the file with external data"});
   save(first);
   expect_same(first, CheckpointState::load(path_));
   first.save(path_, true);
@@ -198,8 +189,8 @@ TEST_F(CheckpointFile, AFullDiskLeavesTheOldOne) {
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit tight{1000, old.rlim_max};
   setrlimit(RLIMIT_FSIZE, &tight);
-  const std::string small = error_of([&] { sample(2).save(path_, true); });
-  const std::string large = error_of([&] { save_checkpoint(sample(2), folder_ / "large", true, 100); });
+  const std::string small = testing::error_text([&] { sample(2).save(path_, true); });
+  const std::string large = testing::error_text([&] { save_checkpoint(sample(2), folder_ / "large", true, 100); });
   setrlimit(RLIMIT_FSIZE, &old);
   std::signal(SIGXFSZ, handler);
   EXPECT_NE(small.find("cannot write '" + path_.string()), std::string::npos) << small;
@@ -210,8 +201,8 @@ TEST_F(CheckpointFile, AFullDiskLeavesTheOldOne) {
 }
 
 TEST_F(CheckpointFile, MissingFoldersAreErrors) {
-  EXPECT_NE(error_of([&] { sample().save(folder_ / "no" / "checkpoint"); }).find("no/checkpoint"), std::string::npos);
-  EXPECT_NE(error_of([&] { (void)CheckpointState::load(folder_ / "none"); }).find("none"), std::string::npos);
+  testing::expect_error([&] { sample().save(folder_ / "no" / "checkpoint"); }, {"no/checkpoint"});
+  testing::expect_error([&] { (void)CheckpointState::load(folder_ / "none"); }, {"none"});
 }
 
 TEST_F(CheckpointFile, WhatIsCutShortIsRefused) {
@@ -246,7 +237,7 @@ TEST_F(CheckpointFile, ErrorsSayWhatIsWrong) {
         std::search(bytes.begin(), bytes.end(), std::as_bytes(std::span(from)).begin(), std::as_bytes(std::span(from)).end());
     EXPECT_NE(at, bytes.end());
     std::copy_n(std::as_bytes(std::span(to)).begin(), to.size(), at);
-    return error_of([&] { (void)CheckpointState::load(bytes); });
+    return testing::error_text([&] { (void)CheckpointState::load(bytes); });
   };
   EXPECT_NE(with(sample(), "ODTC", "ODTX").find("\"ODTC\""), std::string::npos);
   EXPECT_NE(with(sample(), "flags", "fl\xFFgs").find("not UTF-8"), std::string::npos);

@@ -2,6 +2,7 @@
 
 #include <sdx/train/checkpoint.hpp>
 
+#include "support/errors.h"
 #include "tensor/element.h"
 
 namespace sdx::train {
@@ -104,12 +105,7 @@ TEST(CheckpointState, ClonesShareNothing) {
 
 TEST(CheckpointState, MissingNamesAreErrorsWithTheNearest) {
   const CheckpointState a = state_of({1}, 0);
-  try {
-    (void)a.at("wieght");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("did you mean 'weight'"), std::string::npos);
-  }
+  testing::expect_error([&] { (void)a.at("wieght"); }, {"did you mean 'weight'"});
 }
 
 }  // namespace

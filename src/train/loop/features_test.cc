@@ -5,6 +5,7 @@
 
 #include "onnx/reader.h"
 #include "session/pipeline.h"
+#include "support/errors.h"
 #include "support/training_models.h"
 
 namespace sdx::train::loop {
@@ -27,16 +28,6 @@ CheckpointState half_frozen() {
 
 fs::path training(const std::string& forward = test::kForward, const std::string& name = "features_training.onnx") {
   return test::written(name, test::training_text({"w2", "b2"}, test::kInputs, forward));
-}
-
-template <class F>
-std::string message(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
 }
 
 Session session_of(const Model& model) {
@@ -92,9 +83,10 @@ TEST(Features, TrainLikeTheWholeModel) {
 }
 
 TEST(Features, NothingIsFrozenBeforeAFirstTrainedLayer) {
-  EXPECT_NE(
-      message([] { split_model(inferred(test::training_model()), test::state(), "labels"); }).find("nothing is computed before"),
-      std::string::npos);
+  EXPECT_NE(testing::error_text([] {
+              split_model(inferred(test::training_model()), test::state(), "labels");
+            }).find("nothing is computed before"),
+            std::string::npos);
 }
 
 TEST(Features, MustBeTheSameInEveryEpoch) {
@@ -105,9 +97,9 @@ TEST(Features, MustBeTheSameInEveryEpoch) {
       "a = Dropout(h, ratio, on)\n"
       "scores = Gemm(a, w2, b2) {transB=1}\n"
       "loss = SoftmaxCrossEntropyLoss(scores, labels)\n";
-  const std::string text = message([&] { split_model(inferred(training(dropped, "dropped.onnx")), half_frozen(), "labels"); });
-  EXPECT_NE(text.find("Dropout"), std::string::npos) << text;
-  EXPECT_NE(text.find("other random numbers"), std::string::npos) << text;
+  const std::string text =
+      testing::error_text([&] { split_model(inferred(training(dropped, "dropped.onnx")), half_frozen(), "labels"); });
+  testing::expect_parts(text, {"Dropout", "other random numbers"});
 }
 
 TEST(Features, MustNotDependOnTheBatch) {
@@ -122,7 +114,7 @@ TEST(Features, MustNotDependOnTheBatch) {
   const auto raw = dataset_of({test::random_tensor(rng, {8, 5}), Tensor(DataType::int64, {8})});
   FeatureOptions options;
   options.batch = 4;
-  const std::string text = message([&] {
+  const std::string text = testing::error_text([&] {
     feature_data(*raw, {"x", "labels"}, session_of(split.frozen), split.features, {"labels", "a"}, options);
   });
   EXPECT_NE(text.find("differs by"), std::string::npos) << text;

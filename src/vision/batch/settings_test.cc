@@ -6,6 +6,7 @@
 
 #include <sdx/error.hpp>
 
+#include "support/errors.h"
 #include "vision/batch/colour.h"
 
 namespace sdx::vision::batch {
@@ -24,12 +25,7 @@ Request crop_request() {
 std::string refusal(const std::function<void(Request&)>& change) {
   Request r = crop_request();
   change(r);
-  try {
-    parse(r);
-  } catch (const Error& e) {
-    return e.message();
-  }
-  return "";
+  return testing::error_message([&] { parse(r); });
 }
 
 TEST(Colour, ReadsWhatPeopleWrite) {

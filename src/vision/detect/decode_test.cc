@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "support/errors.h"
 
 namespace sdx::vision {
 namespace {
@@ -64,14 +65,7 @@ void expect_rows(const std::vector<faces::Face>& faces, const std::vector<Row>& 
 }
 
 std::string complaint(Family family, const std::vector<Made>& made, InputSize input) {
-  try {
-    decoded(family, made, input, 0.5F);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::runtime_failure);
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+  return testing::error_of(ErrorCode::runtime_failure, [&] { decoded(family, made, input, 0.5F); });
 }
 
 std::vector<Made> yunet(Random& random, int width, int height, bool named) {

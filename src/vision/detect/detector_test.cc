@@ -1,7 +1,6 @@
 // The whole path with models that give the same numbers for every picture; and against recorded answers where there are models.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "support/session.h"
+#include "support/temporary_folder.h"
 #include "tensor/npy.h"
 #include "vision/detect/decode.h"
 #include "vision/detect/finder.h"
@@ -23,20 +23,12 @@ namespace fs = std::filesystem;
 
 class FaceDetectors : public ::testing::Test {
  protected:
-  FaceDetectors()
-      : folder_(fs::temp_directory_path() / fmt::format("sdx_detectors_{}_{}", ::getpid(), static_cast<const void*>(this))) {
-    fs::create_directories(folder_);
-  }
-  ~FaceDetectors() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
   fs::path save(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << testing::model_bytes(text);
-    return folder_ / name;
+    return temporary_.write(name, testing::model_bytes(text));
   }
 
-  fs::path folder_;
+  const testing::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 // `outputs`: "name: type value" with one value for all elements.

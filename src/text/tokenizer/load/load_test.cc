@@ -1,7 +1,7 @@
 #include "text/tokenizer/load/load.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <protozero/pbf_writer.hpp>
@@ -13,25 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Ids = std::vector<std::uint32_t>;
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("sdx_tokenizers_" + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() {
-    std::error_code none;
-    fs::remove_all(path_, none);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-  void put(const char* name, const std::string& content) const { std::ofstream(path_ / name, std::ios::binary) << content; }
-  void remove(const char* name) const { fs::remove(path_ / name); }
-
- private:
-  fs::path path_;
-};
 
 // A SentencePiece model of type 1 (unigram) or 2 (BPE).
 std::string sentencepiece(int type) {
@@ -58,46 +39,46 @@ std::string sentencepiece(int type) {
 }
 
 TEST(LoadTokenizer, SentencePiece) {
-  const Folder folder;
+  const testing::TemporaryFolder folder;
   for (const int type : {1, 2}) {
-    folder.put("tokenizer.model", sentencepiece(type));
+    folder.write("tokenizer.model", sentencepiece(type));
     const Tokenizer t = Tokenizer::load(folder.path() / "tokenizer.model");
     EXPECT_EQ(t.encode("  ab  abc<x>zz ").ids, (Ids{4, 4, 9, 3, 0})) << type;
     EXPECT_EQ(t.encode("ab").offsets, (std::vector<TextRange>{{0, 2}}));
     EXPECT_EQ(t.decode(Ids{1, 4, 4, 9, 2}), "ab abc");
     EXPECT_EQ(t.encode("<s>").ids, (Ids{6, 0})) << "a model alone finds no control symbols";
   }
-  folder.put("tokenizer_config.json",
-             R"({"tokenizer_class":"LlamaTokenizer","bos_token":"<s>","eos_token":{"content":"</s>"},"add_eos_token":true})");
+  folder.write("tokenizer_config.json",
+               R"({"tokenizer_class":"LlamaTokenizer","bos_token":"<s>","eos_token":{"content":"</s>"},"add_eos_token":true})");
   const Tokenizer t = Tokenizer::load(folder.path());
   EXPECT_EQ(t.encode("ab").ids, (Ids{1, 4, 2}));
   EXPECT_EQ(t.encode("<s>ab", false).ids, (Ids{1, 4}));
   EXPECT_EQ(t.special_tokens().eos, "</s>");
-  folder.put("tokenizer.model", sentencepiece(1).substr(0, 50));
+  folder.write("tokenizer.model", sentencepiece(1).substr(0, 50));
   EXPECT_THROW(Tokenizer::load(folder.path()), Error);
-  folder.put("tokenizer.model", sentencepiece(3));
+  folder.write("tokenizer.model", sentencepiece(3));
   EXPECT_THROW(Tokenizer::load(folder.path()), Error);
 }
 
 TEST(LoadTokenizer, VocabTxt) {
-  const Folder folder;
-  folder.put("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhe\r\n##llo\nHe\n");
+  const testing::TemporaryFolder folder;
+  folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhe\r\n##llo\nHe\n");
   EXPECT_EQ(Tokenizer::load(folder.path()).encode("Hello é").ids, (Ids{2, 4, 5, 1, 3}));
-  folder.put("tokenizer_config.json", R"({"do_lower_case":false})");
+  folder.write("tokenizer_config.json", R"({"do_lower_case":false})");
   EXPECT_EQ(Tokenizer::load(folder.path()).encode("Hello").ids, (Ids{2, 6, 5, 3}));
-  folder.put("vocab.txt", "a\nb\n");
+  folder.write("vocab.txt", "a\nb\n");
   EXPECT_THROW(Tokenizer::load(folder.path()), Error);
 }
 
 TEST(LoadTokenizer, VocabAndMerges) {
-  const Folder folder;
-  folder.put("vocab.json", R"({"a":0,"b":1,"ab":2,"Ġ":3,"Ġab":4,"<s>":5})");
-  folder.put("merges.txt", "#version: 0.2\na b\nĠ ab\n");
-  folder.put("added_tokens.json", R"({"<new>":9})");
+  const testing::TemporaryFolder folder;
+  folder.write("vocab.json", R"({"a":0,"b":1,"ab":2,"Ġ":3,"Ġab":4,"<s>":5})");
+  folder.write("merges.txt", "#version: 0.2\na b\nĠ ab\n");
+  folder.write("added_tokens.json", R"({"<new>":9})");
   const Tokenizer t = Tokenizer::load(folder.path());
   EXPECT_EQ(t.encode("ab ab<new>").ids, (Ids{2, 4, 9}));
   EXPECT_EQ(t.decode(Ids{2, 4}), "ab ab");
-  folder.put("merges.txt", "a b c\n");
+  folder.write("merges.txt", "a b c\n");
   EXPECT_THROW(Tokenizer::load(folder.path()), Error);
 }
 
@@ -126,12 +107,12 @@ std::shared_ptr<const TokenizerPipeline> pipeline_of(const std::string& bytes) {
 }
 
 TEST(LoadTokenizer, Gguf) {
-  const Folder folder;
+  const testing::TemporaryFolder folder;
   const auto tokens = texts_value("tokenizer.ggml.tokens", {"<unk>", "<s>", "▁", "a", "b", "ab", "▁ab"});
   std::string types = string("tokenizer.ggml.token_type") + little(9, 4) + little(5, 4) + little(7, 8);
   for (const int type : {2, 3, 1, 1, 1, 1, 1}) types += little(static_cast<std::uint64_t>(type), 4);
   const std::string bos = string("tokenizer.ggml.bos_token_id") + little(4, 4) + little(1, 4);
-  folder.put("m.gguf", gguf({text_value("tokenizer.ggml.model", "llama"), tokens, types, bos}));
+  folder.write("m.gguf", gguf({text_value("tokenizer.ggml.model", "llama"), tokens, types, bos}));
   const Tokenizer t = Tokenizer::load(folder.path() / "m.gguf");
   EXPECT_EQ(t.encode("ab b").ids, (Ids{1, 6, 2, 4}));
   EXPECT_EQ(t.decode(Ids{1, 6, 2, 4}), "ab b");

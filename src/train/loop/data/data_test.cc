@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -12,7 +10,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "support/errors.h"
 #include "support/graph_text.h"
+#include "support/temporary_folder.h"
 #include "tensor/npz.h"
 #include "train/loop/data/arrays.h"
 #include "train/loop/data/csv.h"
@@ -26,16 +26,10 @@ namespace fs = std::filesystem;
 
 class DataTest : public ::testing::Test {
  protected:
-  DataTest() { fs::create_directories(folder_); }
-  ~DataTest() override { fs::remove_all(folder_); }
+  fs::path write(const std::string& name, const std::string& text) const { return temporary_.write(name, text); }
 
-  fs::path write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return folder_ / name;
-  }
-
-  fs::path folder_ = fs::temp_directory_path() / ("sdx_data_test_" + std::to_string(::getpid()) + "_" +
-                                                  ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  const testing::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 ValueSpec spec(std::string name, DataType dtype, Shape shape) {
@@ -55,20 +49,6 @@ Task classes(std::int64_t features, std::int64_t count) {
   task.classification = true;
   task.classes = count;
   return task;
-}
-
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
-void expect_message(const std::function<void()>& f, const std::vector<std::string>& parts) {
-  const std::string text = message(f);
-  for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 std::vector<float> floats(const Tensor& t) {
@@ -127,31 +107,32 @@ TEST_F(DataTest, ArraysAreConvertedWhereNothingIsLost) {
   EXPECT_EQ(ints(b[1]), (std::vector<std::int64_t>{1, 0}));
   write_npz(folder_ / "half.npz", {{"x", counted({2, 2})}, {"labels", Tensor::of<double>({2}, {0, 0.5})}});
   OpenedData half = open(classes(2, 2), folder_ / "half.npz");
-  expect_message([&] { half.train->batch(which, 0); }, {"half.npz", "sample 1", "0.5", "int64"});
+  testing::expect_error([&] { half.train->batch(which, 0); }, {"half.npz", "sample 1", "0.5", "int64"});
   for (const double bad : {static_cast<double>(NAN), 1e300, -1e300}) {
     Task values = classes(2, 0);
     values.classification = false;
     write_npz(folder_ / "bad.npz", {{"x", counted({2, 2})}, {"labels", Tensor::of<double>({2}, {0, bad})}});
     OpenedData d2 = open(values, folder_ / "bad.npz");
-    expect_message([&] { d2.train->batch(which, 0); }, {"bad.npz", "sample 1", "int64"});
+    testing::expect_error([&] { d2.train->batch(which, 0); }, {"bad.npz", "sample 1", "int64"});
   }
 }
 
 TEST_F(DataTest, WhatArraysMustBe) {
   write_npz(folder_ / "wide.npz", {{"x", counted({2, 3})}, {"labels", Tensor::of<std::int64_t>({2}, {0, 1})}});
-  expect_message([&] { open(classes(2, 2), folder_ / "wide.npz"); }, {"array 'x'", "float32[2,3]", "float32[-1,2]"});
+  testing::expect_error([&] { open(classes(2, 2), folder_ / "wide.npz"); }, {"array 'x'", "float32[2,3]", "float32[-1,2]"});
   write_npz(folder_ / "many.npz", {{"x", counted({2, 2})}, {"labels", Tensor::of<std::int64_t>({2}, {0, 7})}});
-  expect_message([&] { open(classes(2, 2), folder_ / "many.npz"); }, {"many.npz", "sample 1", "label is 7", "2 classes"});
+  testing::expect_error([&] { open(classes(2, 2), folder_ / "many.npz"); }, {"many.npz", "sample 1", "label is 7", "2 classes"});
   write_npz(folder_ / "none.npz", {{"x", counted({2, 2})}});
-  expect_message([&] { open(classes(2, 2), folder_ / "none.npz"); }, {"expected arrays for the inputs", "labels", "found x"});
+  testing::expect_error([&] { open(classes(2, 2), folder_ / "none.npz"); },
+                        {"expected arrays for the inputs", "labels", "found x"});
   write_npz(folder_ / "short.npz", {{"x", counted({2, 2})}, {"labels", Tensor::of<std::int64_t>({3}, {0, 1, 1})}});
-  expect_message([&] { open(classes(2, 2), folder_ / "short.npz"); }, {"2 and 3 samples"});
+  testing::expect_error([&] { open(classes(2, 2), folder_ / "short.npz"); }, {"2 and 3 samples"});
   write_npz(folder_ / "nan.npz",
             {{"x", Tensor::of<float>({2, 2}, {1, 2, NAN, 4})}, {"labels", Tensor::of<std::int64_t>({2}, {0, 1})}});
   OpenedData nan = open(classes(2, 2), folder_ / "nan.npz");
   const std::vector<std::int64_t> second{1};
-  expect_message([&] { nan.train->batch(second, 0); }, {"sample 1 of array 1 contains nan"});
-  expect_message([&] { open(classes(2, 2), folder_ / "absent.npz"); }, {"do not exist"});
+  testing::expect_error([&] { nan.train->batch(second, 0); }, {"sample 1 of array 1 contains nan"});
+  testing::expect_error([&] { open(classes(2, 2), folder_ / "absent.npz"); }, {"do not exist"});
 }
 
 TEST_F(DataTest, LabelsOfWords) {
@@ -164,7 +145,7 @@ TEST_F(DataTest, LabelsOfWords) {
   EXPECT_EQ(d.classes, (std::vector<std::string>{"cat", "dog"}));
   const std::vector<std::int64_t> all{0, 1, 2};
   EXPECT_EQ(ints(d.train->batch(all, 0)[1]), (std::vector<std::int64_t>{1, 0, 1}));
-  expect_message([&] { open(classes(2, 1), folder_ / "d.npz"); }, {"2 classes (cat, dog)", "the model has 1"});
+  testing::expect_error([&] { open(classes(2, 1), folder_ / "d.npz"); }, {"2 classes (cat, dog)", "the model has 1"});
 }
 
 TEST_F(DataTest, Csv) {
@@ -183,12 +164,13 @@ TEST_F(DataTest, CsvWithCategoriesAndAnotherLabel) {
   const std::vector<std::int64_t> all{0, 1};
   EXPECT_EQ(floats(d.train->batch(all, 0)[0]), (std::vector<float>{0, 1, 1, 1, 0, 2}));
   EXPECT_TRUE(d.classes.empty());  // numbers are the classes' numbers
-  expect_message([&] { open(classes(3, 2), file, [](DataSettings& s) { s.label = "knd"; }); }, {"did you mean 'kind'", "colour"});
+  testing::expect_error([&] { open(classes(3, 2), file, [](DataSettings& s) { s.label = "knd"; }); },
+                        {"did you mean 'kind'", "colour"});
 }
 
 TEST_F(DataTest, CsvWithGaps) {
   const fs::path file = write("d.csv", "a,b,label\n1,2,0\n,4,1\n5,6,1\n");
-  expect_message([&] { open(classes(2, 2), file); }, {"line 3", "column 'a'", "nothing", "--on-bad skip"});
+  testing::expect_error([&] { open(classes(2, 2), file); }, {"line 3", "column 'a'", "nothing", "--on-bad skip"});
   OpenedData d = open(classes(2, 2), file, [](DataSettings& s) { s.skip_bad = true; });
   EXPECT_EQ(d.train->size(), 2);
   ASSERT_EQ(d.notes.size(), 1U);
@@ -196,12 +178,12 @@ TEST_F(DataTest, CsvWithGaps) {
 }
 
 TEST_F(DataTest, BrokenCsv) {
-  expect_message([&] { parse_csv("a,b\n1,\"2\n3", "T"); }, {"T, line 2", "not closed"});
-  expect_message([&] { parse_csv("a,b\n1,2,3\n", "T"); }, {"T, line 2: 3 values"});
-  expect_message([&] { parse_csv("a,a\n1,2\n", "T"); }, {"two columns are called 'a'"});
-  expect_message([&] { parse_csv("a,b\n", "T"); }, {"no rows"});
-  expect_message([&] { parse_csv("", "T"); }, {"T is empty"});
-  expect_message([&] { parse_csv("a,b\n\"x\"y,2\n", "T"); }, {"text after a closing quote"});
+  testing::expect_error([&] { parse_csv("a,b\n1,\"2\n3", "T"); }, {"T, line 2", "not closed"});
+  testing::expect_error([&] { parse_csv("a,b\n1,2,3\n", "T"); }, {"T, line 2: 3 values"});
+  testing::expect_error([&] { parse_csv("a,a\n1,2\n", "T"); }, {"two columns are called 'a'"});
+  testing::expect_error([&] { parse_csv("a,b\n", "T"); }, {"no rows"});
+  testing::expect_error([&] { parse_csv("", "T"); }, {"T is empty"});
+  testing::expect_error([&] { parse_csv("a,b\n\"x\"y,2\n", "T"); }, {"text after a closing quote"});
   const CsvTable t = parse_csv(
       "\xEF\xBB\xBF"
       "a\tb\r\n\"x\"\"y\nz\"\t\r\n\r\n1\t2",
@@ -219,9 +201,9 @@ TEST_F(DataTest, JsonLinesWithNumbers) {
   EXPECT_EQ(floats(d.train->batch(all, 0)[0]), (std::vector<float>{1, 2, 3, 4}));
   EXPECT_EQ(ints(d.train->batch(all, 0)[1]), (std::vector<std::int64_t>{1, 0}));
   const fs::path ragged = write("r.jsonl", "{\"x\": [1, 2], \"label\": 0}\n{\"x\": [3], \"label\": 1}\n");
-  expect_message([&] { open(classes(2, 2), ragged); }, {"r.jsonl', line 2", "unlike the first"});
+  testing::expect_error([&] { open(classes(2, 2), ragged); }, {"r.jsonl', line 2", "unlike the first"});
   const fs::path broken = write("b.jsonl", "{\"x\": [1, 2], \"label\": 0}\n{\"x\": \n");
-  expect_message([&] { open(classes(2, 2), broken); }, {"b.jsonl', line 2"});
+  testing::expect_error([&] { open(classes(2, 2), broken); }, {"b.jsonl', line 2"});
 }
 
 TEST_F(DataTest, JsonLinesWithTexts) {
@@ -243,7 +225,7 @@ TEST_F(DataTest, JsonLinesWithTexts) {
   EXPECT_EQ(std::vector<std::int64_t>(ids.begin() + 16, ids.begin() + 20), (std::vector<std::int64_t>{2, 6, 3, 0}));
   EXPECT_EQ(std::accumulate(mask.begin(), mask.end(), 0), 7);
   EXPECT_EQ(ints(b[2]), (std::vector<std::int64_t>{1, 0}));
-  expect_message([&] { open(task, file); }, {"--tokenizer"});
+  testing::expect_error([&] { open(task, file); }, {"--tokenizer"});
   // No batch is longer than texts may be.
   OpenedData cut = open(task, file, [&](DataSettings& s) {
     s.tokenizer = vocabulary;
@@ -259,8 +241,8 @@ TEST_F(DataTest, TablesOfSmallValuesCountAsWhatTheyTake) {
     lines += "{\"x\": [1,2], \"labels\": 0}\n";
   }
   for (const fs::path& file : {write("d.csv", csv), write("d.jsonl", lines)}) {
-    expect_message([&] { open(classes(2, 2), file, [&](DataSettings& s) { s.memory = 2 * fs::file_size(file); }); },
-                   {"--memory"});
+    testing::expect_error([&] { open(classes(2, 2), file, [&](DataSettings& s) { s.memory = 2 * fs::file_size(file); }); },
+                          {"--memory"});
     EXPECT_EQ(open(classes(2, 2), file).train->size(), 1000);
   }
 }
@@ -331,7 +313,7 @@ TEST_F(DataTest, PicturesThatCannotBeRead) {
   write("a/0.png", "no picture");
   const std::vector<std::int64_t> all{0, 1, 2};
   OpenedData d = open(pictures(), folder_);
-  expect_message([&] { d.train->batch(all, 0); }, {"0.png", "--on-bad skip"});
+  testing::expect_error([&] { d.train->batch(all, 0); }, {"0.png", "--on-bad skip"});
   OpenedData skipping = open(pictures(), folder_, [](DataSettings& s) { s.skip_bad = true; });
   const std::vector<Tensor> b = skipping.train->batch(all, 0);
   EXPECT_EQ(b[0].dim(0), 3);  // another takes its place
@@ -342,11 +324,11 @@ TEST_F(DataTest, PicturesNeedASize) {
   write_picture(folder_ / "a" / "1.png", 0, 255);
   Task task = pictures();
   task.inputs[0] = spec("x", DataType::float32, {-1, 3, -1, -1});
-  expect_message([&] { open(task, folder_); }, {"--resize"});
+  testing::expect_error([&] { open(task, folder_); }, {"--resize"});
   OpenedData d = open(task, folder_, [](DataSettings& s) { s.preprocessing.width = 4, s.preprocessing.height = 2; });
   const std::vector<std::int64_t> first{0};
   EXPECT_EQ(d.train->batch(first, 0)[0].shape(), (Shape{1, 3, 2, 4}));
-  expect_message([&] { open(classes(2, 2), folder_); }, {"no pictures, which are"});
+  testing::expect_error([&] { open(classes(2, 2), folder_); }, {"no pictures, which are"});
 }
 
 TEST_F(DataTest, ValidationIsKeptApart) {
