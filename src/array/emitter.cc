@@ -6,17 +6,8 @@
 
 namespace sdx::array::detail {
 
-OwnOp own_op(const char* name, ops::InferFn infer, ops::RunFn run, int in_place) {
-  auto op = std::make_shared<ops::CustomOp>(ops::CustomOp{ops::OpDef("sdx.array", name, 1), {}, {}, {}});
-  op->def.in("inputs", "", ops::types::any_tensor, ops::Arity::variadic);
-  op->def.out("outputs", "", ops::types::any_tensor, ops::Arity::variadic);
-  op->def.infer = infer;
-  op->def.run = run;
-  op->in_place = in_place;
-  return op;
-}
-
-std::vector<ValueId> Emitter::add(::sdx::Node node, std::size_t outputs) {
+std::vector<ValueId> Emitter::add(::sdx::Node node, std::size_t outputs, EmittedAttributes attributes) {
+  for (auto& a : attributes) node.attributes.set(a.first, std::move(a.second));
   for (std::size_t i = 0; i < outputs; ++i) node.outputs.push_back(graph_.add_value({}));
   std::vector<ValueId> made = node.outputs;
   graph_.add_node(std::move(node));
@@ -30,8 +21,7 @@ std::vector<ValueId> Emitter::foreign(const char* domain, const char* type, std:
   node.op_type = type;
   node.version = *domain == '\0' ? kOpset : 1;
   node.inputs = std::move(inputs);
-  for (auto& a : attributes) node.attributes.set(a.first, std::move(a.second));
-  return add(std::move(node), outputs);
+  return add(std::move(node), outputs, std::move(attributes));
 }
 
 std::vector<ValueId> Emitter::op_many(const char* type, std::vector<ValueId> inputs, std::size_t outputs,
@@ -47,20 +37,17 @@ ValueId Emitter::op(const char* type, std::initializer_list<ValueId> inputs, Emi
   return op(type, std::vector<ValueId>(inputs), std::move(attributes));
 }
 
-std::vector<ValueId> Emitter::own_many(const OwnOp& op, std::vector<ValueId> inputs, std::size_t outputs,
-                                       EmittedAttributes attributes) {
+void Emitter::results(const ArrayOp& op, std::vector<ValueId> inputs, EmittedAttributes attributes) {
   ::sdx::Node node;
   node.domain = op->def.domain;
   node.op_type = op->def.name;
   node.version = 1;
   node.custom = op;
   node.inputs = std::move(inputs);
-  for (auto& a : attributes) node.attributes.set(a.first, std::move(a.second));
-  return add(std::move(node), outputs);
-}
-
-ValueId Emitter::own(const OwnOp& op, std::vector<ValueId> inputs, EmittedAttributes attributes) {
-  return own_many(op, std::move(inputs), 1, std::move(attributes))[0];
+  std::vector<Type> types;
+  for (std::size_t i = 0; i < num_results(); ++i) types.push_back(Type::tensor(out_dtype(i), to_sym(out_shape(i))));
+  attributes.emplace_back(kResultTypes, std::move(types));
+  results_ = add(std::move(node), num_results(), std::move(attributes));
 }
 
 ValueId Emitter::constant(Tensor tensor) { return graph_.add_constant({}, std::move(tensor)); }

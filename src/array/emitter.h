@@ -20,11 +20,9 @@ inline constexpr int kOpset = 21;
 
 using EmittedAttributes = std::vector<std::pair<const char*, AttributeValue>>;
 
-// An operator of this room's own, for what ONNX has none for: defined by its inference and its kernel (ops/op.h), which see the
-// node's attributes. Static lifetime.
-using OwnOp = std::shared_ptr<const ops::CustomOp>;
-// `in_place`: the input that output 0 may overwrite, or -1; its data pointer is then the output's.
-OwnOp own_op(const char* name, ops::InferFn infer, ops::RunFn run, int in_place = -1);
+// An operator for what ONNX has none for (array_op.h). Static lifetime.
+inline constexpr const char* kResultTypes = "results";  // its attribute with the types of its outputs
+using ArrayOp = std::shared_ptr<const ops::CustomOp>;
 
 class Emitter {
  public:
@@ -34,6 +32,7 @@ class Emitter {
   const Params& params() const { return node_->params; }
   std::size_t num_inputs() const { return node_->inputs.size(); }
   ValueId in(std::size_t i) const { return inputs_[i]; }
+  const std::vector<ValueId>& inputs() const { return inputs_; }
   Dtype dtype(std::size_t i) const { return node_->inputs[i].dtype(); }
   const Shape& shape(std::size_t i) const { return node_->inputs[i].shape(); }
   Dtype out_dtype(std::size_t i = 0) const { return node_->results[i].dtype; }
@@ -48,10 +47,6 @@ class Emitter {
   // Of another domain ("com.microsoft", "sdx"), version 1.
   std::vector<ValueId> foreign(const char* domain, const char* type, std::vector<ValueId> inputs, std::size_t outputs,
                                EmittedAttributes attributes = {});
-  // Of this room.
-  ValueId own(const OwnOp& op, std::vector<ValueId> inputs, EmittedAttributes attributes = {});
-  std::vector<ValueId> own_many(const OwnOp& op, std::vector<ValueId> inputs, std::size_t outputs,
-                                EmittedAttributes attributes = {});
 
   ValueId constant(Tensor tensor);
   ValueId ints(const std::vector<std::int64_t>& values);  // int64[n]
@@ -63,6 +58,8 @@ class Emitter {
   ValueId untransposed(ValueId value) const;
 
   void result(ValueId value, std::size_t i = 0) { results_[i] = value; }
+  // All results by one operator of arrays. The operation knows their types, so the node states them.
+  void results(const ArrayOp& op, std::vector<ValueId> inputs, EmittedAttributes attributes = {});
 
   // The operators of another operation, whose inputs are these values: its results.
   std::vector<ValueId> inlined(const Node& node, std::vector<ValueId> inputs) {
@@ -73,7 +70,7 @@ class Emitter {
   const std::vector<ValueId>& run(const Node& node, std::vector<ValueId> inputs);
 
  private:
-  std::vector<ValueId> add(::sdx::Node node, std::size_t outputs);
+  std::vector<ValueId> add(::sdx::Node node, std::size_t outputs, EmittedAttributes attributes);
 
   Graph& graph_;
   const Node* node_ = nullptr;

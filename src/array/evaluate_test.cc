@@ -14,10 +14,9 @@
 
 #include <gtest/gtest.h>
 
-#include "array/emitter.h"
+#include "array/array_op.h"
 #include "array/node.h"
 #include "array/trace.h"
-#include "ops/context.h"
 #include "support/errors.h"
 
 namespace {
@@ -37,15 +36,14 @@ mx::array filled(float value, sdx::Shape shape = {kLarge}) {
 std::atomic<bool> broken{false};
 std::atomic<int> calls{0};
 
-void infer_same(sdx::ops::InferContext& c) { c.output(0, c.type(0)); }
 void run_fragile(sdx::ops::OpContext& c) {
   ++calls;
   if (broken) throw sdx::Error(sdx::ErrorCode::runtime_failure, "it is broken");
   c.set_output(0, c.input(0).clone());
 }
 void emit_fragile(Emitter& e) {
-  static const mx::detail::OwnOp op = mx::detail::own_op("Fragile", infer_same, run_fragile);
-  e.result(e.own(op, {e.in(0)}));
+  static const mx::detail::ArrayOp op = mx::detail::array_op("Fragile", run_fragile);
+  e.results(op, e.inputs());
 }
 const mx::detail::Kind kFragile{.name = "fragile", .emit = emit_fragile};
 mx::array fragile(const mx::array& a, mx::StreamOrDevice s = {}) {
@@ -305,8 +303,8 @@ TEST(ArrayProcesses, ChildrenTakeOverWhatWaits) {
       c.set_output(0, c.input(0).clone());
     }
     static void emit(Emitter& e) {
-      static const mx::detail::OwnOp op = mx::detail::own_op("Slow", infer_same, run);
-      e.result(e.own(op, {e.in(0)}));
+      static const mx::detail::ArrayOp op = mx::detail::array_op("Slow", run);
+      e.results(op, e.inputs());
     }
   };
   static const mx::detail::Kind kind{.name = "slow", .emit = Slow::emit};

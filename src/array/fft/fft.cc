@@ -7,8 +7,8 @@
 
 #include <sdx/array.hpp>
 
+#include "array/array_op.h"
 #include "array/fft/transform.h"
-#include "array/kernels/stated.h"
 #include "array/ops/common.h"
 #include "array/transforms/tape.h"
 
@@ -18,8 +18,8 @@ namespace {
 
 // params.ints of both kinds: transform.h.
 void emit_fourier(Emitter& e) {
-  static const OwnOp& op = *new OwnOp(stated_op("Fourier", run_fourier));
-  emit_stated_results(e, op);
+  static const ArrayOp& op = *new ArrayOp(array_op("Fourier", run_fourier));
+  e.results(op, e.inputs(), {{"ints", e.params().ints}});
 }
 
 struct Step {

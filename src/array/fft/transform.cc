@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "array/kernels/stated.h"
+#include "array/array_op.h"
 #include "base/parallel.h"
 
 namespace sdx::array::detail {
@@ -23,7 +23,7 @@ void transform(const cpu::FourierJob& job, const Tensor& in, Tensor& out) {
 void run_fourier(ops::OpContext& c) {
   const std::vector<std::int64_t> ints = c.attrs().get_ints("ints");
   const Tensor& in = c.input(0);
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   const auto axis = static_cast<std::size_t>(ints[2]);
   cpu::FourierJob job{static_cast<Fourier>(ints[0]), ints[1], in.dim(axis), out.dim(axis), 1, ints[3] != 0, 1};
   const auto length = static_cast<double>(job.n);

@@ -7,7 +7,7 @@
 
 #include <sdx/array.hpp>
 
-#include "array/kernels/stated.h"
+#include "array/array_op.h"
 #include "array/ops/common.h"
 #include "base/parallel.h"
 #include "base/system/new_file.h"
@@ -35,7 +35,7 @@ constexpr std::pair<GgufType, Dtype> kNumbers[] = {
 void run_unpack(ops::OpContext& c) {
   const GgmlFormat& format = *find_ggml(static_cast<std::uint32_t>(c.attrs().get_ints("ints")[0]));
   const auto* from = static_cast<const std::byte*>(c.input(0).data());
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   auto* to = static_cast<float*>(out.mutable_data());
   in_parallel(out.size() / format.block, 64, [&](std::int64_t first, std::int64_t last) {
     ggml_dequantize(format, from + first * format.bytes, last - first, to + first * format.block);
@@ -43,8 +43,8 @@ void run_unpack(ops::OpContext& c) {
 }
 
 void emit_unpack(Emitter& e) {
-  static const OwnOp& op = *new OwnOp(stated_op("UnpackBlocks", run_unpack));
-  emit_stated_results(e, op);
+  static const ArrayOp& op = *new ArrayOp(array_op("UnpackBlocks", run_unpack));
+  e.results(op, e.inputs(), {{"ints", e.params().ints}});
 }
 
 const Kind kUnpack{.name = "load_gguf", .emit = emit_unpack};

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "array/kernels/stated.h"
+#include "array/array_op.h"
 #include "base/thread_pool.h"
 
 namespace sdx::array::detail {
@@ -70,7 +70,7 @@ void all_rows(const Rows<T>& r) {
 }
 
 void run_norm_gradient(ops::OpContext& c) {
-  Tensor &dx = stated_output(c, 0), &dweight = stated_output(c, 1), &dbias = stated_output(c, 2);
+  Tensor &dx = result_tensor(c, 0), &dweight = result_tensor(c, 1), &dbias = result_tensor(c, 2);
   const auto call = [&](auto zero) {
     using T = decltype(zero);
     Rows<T> r;
@@ -89,8 +89,8 @@ void run_norm_gradient(ops::OpContext& c) {
 
 }  // namespace
 
-const OwnOp& norm_gradient_op() {
-  static const OwnOp op = stated_op("NormGradient", run_norm_gradient);
+const ArrayOp& norm_gradient_op() {
+  static const ArrayOp op = array_op("NormGradient", run_norm_gradient);
   return op;
 }
 

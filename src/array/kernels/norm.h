@@ -7,6 +7,6 @@ namespace sdx::array::detail {
 
 // Inputs: x, the result's gradient, the weight or none; float32 or float64. Attributes: "rms" (no mean is taken away), "epsilon"
 // (a tensor, float64). Outputs: gradients of x, of the weight, of the bias.
-const OwnOp& norm_gradient_op();
+const ArrayOp& norm_gradient_op();
 
 }  // namespace sdx::array::detail

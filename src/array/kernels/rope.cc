@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "array/kernels/stated.h"
+#include "array/array_op.h"
 #include "base/thread_pool.h"
 #include "ops/tensor/movement.h"
 #include "tensor/dispatch.h"
@@ -59,7 +59,7 @@ void rotate(const Rope& r, const T* x, const C* cosine, const C* sine, T* y) {
 }
 
 void run_rope(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   if (out.size() == 0) return;
   Rope r;
   r.dims = c.attrs().get_int("dims");
@@ -89,8 +89,8 @@ void run_rope(ops::OpContext& c) {
 
 }  // namespace
 
-const OwnOp& rope_op() {
-  static const OwnOp op = stated_op("Rope", run_rope);
+const ArrayOp& rope_op() {
+  static const ArrayOp op = array_op("Rope", run_rope);
   return op;
 }
 

@@ -7,6 +7,6 @@ namespace sdx::array::detail {
 
 // Inputs: the array, [.., positions, elements]; offsets (int64, one or one for each element of the first axis); frequencies
 // (float32) or none. Attributes: "dims", "traditional", "inverse" (rotates back), "base", "scale".
-const OwnOp& rope_op();
+const ArrayOp& rope_op();
 
 }  // namespace sdx::array::detail

@@ -9,7 +9,7 @@
 
 #include <sdx/array.hpp>
 
-#include "array/kernels/stated.h"
+#include "array/array_op.h"
 #include "array/ops/common.h"
 #include "array/transforms/tape.h"
 #include "base/parallel.h"
@@ -67,12 +67,12 @@ void run_decomposition(ops::OpContext& c) {
   const auto of_one = [&](const Tensor& t) { return batch == 0 ? 0 : t.bytes() / static_cast<std::size_t>(batch); };
   for (std::size_t i = 0; i < c.num_inputs(); ++i) all.in[i] = c.input(i).data(), in_bytes[i] = of_one(c.input(i));
   for (std::size_t i = 0; i < c.num_outputs(); ++i) {
-    Tensor& out = stated_output(c, i);
+    Tensor& out = result_tensor(c, i);
     all.out[i] = out.mutable_data(), out_bytes[i] = of_one(out);
   }
   const bool empty = all.m == 0 || all.n == 0;
   if (empty && all.what != Decomposition::determinant) {
-    for (std::size_t i = 0; i < c.num_outputs(); ++i) fill_factor(stated_output(c, i));
+    for (std::size_t i = 0; i < c.num_outputs(); ++i) fill_factor(result_tensor(c, i));
     return;
   }
   const LinalgModule& module = load_module<LinalgModule>();
@@ -91,8 +91,8 @@ void run_decomposition(ops::OpContext& c) {
 }
 
 void emit_decomposition(Emitter& e) {
-  static const OwnOp& op = *new OwnOp(stated_op("Decomposition", run_decomposition));
-  emit_stated_results(e, op);
+  static const ArrayOp& op = *new ArrayOp(array_op("Decomposition", run_decomposition));
+  e.results(op, e.inputs(), {{"ints", e.params().ints}});
 }
 
 VmapResult decomposition_vmap(const VmapCall& c) {

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "array/array_op.h"
 #include "array/ops/elements.h"
-#include "array/ops/own.h"
 #include "kernels/cpu/order/reduce.h"
 #include "kernels/cpu/rows/reduce.h"
-#include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
@@ -26,7 +25,7 @@ cpu::Lanes around(const Shape& shape, std::size_t axis) {
 
 void run_arg(ops::OpContext& c) {
   const Tensor& x = c.input(0);
-  Tensor& y = c.output(0, DataType::uint32, c.attrs().get_ints("shape0"));
+  Tensor& y = result_tensor(c);
   const cpu::Lanes e = around(x.shape(), static_cast<std::size_t>(c.attrs().get_int("axis")));
   if (x.dtype() == DataType::float32 && e.count <= std::numeric_limits<std::int32_t>::max() && y.size() > 0) {
     const bool max = static_cast<ReduceFn>(c.attrs().get_int("function")) == ReduceFn::argmax;
@@ -41,8 +40,8 @@ void run_arg(ops::OpContext& c) {
 // params.ints: the axis.
 template <ReduceFn kFn>
 void emit_arg(Emitter& e) {
-  static const OwnOp op = told_op("ArgReduce", run_arg);
-  emit_own(e, op, {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axis", e.params().ints[0]}});
+  static const ArrayOp op = array_op("ArgReduce", run_arg);
+  e.results(op, {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axis", e.params().ints[0]}});
 }
 
 template <bool kMax>

@@ -2,10 +2,9 @@
 
 #include <sdx/array.hpp>
 
+#include "array/array_op.h"
 #include "array/ops/elements.h"
-#include "array/ops/own.h"
 #include "kernels/cpu/elements/elementwise.h"
-#include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
@@ -120,14 +119,13 @@ void emit_rsqrt(Emitter& e) {
 
 void run_divmod(ops::OpContext& c) {
   const Tensor &a = c.input(0), &b = c.input(1);
-  const Shape shape = broadcast("divmod", a.shape(), b.shape());
-  apply(BinaryFn::floor_divide, a, b, c.output(0, a.dtype(), shape));
-  apply(BinaryFn::remainder, a, b, c.output(1, a.dtype(), shape));
+  apply(BinaryFn::floor_divide, a, b, result_tensor(c, 0));
+  apply(BinaryFn::remainder, a, b, result_tensor(c, 1));
 }
 
 void emit_divmod(Emitter& e) {
-  static const OwnOp op = told_op("DivMod", run_divmod);
-  emit_own(e, op, {e.in(0), e.in(1)});
+  static const ArrayOp op = array_op("DivMod", run_divmod);
+  e.results(op, {e.in(0), e.in(1)});
 }
 
 const Kind kAdd{.name = "add", .emit = emit_pair<BinaryFn::add>, .vjp = add_vjp, .elementwise = true};

@@ -1,26 +1,24 @@
 // Other element types. ONNX Cast-21, BitCast's meaning.
 
+#include <cstring>
+
 #include <sdx/array.hpp>
 
+#include "array/array_op.h"
 #include "array/ops/elements.h"
-#include "array/ops/own.h"
 #include "kernels/cpu/elements/convert.h"
-#include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
 namespace {
 
-void run_convert(ops::OpContext& c) {
-  const Tensor& x = c.input(0);
-  cpu::convert(x, c.output(0, static_cast<DataType>(c.attrs().get_int("type0")), x.shape()));
-}
+void run_convert(ops::OpContext& c) { cpu::convert(c.input(0), result_tensor(c)); }
 
 // The engine casts between real types; to bool and to complex numbers, and from these, is ours.
 void emit_astype(Emitter& e) {
-  static const OwnOp op = told_op("Convert", run_convert);
+  static const ArrayOp op = array_op("Convert", run_convert);
   if (!is_complex(e.dtype(0)) && !is_complex(e.out_dtype())) return e.result(e.cast(e.in(0), e.out_dtype()));
-  emit_own(e, op, {e.in(0)});
+  e.results(op, {e.in(0)});
 }
 
 std::vector<array> astype_vjp(const VjpCall& c) { return {as_type(c.of_outputs[0], c.inputs[0].dtype())}; }
@@ -29,39 +27,31 @@ const Kind kAstype{.name = "astype", .emit = emit_astype, .vjp = astype_vjp, .el
 
 void run_view(ops::OpContext& c) {
   const Tensor& x = c.input(0);
-  // The same memory under another type.
-  c.set_output(
-      0,
-      Tensor::view(x.data(), static_cast<DataType>(c.attrs().get_int("type0")), c.attrs().get_ints("shape0"), x.owner()).clone());
+  Tensor& y = result_tensor(c);
+  if (y.bytes() > 0) std::memcpy(y.mutable_data(), x.data(), y.bytes());
 }
 
 void emit_view(Emitter& e) {
-  static const OwnOp op = told_op("View", run_view);
-  emit_own(e, op, {e.in(0)});
+  static const ArrayOp op = array_op("View", run_view);
+  e.results(op, {e.in(0)});
 }
 
 std::vector<array> view_vjp(const VjpCall& c) { return {zeros_like(c.inputs[0])}; }
 
 const Kind kView{.name = "view", .emit = emit_view, .vjp = view_vjp};
 
-void run_to_fp8(ops::OpContext& c) {
-  const Tensor& x = c.input(0);
-  cpu::to_float8(x, c.output(0, DataType::uint8, x.shape()));
-}
+void run_to_fp8(ops::OpContext& c) { cpu::to_float8(c.input(0), result_tensor(c)); }
 
 void emit_to_fp8(Emitter& e) {
-  static const OwnOp op = told_op("ToFloat8", run_to_fp8);
-  emit_own(e, op, {e.in(0)});
+  static const ArrayOp op = array_op("ToFloat8", run_to_fp8);
+  e.results(op, {e.in(0)});
 }
 
-void run_from_fp8(ops::OpContext& c) {
-  const Tensor& x = c.input(0);
-  cpu::from_float8(x, c.output(0, static_cast<DataType>(c.attrs().get_int("type0")), x.shape()));
-}
+void run_from_fp8(ops::OpContext& c) { cpu::from_float8(c.input(0), result_tensor(c)); }
 
 void emit_from_fp8(Emitter& e) {
-  static const OwnOp op = told_op("FromFloat8", run_from_fp8);
-  emit_own(e, op, {e.in(0)});
+  static const ArrayOp op = array_op("FromFloat8", run_from_fp8);
+  e.results(op, {e.in(0)});
 }
 
 const Kind kToFp8{.name = "to_fp8", .emit = emit_to_fp8, .vjp = view_vjp, .elementwise = true};

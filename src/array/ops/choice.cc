@@ -4,24 +4,19 @@
 
 #include <limits>
 
+#include "array/array_op.h"
 #include "array/ops/elements.h"
-#include "array/ops/own.h"
 #include "kernels/cpu/elements/elementwise.h"
-#include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
 namespace {
 
-void run_select(ops::OpContext& c) {
-  const Tensor &condition = c.input(0), &a = c.input(1), &b = c.input(2);
-  const Shape shape = broadcast("where", condition.shape(), broadcast("where", a.shape(), b.shape()));
-  cpu::select(condition, a, b, c.output(0, a.dtype(), shape));
-}
+void run_select(ops::OpContext& c) { cpu::select(c.input(0), c.input(1), c.input(2), result_tensor(c)); }
 
 void emit_where(Emitter& e) {
-  static const OwnOp op = told_op("Select", run_select);
-  if (is_complex(e.out_dtype())) return emit_own(e, op, {e.in(0), e.in(1), e.in(2)});
+  static const ArrayOp op = array_op("Select", run_select);
+  if (is_complex(e.out_dtype())) return e.results(op, {e.in(0), e.in(1), e.in(2)});
   e.result(e.op("Where", {e.in(0), e.in(1), e.in(2)}));
 }
 

@@ -6,37 +6,30 @@
 #include <limits>
 #include <numbers>
 
+#include "array/array_op.h"
 #include "array/kernels/create.h"
 #include "array/ops/elements.h"
-#include "array/ops/own.h"
-#include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
 namespace {
 
-void run_range(ops::OpContext& c) {
-  Tensor& y = c.output(0, c.input(0).dtype(), c.attrs().get_ints("shape0"));
-  fill_range(c.input(0), c.input(1), y);
-}
+void run_range(ops::OpContext& c) { fill_range(c.input(0), c.input(1), result_tensor(c)); }
 
 // Inputs: the first number and the step, which change from call to call; so nothing is folded into a constant.
 void emit_range(Emitter& e) {
-  static const OwnOp op = told_op("Range", run_range);
-  emit_own(e, op, {e.in(0), e.in(1)});
+  static const ArrayOp op = array_op("Range", run_range);
+  e.results(op, {e.in(0), e.in(1)});
 }
 
 const Kind kRange{.name = "arange", .emit = emit_range, .vjp = flat_vjp};
 
-void run_triangle(ops::OpContext& c) {
-  Tensor& y = c.output(0, DataType::boolean, c.attrs().get_ints("shape0"));
-  fill_triangle(c.input(0), y);
-}
+void run_triangle(ops::OpContext& c) { fill_triangle(c.input(0), result_tensor(c)); }
 
 // Input: the diagonal.
 void emit_triangle(Emitter& e) {
-  static const OwnOp op = told_op("Triangle", run_triangle);
-  emit_own(e, op, {e.in(0)});
+  static const ArrayOp op = array_op("Triangle", run_triangle);
+  e.results(op, {e.in(0)});
 }
 
 const Kind kTriangle{.name = "tri", .emit = emit_triangle, .vjp = flat_vjp};

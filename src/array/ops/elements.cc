@@ -2,23 +2,20 @@
 
 #include <sdx/array.hpp>
 
-#include "array/ops/own.h"
+#include "array/array_op.h"
 #include "kernels/cpu/elements/elementwise.h"
-#include "ops/context.h"
 
 namespace sdx::array::detail {
 namespace {
 
 void run_map(ops::OpContext& c) {
   const auto fn = static_cast<UnaryFn>(c.attrs().get_int("function"));
-  const Tensor& x = c.input(0);
-  apply(fn, x, c.output(0, result_type_of(fn, x.dtype()), x.shape()));
+  apply(fn, c.input(0), result_tensor(c));
 }
 
 void run_pair(ops::OpContext& c) {
   const auto fn = static_cast<BinaryFn>(c.attrs().get_int("function"));
-  const Tensor &a = c.input(0), &b = c.input(1);
-  apply(fn, a, b, c.output(0, result_type_of(fn, a.dtype()), broadcast("element function", a.shape(), b.shape())));
+  apply(fn, c.input(0), c.input(1), result_tensor(c));
 }
 
 }  // namespace
@@ -75,15 +72,15 @@ const char* onnx_name(BinaryFn fn, Dtype type) {
 }
 
 void emit_function(Emitter& e, UnaryFn fn) {
-  static const OwnOp op = told_op("Map", run_map);
+  static const ArrayOp op = array_op("Map", run_map);
   if (const char* name = onnx_name(fn, e.dtype(0))) return e.result(e.op(name, {e.in(0)}));
-  emit_own(e, op, {e.in(0)}, {{"function", static_cast<std::int64_t>(fn)}});
+  e.results(op, {e.in(0)}, {{"function", static_cast<std::int64_t>(fn)}});
 }
 
 void emit_function(Emitter& e, BinaryFn fn) {
-  static const OwnOp op = told_op("Pair", run_pair);
+  static const ArrayOp op = array_op("Pair", run_pair);
   if (const char* name = onnx_name(fn, e.dtype(0))) return e.result(e.op(name, {e.in(0), e.in(1)}));
-  emit_own(e, op, {e.in(0), e.in(1)}, {{"function", static_cast<std::int64_t>(fn)}});
+  e.results(op, {e.in(0), e.in(1)}, {{"function", static_cast<std::int64_t>(fn)}});
 }
 
 array map(const Kind& kind, const array& a, Dtype type, Dtype out, const StreamOrDevice& s) {

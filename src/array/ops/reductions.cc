@@ -2,11 +2,10 @@
 
 #include <sdx/array.hpp>
 
+#include "array/array_op.h"
 #include "array/ops/elements.h"
-#include "array/ops/own.h"
 #include "array/ops/reductions.h"
 #include "kernels/cpu/order/reduce.h"
-#include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
@@ -33,7 +32,7 @@ void run_reduce(ops::OpContext& c) {
   const auto fn = static_cast<ReduceFn>(c.attrs().get_int("function"));
   const std::vector<std::int64_t> axes = c.attrs().get_ints("axes");
   const Tensor& x = c.input(0);
-  Tensor& y = c.output(0, static_cast<DataType>(c.attrs().get_int("type0")), c.attrs().get_ints("shape0"));
+  Tensor& y = result_tensor(c);
   Tensor from = x;
   Shape shape = x.shape();
   for (std::size_t last = axes.size(); last > 0;) {
@@ -66,13 +65,13 @@ const char* onnx_reduction(ReduceFn fn) {
 
 template <ReduceFn kFn>
 void emit_reduce(Emitter& e) {
-  static const OwnOp op = told_op("Reduce", run_reduce);
+  static const ArrayOp op = array_op("Reduce", run_reduce);
   const std::vector<std::int64_t> axes = axes_of_params(e.params());
   const char* name = onnx_reduction(kFn);
   if (name != nullptr && e.dtype(0) == Dtype::float32 && element_count(e.shape(0)) > 0) {
     return e.result(e.op(name, {e.in(0), e.ints(axes)}, {{"keepdims", e.params().ints[0]}}));
   }
-  emit_own(e, op, {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axes", axes}});
+  e.results(op, {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axes", axes}});
 }
 
 // `result` (or its gradient) with extents of 1 where axes were reduced.

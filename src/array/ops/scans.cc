@@ -2,11 +2,10 @@
 
 #include <sdx/array.hpp>
 
+#include "array/array_op.h"
 #include "array/ops/elements.h"
-#include "array/ops/own.h"
 #include "array/ops/reductions.h"
 #include "kernels/cpu/order/reduce.h"
-#include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
@@ -16,7 +15,7 @@ namespace {
 
 void run_scan(ops::OpContext& c) {
   const Tensor& x = c.input(0);
-  Tensor& y = c.output(0, x.dtype(), x.shape());
+  Tensor& y = result_tensor(c);
   const auto axis = static_cast<std::size_t>(c.attrs().get_int("axis"));
   cpu::Lanes e;
   for (std::size_t i = 0; i < x.shape().size(); ++i) (i < axis ? e.outer : i == axis ? e.count : e.inner) *= x.shape()[i];
@@ -27,10 +26,10 @@ void run_scan(ops::OpContext& c) {
 // params.ints: axis, reverse, inclusive.
 template <ScanFn kFn>
 void emit_scan(Emitter& e) {
-  static const OwnOp op = told_op("Scan", run_scan);
+  static const ArrayOp op = array_op("Scan", run_scan);
   const std::vector<std::int64_t>& p = e.params().ints;
-  emit_own(e, op, {e.in(0)},
-           {{"function", static_cast<std::int64_t>(kFn)}, {"axis", p[0]}, {"reverse", p[1]}, {"inclusive", p[2]}});
+  e.results(op, {e.in(0)},
+            {{"function", static_cast<std::int64_t>(kFn)}, {"axis", p[0]}, {"reverse", p[1]}, {"inclusive", p[2]}});
 }
 
 struct Along {

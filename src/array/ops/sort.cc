@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "array/array_op.h"
 #include "array/ops/elements.h"
-#include "array/ops/own.h"
 #include "array/ops/reductions.h"
 #include "kernels/cpu/order/sort.h"
-#include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
@@ -20,7 +19,7 @@ enum class Sorting : std::uint8_t { sort, argsort, partition, argpartition, topk
 // `number`: kth, or how many.
 void run_sorting(ops::OpContext& c) {
   const Tensor& x = c.input(0);
-  Tensor& y = c.output(0, static_cast<DataType>(c.attrs().get_int("type0")), c.attrs().get_ints("shape0"));
+  Tensor& y = result_tensor(c);
   const auto axis = static_cast<std::size_t>(c.attrs().get_int("axis"));
   const std::int64_t number = c.attrs().get_int("number");
   cpu::Lanes e;
@@ -40,9 +39,9 @@ void run_sorting(ops::OpContext& c) {
 // params.ints: axis, number.
 template <Sorting kSorting>
 void emit_sorting(Emitter& e) {
-  static const OwnOp op = told_op("Sort", run_sorting);
+  static const ArrayOp op = array_op("Sort", run_sorting);
   const std::vector<std::int64_t>& p = e.params().ints;
-  emit_own(e, op, {e.in(0)}, {{"function", static_cast<std::int64_t>(kSorting)}, {"axis", p[0]}, {"number", p[1]}});
+  e.results(op, {e.in(0)}, {{"function", static_cast<std::int64_t>(kSorting)}, {"axis", p[0]}, {"number", p[1]}});
 }
 
 // Gradients go back to where the elements came from: `places` of the result.
@@ -110,15 +109,15 @@ std::int64_t checked_kth(const char* operation, const array& x, std::size_t axis
 
 void run_search(ops::OpContext& c) {
   const Tensor &x = c.input(0), &values = c.input(1);
-  Tensor& y = c.output(0, DataType::uint32, values.shape());
+  Tensor& y = result_tensor(c);
   cpu::search_sorted(x.dtype(), x.data(), x.size(), values.data(), static_cast<std::uint32_t*>(y.mutable_data()), y.size(),
                      c.attrs().get_int("right") != 0);
 }
 
 // params.ints: whether right.
 void emit_search(Emitter& e) {
-  static const OwnOp op = told_op("SearchSorted", run_search);
-  emit_own(e, op, {e.in(0), e.in(1)}, {{"right", e.params().ints[0]}});
+  static const ArrayOp op = array_op("SearchSorted", run_search);
+  e.results(op, {e.in(0), e.in(1)}, {{"right", e.params().ints[0]}});
 }
 
 const Kind kSearch{.name = "searchsorted", .emit = emit_search, .vjp = flat_vjp};

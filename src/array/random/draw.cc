@@ -6,7 +6,7 @@
 
 #include <sdx/array.hpp>
 
-#include "array/kernels/stated.h"
+#include "array/array_op.h"
 #include "array/ops/common.h"
 #include "array/random/keys.h"
 #include "array/random/threefry.h"
@@ -92,7 +92,7 @@ Floats floats_of(const ops::OpContext& c, const std::vector<std::int64_t>& ints)
 
 void run_draw(ops::OpContext& c) {
   const std::vector<std::int64_t> ints = c.attrs().get_ints("ints");
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   const std::int64_t keys = c.input(0).size() / 2;
   if (keys == 0 || out.size() == 0) return;
   const std::int64_t count = out.size() / keys, bytes = static_cast<std::int64_t>(out.bytes()) / keys;
@@ -110,8 +110,8 @@ void run_draw(ops::OpContext& c) {
 }
 
 void emit_draw(Emitter& e) {
-  static const OwnOp& op = *new OwnOp(stated_op("Draw", run_draw));
-  emit_stated_results(e, op);
+  static const ArrayOp& op = *new ArrayOp(array_op("Draw", run_draw));
+  e.results(op, e.inputs(), {{"ints", e.params().ints}});
 }
 
 extern const Kind kDraw;

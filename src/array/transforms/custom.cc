@@ -4,10 +4,9 @@
 
 #include <sdx/array.hpp>
 
-#include "array/emitter.h"
+#include "array/array_op.h"
 #include "array/ops/common.h"
 #include "array/transforms/tape.h"
-#include "ops/context.h"
 
 namespace sdx::array {
 namespace detail {
@@ -134,13 +133,11 @@ const Kind kCustom{.name = "custom_function", .emit = emit_custom, .vjp = custom
 
 // The first input. What follows it in a graph is not shared with what is computed from the same numbers elsewhere, and is
 // computed after the second input.
-void infer_after(ops::InferContext& c) { c.output(0, c.type(0)); }
 void run_after(ops::OpContext& c) { c.set_output(0, c.input(0)); }
-const OwnOp& after_op() {
-  static const OwnOp& op = *new OwnOp(own_op("After", infer_after, run_after));
-  return op;
+void emit_after(Emitter& e) {
+  static const ArrayOp& op = *new ArrayOp(array_op("After", run_after));
+  e.results(op, e.inputs());
 }
-void emit_after(Emitter& e) { e.result(e.own(after_op(), {e.in(0), e.in(1)})); }
 
 Arrays after_vjp(const VjpCall& c) {
   Arrays made;

@@ -5,8 +5,8 @@
 #include <span>
 #include <type_traits>
 
+#include "array/array_op.h"
 #include "array/kernels/parts/update.h"
-#include "array/kernels/stated.h"
 #include "base/thread_pool.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
@@ -65,7 +65,7 @@ Blocks blocks_of(ops::OpContext& c, const Shape& whole, std::size_t first) {
 }
 
 void run_gather(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   const Tensor& in = c.input(0);
   const Blocks b = blocks_of(c, in.shape(), 1);
   if (out.size() == 0) return;
@@ -156,7 +156,7 @@ void scatter_halves(const Blocks& b, Update mode, const Tensor& updates, Tensor&
 
 // Where blocks are long, threads take parts of all of them; else one thread takes all: two may hit the same place.
 void run_scatter(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   start_from_input(c, out);
   const Tensor& updates = c.input(1);
   const Blocks b = blocks_of(c, out.shape(), 2);
@@ -221,7 +221,7 @@ void scatter_axis_halves(const Lines& lines, Update mode, const std::int64_t* at
 }
 
 void run_scatter_axis(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   start_from_input(c, out);
   const Tensor &updates = c.input(1), &positions = c.input(2);
   if (updates.size() == 0) return;
@@ -250,16 +250,16 @@ void run_scatter_axis(ops::OpContext& c) {
 
 }  // namespace
 
-const OwnOp& gather_op() {
-  static const OwnOp op = stated_op("Gather", run_gather);
+const ArrayOp& gather_op() {
+  static const ArrayOp op = array_op("Gather", run_gather);
   return op;
 }
-const OwnOp& scatter_op() {
-  static const OwnOp op = updating_op("Scatter", run_scatter);
+const ArrayOp& scatter_op() {
+  static const ArrayOp op = updating_op("Scatter", run_scatter);
   return op;
 }
-const OwnOp& scatter_axis_op() {
-  static const OwnOp op = updating_op("ScatterAxis", run_scatter_axis);
+const ArrayOp& scatter_axis_op() {
+  static const ArrayOp op = updating_op("ScatterAxis", run_scatter_axis);
   return op;
 }
 

@@ -7,10 +7,10 @@
 namespace sdx::array::detail {
 
 // Inputs: the array, positions.
-const OwnOp& gather_op();
+const ArrayOp& gather_op();
 // Inputs: the array (left out: zeros), updates, positions. Attribute "mode": Update.
-const OwnOp& scatter_op();
+const ArrayOp& scatter_op();
 // Inputs: the array (left out: zeros), updates, positions along one axis. Attributes "mode", "axis".
-const OwnOp& scatter_axis_op();
+const ArrayOp& scatter_axis_op();
 
 }  // namespace sdx::array::detail

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "array/array_op.h"
 #include "array/kernels/parts/update.h"
-#include "array/kernels/stated.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 
@@ -65,7 +65,7 @@ void apply(Tensor& out, const Tensor& part, Part p, Update mode) {
 }
 
 void run_unslice(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   const Ints ints = c.attrs().get_ints("ints");
   const Tensor& part = c.input(0);
   if (part.size() != out.size()) ops::fill_zero(out);
@@ -73,7 +73,7 @@ void run_unslice(ops::OpContext& c) {
 }
 
 void run_slice_update(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   start_from_input(c, out);
   const Ints ints = c.attrs().get_ints("ints");
   const Tensor& part = c.input(1);
@@ -96,7 +96,7 @@ Part moving_part(ops::OpContext& c, const Shape& whole, const Shape& part, const
 }
 
 void run_moving_slice(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   Part p = moving_part(c, c.input(0).shape(), out.shape(), c.input(1));
   if (out.size() == 0) return;
   for (CopyAxis& axis : p.axes) std::swap(axis.from, axis.to);
@@ -104,13 +104,13 @@ void run_moving_slice(ops::OpContext& c) {
 }
 
 void run_moving_update(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   start_from_input(c, out);
   apply(out, c.input(1), moving_part(c, out.shape(), c.input(1).shape(), c.input(2)), Update::set);
 }
 
 void run_strided(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   if (out.size() == 0) return;
   const Ints ints = c.attrs().get_ints("ints");
   const Ints to = ops::strides_of(out.shape());
@@ -120,7 +120,7 @@ void run_strided(ops::OpContext& c) {
 }
 
 void run_strided_sum(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   ops::fill_zero(out);
   const Tensor& part = c.input(0);
   const Ints ints = c.attrs().get_ints("ints");
@@ -132,28 +132,28 @@ void run_strided_sum(ops::OpContext& c) {
 
 }  // namespace
 
-const OwnOp& unslice_op() {
-  static const OwnOp op = stated_op("Unslice", run_unslice);
+const ArrayOp& unslice_op() {
+  static const ArrayOp op = array_op("Unslice", run_unslice);
   return op;
 }
-const OwnOp& slice_update_op() {
-  static const OwnOp op = updating_op("SliceUpdate", run_slice_update);
+const ArrayOp& slice_update_op() {
+  static const ArrayOp op = updating_op("SliceUpdate", run_slice_update);
   return op;
 }
-const OwnOp& moving_slice_op() {
-  static const OwnOp op = stated_op("MovingSlice", run_moving_slice);
+const ArrayOp& moving_slice_op() {
+  static const ArrayOp op = array_op("MovingSlice", run_moving_slice);
   return op;
 }
-const OwnOp& moving_update_op() {
-  static const OwnOp op = updating_op("MovingUpdate", run_moving_update);
+const ArrayOp& moving_update_op() {
+  static const ArrayOp op = updating_op("MovingUpdate", run_moving_update);
   return op;
 }
-const OwnOp& strided_op() {
-  static const OwnOp op = stated_op("Strided", run_strided);
+const ArrayOp& strided_op() {
+  static const ArrayOp op = array_op("Strided", run_strided);
   return op;
 }
-const OwnOp& strided_sum_op() {
-  static const OwnOp op = stated_op("StridedSum", run_strided_sum);
+const ArrayOp& strided_sum_op() {
+  static const ArrayOp op = array_op("StridedSum", run_strided_sum);
   return op;
 }
 

@@ -6,16 +6,16 @@
 namespace sdx::array::detail {
 
 // Input: the part. Attribute "ints": starts, then steps, in the result, which is zero elsewhere.
-const OwnOp& unslice_op();
+const ArrayOp& unslice_op();
 // Inputs: the array, the part. Attribute "ints": the mode, starts, steps.
-const OwnOp& slice_update_op();
+const ArrayOp& slice_update_op();
 // Inputs: the array, starts (int64). Attribute "ints": the axes that these are of.
-const OwnOp& moving_slice_op();
+const ArrayOp& moving_slice_op();
 // Inputs: the array, the part, starts (int64). Attribute "ints": the axes.
-const OwnOp& moving_update_op();
+const ArrayOp& moving_update_op();
 // Input: the array, flat. Attribute "ints": the offset, then strides.
-const OwnOp& strided_op();
+const ArrayOp& strided_op();
 // The reverse: adds the elements up where they came from. Attribute "ints": the offset, then strides.
-const OwnOp& strided_sum_op();
+const ArrayOp& strided_sum_op();
 
 }  // namespace sdx::array::detail

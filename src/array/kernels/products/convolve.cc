@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "array/array_op.h"
 #include "array/kernels/products/convolve_windows.h"
-#include "array/kernels/stated.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/gemm_wide.h"
@@ -158,7 +158,7 @@ enum class Which { output, input, weights };
 
 template <Which kWhich>
 void run(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   const Tensor &a = c.input(0), &b = c.input(1);
   const Tensor& x = kWhich == Which::input ? out : a;
   const Tensor& weights = kWhich == Which::weights ? out : b;
@@ -182,16 +182,16 @@ void run(ops::OpContext& c) {
 
 }  // namespace
 
-const OwnOp& conv_op() {
-  static const OwnOp op = stated_op("Convolution", run<Which::output>);
+const ArrayOp& conv_op() {
+  static const ArrayOp op = array_op("Convolution", run<Which::output>);
   return op;
 }
-const OwnOp& conv_input_op() {
-  static const OwnOp op = stated_op("ConvolutionInput", run<Which::input>);
+const ArrayOp& conv_input_op() {
+  static const ArrayOp op = array_op("ConvolutionInput", run<Which::input>);
   return op;
 }
-const OwnOp& conv_weight_op() {
-  static const OwnOp op = stated_op("ConvolutionWeights", run<Which::weights>);
+const ArrayOp& conv_weight_op() {
+  static const ArrayOp op = array_op("ConvolutionWeights", run<Which::weights>);
   return op;
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "array/kernels/stated.h"
+#include "array/array_op.h"
 #include "array/ops/common.h"
 #include "kernels/cpu/elementwise/convert.h"
 #include "kernels/cpu/gemm/gemm.h"
@@ -112,7 +112,7 @@ Ints broadcast_matrices(const Shape& shape, const Shape& out) {
 }
 
 void run_matmul(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   if (out.size() == 0) return;
   const Tensor &a = c.input(0), &b = c.input(1);
   Product p;
@@ -140,8 +140,8 @@ void multiply(const Product& p, const void* a, const void* b, void* c, const Int
   }
 }
 
-const OwnOp& matmul_op() {
-  static const OwnOp op = stated_op("MatMul", run_matmul);
+const ArrayOp& matmul_op() {
+  static const ArrayOp op = array_op("MatMul", run_matmul);
   return op;
 }
 

@@ -6,7 +6,7 @@
 namespace sdx::array::detail {
 
 // Inputs: A, B, of one type, rank 2 at least; leading axes broadcast. Attributes: "trans_a", "trans_b".
-const OwnOp& matmul_op();
+const ArrayOp& matmul_op();
 
 // c[m, n] = op(a) op(b) of any numeric type; row-major without gaps.
 struct Product {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "array/kernels/stated.h"
+#include "array/array_op.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "ops/tensor/movement.h"
@@ -182,9 +182,9 @@ Quantized quantized_input(ops::OpContext& c, std::size_t first) {
 
 void run_quantize(ops::OpContext& c) {
   const Format f = format_of(c);
-  auto* codes = static_cast<std::uint8_t*>(stated_output(c, 0).mutable_data());
-  Tensor& scales = stated_output(c, 1);
-  float* biases = f.mode == QuantMode::affine ? static_cast<float*>(stated_output(c, 2).mutable_data()) : nullptr;
+  auto* codes = static_cast<std::uint8_t*>(result_tensor(c, 0).mutable_data());
+  Tensor& scales = result_tensor(c, 1);
+  float* biases = f.mode == QuantMode::affine ? static_cast<float*>(result_tensor(c, 2).mutable_data()) : nullptr;
   const auto* w = c.data<float>(0);
   parallel_for(scales.size(), ops::grain_for(f.group * 64), [&](std::int64_t begin, std::int64_t end) {
     std::array<std::uint8_t, 128> group;
@@ -200,7 +200,7 @@ void run_quantize(ops::OpContext& c) {
 }
 
 void run_dequantize(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   const Quantized q = quantized_input(c, 0);
   auto* to = static_cast<float*>(out.mutable_data());
   parallel_for(out.size() / q.f.group, ops::grain_for(q.f.group * 4), [&](std::int64_t begin, std::int64_t end) {
@@ -236,7 +236,7 @@ void multiply_block(const Quantized& q, std::int64_t matrix, const Sizes& z, boo
 }
 
 void run_quantized_matmul(ops::OpContext& c) {
-  Tensor& out = stated_output(c);
+  Tensor& out = result_tensor(c);
   if (out.size() == 0) return;
   const Quantized q = quantized_input(c, 1);
   const bool transpose = c.attrs().get_int("transpose") != 0;
@@ -266,16 +266,16 @@ void run_quantized_matmul(ops::OpContext& c) {
 
 }  // namespace
 
-const OwnOp& quantize_op() {
-  static const OwnOp op = stated_op("Quantize", run_quantize);
+const ArrayOp& quantize_op() {
+  static const ArrayOp op = array_op("Quantize", run_quantize);
   return op;
 }
-const OwnOp& dequantize_op() {
-  static const OwnOp op = stated_op("Dequantize", run_dequantize);
+const ArrayOp& dequantize_op() {
+  static const ArrayOp op = array_op("Dequantize", run_dequantize);
   return op;
 }
-const OwnOp& quantized_matmul_op() {
-  static const OwnOp op = stated_op("QuantizedMatMul", run_quantized_matmul);
+const ArrayOp& quantized_matmul_op() {
+  static const ArrayOp op = array_op("QuantizedMatMul", run_quantized_matmul);
   return op;
 }
 

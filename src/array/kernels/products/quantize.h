@@ -9,11 +9,11 @@ enum class QuantMode : std::uint8_t { affine, mxfp4, mxfp8, nvfp4 };
 
 // Attribute "ints" of all: mode, group, bits.
 // Input: floats; outputs: codes, scales, biases where affine.
-const OwnOp& quantize_op();
+const ArrayOp& quantize_op();
 // Inputs: codes, scales (float32 or uint8), biases where affine; output: float32.
-const OwnOp& dequantize_op();
+const ArrayOp& dequantize_op();
 // Inputs: x [batch, m, k] (float32), codes [batch, …], scales, biases where affine, positions of x and of codes (int64, one for
 // each product). Attribute "transpose". Output [products, m, n].
-const OwnOp& quantized_matmul_op();
+const ArrayOp& quantized_matmul_op();
 
 }  // namespace sdx::array::detail

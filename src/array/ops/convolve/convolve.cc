@@ -6,7 +6,6 @@
 
 #include "array/emitter.h"
 #include "array/kernels/products/convolve.h"
-#include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/convolve/convolve.h"
@@ -22,9 +21,9 @@ std::size_t head_of(const Params& p) { return 2 + 3 * static_cast<std::size_t>(p
 Ints head(const Params& p) { return Ints(p.ints.begin(), p.ints.begin() + static_cast<std::ptrdiff_t>(head_of(p))); }
 Shape shape_of(const Params& p) { return Shape(p.ints.begin() + static_cast<std::ptrdiff_t>(head_of(p)), p.ints.end()); }
 
-template <const OwnOp& (*kOp)()>
+template <const ArrayOp& (*kOp)()>
 void emit(Emitter& e) {
-  emit_stated_result(e, kOp(), {e.in(0), e.in(1)}, head(e.params()));
+  e.results(kOp(), {e.in(0), e.in(1)}, {{"ints", head(e.params())}});
 }
 
 std::vector<array> conv_vjp(const VjpCall& c) {

@@ -4,7 +4,6 @@
 
 #include "array/emitter.h"
 #include "array/kernels/norm.h"
-#include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 
@@ -62,10 +61,7 @@ std::vector<array> gradients_by_parts(const std::vector<array>& in, const NormPa
 // Inputs: x, the gradient, the weight if any; results: the gradients of x, weight and bias.
 void emit_norm_gradient(Emitter& e) {
   const NormParams p = params_of(e.params());
-  std::vector<ValueId> inputs;
-  for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
-  emit_stated_results(e, norm_gradient_op(), std::move(inputs),
-                      {{"rms", std::int64_t{p.rms}}, {"epsilon", Tensor::scalar<double>(p.eps)}});
+  e.results(norm_gradient_op(), e.inputs(), {{"rms", std::int64_t{p.rms}}, {"epsilon", Tensor::scalar<double>(p.eps)}});
 }
 
 std::vector<array> norm_gradient_vjp(const VjpCall& c) {

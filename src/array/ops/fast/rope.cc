@@ -5,7 +5,6 @@
 #include <sdx/array.hpp>
 
 #include "array/emitter.h"
-#include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 
@@ -16,14 +15,12 @@ namespace {
 // Inputs: the array, offsets, frequencies where there are. params.ints: dims, traditional, inverse; reals: base, scale.
 void emit_rope(Emitter& e) {
   const Params& p = e.params();
-  std::vector<ValueId> inputs;
-  for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
-  e.result(emit_stated(e, rope_op(), std::move(inputs), e.out_dtype(), e.out_shape(),
-                       {{"dims", p.ints[0]},
-                        {"traditional", p.ints[1]},
-                        {"inverse", p.ints[2]},
-                        {"base", static_cast<float>(p.reals[0])},
-                        {"scale", static_cast<float>(p.reals[1])}}));
+  e.results(rope_op(), e.inputs(),
+            {{"dims", p.ints[0]},
+             {"traditional", p.ints[1]},
+             {"inverse", p.ints[2]},
+             {"base", static_cast<float>(p.reals[0])},
+             {"scale", static_cast<float>(p.reals[1])}});
 }
 
 array rotated(const array& a, const array& offset, const std::vector<array>& rest, const Params& p, bool inverse,

@@ -8,7 +8,6 @@
 
 #include "array/emitter.h"
 #include "array/kernels/parts/gather.h"
-#include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/index/update.h"
@@ -38,15 +37,13 @@ std::vector<array> from(const std::vector<array>& inputs, std::size_t first) {
 }
 
 void emit_gather(Emitter& e) {
-  std::vector<ValueId> inputs;
-  for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
   const Ints& ints = e.params().ints;
   const Shape& whole = e.shape(0);
   // Whole rows: the engine's kernel.
   const bool rows = e.num_inputs() == 2 && ints[0] == 0 && ints[1] == 1 &&
                     std::equal(whole.begin() + 1, whole.end(), ints.begin() + 2, ints.end());
   if (rows) return e.result(e.reshape(e.op("Gather", {e.in(0), e.in(1)}), e.out_shape()));
-  emit_stated_results(e, gather_op(), std::move(inputs));
+  e.results(gather_op(), e.inputs(), {{"ints", e.params().ints}});
 }
 
 std::vector<array> gather_vjp(const VjpCall& c) {
@@ -97,11 +94,8 @@ Update mode_of(const Params& p) { return static_cast<Update>(p.ints[0]); }
 
 // Inputs: the array, updates, positions.
 void emit_scatter(Emitter& e) {
-  std::vector<ValueId> inputs;
-  for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
   const Ints& ints = e.params().ints;
-  e.result(emit_stated(e, scatter_op(), std::move(inputs), e.out_dtype(), e.out_shape(),
-                       {{"mode", ints[0]}, {"ints", Ints(ints.begin() + 1, ints.end())}}));
+  e.results(scatter_op(), e.inputs(), {{"mode", ints[0]}, {"ints", Ints(ints.begin() + 1, ints.end())}});
 }
 
 // Whether each element of the updates is the one that stays. Every element is numbered, and the numbers are stored: what is read
@@ -150,8 +144,8 @@ void emit_scatter_zeros(Emitter& e) {
   for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
   const Ints& ints = e.params().ints;
   const auto rank = static_cast<std::ptrdiff_t>(e.out_shape().size());
-  e.result(emit_stated(e, scatter_op(), std::move(inputs), e.out_dtype(), e.out_shape(),
-                       {{"mode", static_cast<std::int64_t>(Update::add)}, {"ints", Ints(ints.begin(), ints.end() - rank)}}));
+  e.results(scatter_op(), std::move(inputs),
+            {{"mode", static_cast<std::int64_t>(Update::add)}, {"ints", Ints(ints.begin(), ints.end() - rank)}});
 }
 
 // The result's shape, behind axes and block of one number for each of its axes.

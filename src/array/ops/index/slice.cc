@@ -8,7 +8,6 @@
 
 #include "array/emitter.h"
 #include "array/kernels/parts/strided.h"
-#include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 
@@ -73,7 +72,7 @@ VmapResult slice_vmap(const VmapCall& c) {
 
 const Kind kSlice{.name = "slice", .emit = emit_slice, .vjp = slice_vjp, .vmap = slice_vmap};
 
-void emit_unslice(Emitter& e) { emit_stated_results(e, unslice_op(), {e.in(0)}); }
+void emit_unslice(Emitter& e) { e.results(unslice_op(), {e.in(0)}, {{"ints", e.params().ints}}); }
 
 std::vector<array> unslice_vjp(const VjpCall& c) {
   return {strided_slice(c.of_outputs[0], steps_of(c.params.ints), c.inputs[0].shape())};

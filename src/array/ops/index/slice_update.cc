@@ -6,7 +6,6 @@
 
 #include "array/emitter.h"
 #include "array/kernels/parts/strided.h"
-#include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/index/slice.h"
@@ -26,7 +25,7 @@ Steps steps_of(const Params& p) {
   return {Ints(p.ints.begin() + 1, p.ints.begin() + 1 + rank), Ints(p.ints.begin() + 1 + rank, p.ints.end())};
 }
 
-void emit_update(Emitter& e) { emit_stated_results(e, slice_update_op(), {e.in(0), e.in(1)}); }
+void emit_update(Emitter& e) { e.results(slice_update_op(), {e.in(0), e.in(1)}, {{"ints", e.params().ints}}); }
 
 std::vector<array> update_vjp(const VjpCall& c) {
   const Steps steps = steps_of(c.params);
@@ -53,11 +52,11 @@ std::vector<std::int64_t> axes_in(const Params& p, std::size_t rank) {
 }
 
 void emit_moving(Emitter& e) {
-  emit_stated_result(e, moving_slice_op(), {e.in(0), e.in(1)}, axes_in(e.params(), e.shape(0).size()));
+  e.results(moving_slice_op(), {e.in(0), e.in(1)}, {{"ints", axes_in(e.params(), e.shape(0).size())}});
 }
 
 void emit_moving_update(Emitter& e) {
-  emit_stated_result(e, moving_update_op(), {e.in(0), e.in(1), e.in(2)}, axes_in(e.params(), e.shape(0).size()));
+  e.results(moving_update_op(), {e.in(0), e.in(1), e.in(2)}, {{"ints", axes_in(e.params(), e.shape(0).size())}});
 }
 
 std::vector<int> narrow(const Ints& axes) { return std::vector<int>(axes.begin(), axes.end()); }

@@ -4,7 +4,6 @@
 
 #include "array/emitter.h"
 #include "array/kernels/parts/gather.h"
-#include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/index/gather.h"
@@ -86,8 +85,7 @@ const Kind kTakeAlong{.name = "take_along_axis", .emit = emit_along, .vjp = alon
 // Inputs: the array, values, positions. params.ints: the axis, the mode.
 void emit_put(Emitter& e) {
   const auto& ints = e.params().ints;
-  e.result(emit_stated(e, scatter_axis_op(), {e.in(0), e.in(1), e.in(2)}, e.out_dtype(), e.out_shape(),
-                       {{"axis", ints[0]}, {"mode", ints[1]}}));
+  e.results(scatter_axis_op(), {e.in(0), e.in(1), e.in(2)}, {{"axis", ints[0]}, {"mode", ints[1]}});
 }
 
 array put(const array& a, const array& values, const array& positions, int axis, Update mode, const StreamOrDevice& s = {});
@@ -126,8 +124,8 @@ array put(const array& a, const array& values, const array& positions, int axis,
 
 // Inputs: values, positions. params.ints: the axis, the result's shape.
 void emit_put_zeros(Emitter& e) {
-  e.result(emit_stated(e, scatter_axis_op(), {kNoValue, e.in(0), e.in(1)}, e.out_dtype(), e.out_shape(),
-                       {{"axis", e.params().ints[0]}, {"mode", static_cast<std::int64_t>(Update::add)}}));
+  e.results(scatter_axis_op(), {kNoValue, e.in(0), e.in(1)},
+            {{"axis", e.params().ints[0]}, {"mode", static_cast<std::int64_t>(Update::add)}});
 }
 
 std::vector<array> put_zeros_vjp(const VjpCall& c) {

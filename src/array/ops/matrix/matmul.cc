@@ -6,7 +6,6 @@
 
 #include "array/emitter.h"
 #include "array/kernels/products/matmul.h"
-#include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 
@@ -25,8 +24,7 @@ void emit_matmul(Emitter& e) {
   if (single && e.shape(0).size() == 2 && e.shape(1).size() == 2) {
     return e.result(e.op("Gemm", {a, b}, {{"transA", std::int64_t{trans_a}}, {"transB", std::int64_t{trans_b}}}));
   }
-  e.result(emit_stated(e, matmul_op(), {a, b}, e.out_dtype(), e.out_shape(),
-                       {{"trans_a", std::int64_t{trans_a}}, {"trans_b", std::int64_t{trans_b}}}));
+  e.results(matmul_op(), {a, b}, {{"trans_a", std::int64_t{trans_a}}, {"trans_b", std::int64_t{trans_b}}});
 }
 
 std::vector<array> matmul_vjp(const VjpCall& c) {

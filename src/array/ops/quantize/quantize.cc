@@ -6,7 +6,6 @@
 
 #include "array/emitter.h"
 #include "array/kernels/products/quantize.h"
-#include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/index/gather.h"
@@ -48,7 +47,7 @@ Format format_of(const char* operation, const std::string& mode, std::optional<i
   return f;
 }
 
-void emit_quantize(Emitter& e) { emit_stated_results(e, quantize_op(), {e.in(0)}); }
+void emit_quantize(Emitter& e) { e.results(quantize_op(), {e.in(0)}, {{"ints", e.params().ints}}); }
 
 VmapResult quantize_vmap(const VmapCall& c);
 const Kind kQuantize{.name = "quantize", .emit = emit_quantize, .vmap = quantize_vmap};
@@ -71,11 +70,7 @@ VmapResult quantize_vmap(const VmapCall& c) {
   return out;
 }
 
-void emit_dequantize(Emitter& e) {
-  std::vector<ValueId> inputs;
-  for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
-  emit_stated_results(e, dequantize_op(), std::move(inputs));
-}
+void emit_dequantize(Emitter& e) { e.results(dequantize_op(), e.inputs(), {{"ints", e.params().ints}}); }
 
 array dequantized(const std::vector<array>& inputs, const Format& f, const StreamOrDevice& s = {});
 
@@ -123,11 +118,9 @@ array dequantized(const std::vector<array>& inputs, const Format& f, const Strea
 // Inputs: x [batch, m, k], codes [batch, rows, …], scales, biases where affine, positions of x, positions of codes.
 // params.ints: also whether transposed.
 void emit_product(Emitter& e) {
-  std::vector<ValueId> inputs;
-  for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
   const auto& ints = e.params().ints;
-  e.result(emit_stated(e, quantized_matmul_op(), std::move(inputs), e.out_dtype(), e.out_shape(),
-                       {{"ints", std::vector<std::int64_t>(ints.begin(), ints.begin() + 3)}, {"transpose", ints[3]}}));
+  e.results(quantized_matmul_op(), e.inputs(),
+            {{"ints", std::vector<std::int64_t>(ints.begin(), ints.begin() + 3)}, {"transpose", ints[3]}});
 }
 
 array quantized_product(const std::vector<array>& inputs, const Format& f, bool transpose, const StreamOrDevice& s = {});

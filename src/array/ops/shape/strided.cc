@@ -4,7 +4,6 @@
 
 #include "array/emitter.h"
 #include "array/kernels/parts/strided.h"
-#include "array/kernels/stated.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/reductions.h"
@@ -34,8 +33,8 @@ Params params_of(const Shape& shape, const std::vector<std::int64_t>& place) {
   return p;
 }
 
-void emit_strided(Emitter& e) { emit_stated_result(e, strided_op(), {e.in(0)}, view_of(e.params()).place); }
-void emit_strided_sum(Emitter& e) { emit_stated_result(e, strided_sum_op(), {e.in(0)}, view_of(e.params()).place); }
+void emit_strided(Emitter& e) { e.results(strided_op(), {e.in(0)}, {{"ints", view_of(e.params()).place}}); }
+void emit_strided_sum(Emitter& e) { e.results(strided_sum_op(), {e.in(0)}, {{"ints", view_of(e.params()).place}}); }
 
 array strided(const array& flat, const Shape& shape, const std::vector<std::int64_t>& place, const StreamOrDevice& s = {});
 array strided_sum(const array& part, std::int64_t length, const std::vector<std::int64_t>& place);
