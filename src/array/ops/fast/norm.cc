@@ -1,11 +1,12 @@
-// Normalisations over the last axis. ONNX LayerNormalization-17, com.microsoft SimplifiedLayerNormalization.
+// Normalisations over the last axis. ONNX LayerNormalization-17, com.microsoft SimplifiedLayerNormalization and the
+// gradients of both.
 
 #include <sdx/array.hpp>
 
 #include "array/emitter.h"
-#include "array/kernels/norm.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
+#include "ops/tensor/movement.h"
 
 namespace sdx::array {
 namespace detail {
@@ -19,26 +20,26 @@ struct NormParams {
 
 NormParams params_of(const Params& p) { return {p.ints[0] != 0, p.ints[1] != 0, p.ints[2] != 0, p.reals[0]}; }
 
+// Input i, or ones where the operation has no weight.
+ValueId weight_of(Emitter& e, const NormParams& p, std::size_t i) {
+  if (p.weight) return e.in(i);
+  Tensor one(e.dtype(0), {e.shape(0).back()});
+  ops::fill_with(one, array(1, e.dtype(0)).tensor());
+  return e.constant(std::move(one));
+}
+
+// The result and, as far as so many outputs are asked for, the mean (but for RMS) and the inverse deviation of each row.
+std::vector<ValueId> emit_rows(Emitter& e, const NormParams& p, std::vector<ValueId> inputs, std::size_t outputs) {
+  EmittedAttributes attributes{{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(p.eps)}};
+  if (!p.rms) return e.op_many("LayerNormalization", std::move(inputs), outputs, std::move(attributes));
+  return e.foreign("com.microsoft", "SimplifiedLayerNormalization", std::move(inputs), outputs, std::move(attributes));
+}
+
 void emit_norm(Emitter& e) {
   const NormParams p = params_of(e.params());
-  std::vector<ValueId> inputs{e.in(0)};
-  if (p.weight) {
-    inputs.push_back(e.in(1));
-  } else {
-    Tensor one(e.dtype(0), {e.shape(0).back()});
-    const Tensor value = array(1, e.dtype(0)).tensor();
-    const auto* from = static_cast<const std::byte*>(value.data());
-    auto* to = static_cast<std::byte*>(one.mutable_data());
-    for (std::size_t i = 0; i < one.bytes(); ++i) to[i] = from[i % value.bytes()];
-    inputs.push_back(e.constant(std::move(one)));
-  }
+  std::vector<ValueId> inputs{e.in(0), weight_of(e, p, 1)};
   if (p.bias) inputs.push_back(e.in(e.num_inputs() - 1));
-  EmittedAttributes attributes{{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(p.eps)}};
-  if (p.rms) {
-    e.result(e.foreign("com.microsoft", "SimplifiedLayerNormalization", std::move(inputs), 1, std::move(attributes))[0]);
-  } else {
-    e.result(e.op("LayerNormalization", std::move(inputs), std::move(attributes)));
-  }
+  e.result(emit_rows(e, p, std::move(inputs), 1)[0]);
 }
 
 array over_rows(const array& a) {
@@ -46,7 +47,8 @@ array over_rows(const array& a) {
   return sum_to(a, last);
 }
 
-// Gradients of x, weight and bias by single operations, whose derivatives are known. Inputs: x, the gradient, the weight if any.
+// Gradients of x, weight and, but for RMS, bias by single operations, whose derivatives are known. Inputs: x, the gradient, the
+// weight if any.
 std::vector<array> gradients_by_parts(const std::vector<array>& in, const NormParams& p) {
   const array &x = in[0], &g = in[1];
   const array centred = p.rms ? x : subtract(x, mean(x, -1, true));
@@ -55,13 +57,21 @@ std::vector<array> gradients_by_parts(const std::vector<array>& in, const NormPa
   const array weighed = p.weight ? multiply(g, in[2]) : g;
   array d = subtract(weighed, multiply(normal, mean(multiply(weighed, normal), -1, true)));
   if (!p.rms) d = subtract(d, mean(weighed, -1, true));
-  return {multiply(d, inverse), over_rows(multiply(g, normal)), over_rows(g)};
+  std::vector<array> all{multiply(d, inverse), over_rows(multiply(g, normal))};
+  if (!p.rms) all.push_back(over_rows(g));
+  return all;
 }
 
-// Inputs: x, the gradient, the weight if any; results: the gradients of x, weight and bias.
+// Of float32. Inputs: x, the gradient, the weight if any; results: as of gradients_by_parts().
 void emit_norm_gradient(Emitter& e) {
   const NormParams p = params_of(e.params());
-  e.results(norm_gradient_op(), e.inputs(), {{"rms", std::int64_t{p.rms}}, {"epsilon", Tensor::scalar<double>(p.eps)}});
+  const ValueId weight = weight_of(e, p, 2);
+  const std::vector<ValueId> rows = emit_rows(e, p, {e.in(0), weight}, e.num_results());
+  std::vector<ValueId> inputs{e.in(1), e.in(0), weight};
+  inputs.insert(inputs.end(), rows.begin() + 1, rows.end());
+  const char* name = p.rms ? "SimplifiedLayerNormalizationGrad" : "LayerNormalizationGrad";
+  const auto made = e.foreign("com.microsoft", name, std::move(inputs), e.num_results(), {{"axis", std::int64_t{-1}}});
+  for (std::size_t i = 0; i < made.size(); ++i) e.result(made[i], i);
 }
 
 std::vector<array> norm_gradient_vjp(const VjpCall& c) {
@@ -78,7 +88,9 @@ VmapResult norm_gradient_vmap(const VmapCall& c) {
   const auto each = [&](const std::vector<array>& in) { return gradients_by_parts(in, p); };
   std::vector<array> inputs;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(batched(c, i));
-  return {vmap(each)(inputs), {0, 0, 0}};
+  std::vector<array> all = vmap(each)(inputs);
+  std::vector<int> axes(all.size(), 0);
+  return {std::move(all), std::move(axes)};
 }
 
 const Kind kNormGradient{.name = "layer_norm", .emit = emit_norm_gradient, .vjp = norm_gradient_vjp, .vmap = norm_gradient_vmap};
@@ -88,10 +100,14 @@ std::vector<array> norm_vjp(const VjpCall& c) {
   std::vector<array> inputs{c.inputs[0], c.of_outputs[0]};
   if (p.weight) inputs.push_back(c.inputs[1]);
   const array& x = c.inputs[0];
-  const Shape last{x.shape().back()};
-  Params params = c.params;
-  const std::vector<array> all =
-      make_many(kNormGradient, {{x.dtype(), x.shape()}, {x.dtype(), last}, {x.dtype(), last}}, inputs, std::move(params));
+  std::vector<array> all;
+  if (x.dtype() == Dtype::float32) {
+    std::vector<std::pair<Dtype, Shape>> types(p.rms ? 2 : 3, {x.dtype(), Shape{x.shape().back()}});
+    types[0].second = x.shape();
+    all = make_many(kNormGradient, std::move(types), inputs, c.params);
+  } else {
+    all = gradients_by_parts(inputs, p);
+  }
   std::vector<array> out;
   for (const std::size_t i : c.wanted) out.push_back(all[i == 0 ? 0 : i == 1 && p.weight ? 1 : 2]);
   return out;
