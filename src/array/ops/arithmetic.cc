@@ -4,7 +4,7 @@
 
 #include "array/array_op.h"
 #include "array/ops/elements.h"
-#include "kernels/cpu/elements/elementwise.h"
+#include "kernels/cpu/elements/tensors.h"
 
 namespace sdx::array {
 namespace detail {

@@ -5,7 +5,7 @@
 #include <complex>
 
 #include "array/ops/elements.h"
-#include "kernels/cpu/elements/elementwise.h"
+#include "kernels/cpu/elements/tensors.h"
 
 namespace sdx::array {
 namespace detail {

@@ -3,7 +3,7 @@
 #include <sdx/array.hpp>
 
 #include "array/array_op.h"
-#include "kernels/cpu/elements/elementwise.h"
+#include "kernels/cpu/elements/tensors.h"
 
 namespace sdx::array::detail {
 namespace {

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/elements/halves.h"
-#include "kernels/cpu/elements/rows.h"
 #include "kernels/cpu/elements/vector_math.h"
 
 namespace sdx::cpu {
@@ -85,15 +84,13 @@ class PairRows {
 UnaryRow unary_row(UnaryFn fn, DataType type) {
   if (UnaryRow row = plain_unary_row(fn, type)) return row;
   if (UnaryRow row = vector_math().unary(fn, type)) return row;
-  if (UnaryRow row = real_math_row(fn, type)) return row;
-  return complex_row(fn, type);
+  return real_math_row(fn, type);
 }
 
 BinaryRow binary_row(BinaryFn fn, DataType type) {
   if (BinaryRow row = plain_binary_row(fn, type)) return row;
   if (BinaryRow row = vector_math().binary(fn, type)) return row;
-  if (BinaryRow row = real_math_row(fn, type)) return row;
-  return complex_row(fn, type);
+  return real_math_row(fn, type);
 }
 
 DataType result_type_of(UnaryFn fn, DataType type) {
@@ -167,31 +164,6 @@ bool has_zero(DataType type, const void* x, std::int64_t n) {
     case 4: return zero_among<std::uint32_t>(x, n);
     default: return zero_among<std::uint64_t>(x, n);
   }
-}
-
-void apply(UnaryFn fn, const Tensor& x, Tensor& y) { apply(fn, x.dtype(), x.data(), y.mutable_data(), x.size()); }
-
-void apply(BinaryFn fn, const Tensor& a, const Tensor& b, Tensor& y) {
-  const PairRows rows(fn, a.dtype());
-  const void *pa = a.data(), *pb = b.data();
-  void* py = y.mutable_data();
-  for_rows<2>(y.shape(), {&a.shape(), &b.shape()}, rows.grain(),
-              [&](const std::int64_t(&from)[2], const std::int64_t(&step)[2], std::int64_t to, std::int64_t n) {
-                rows(pa, from[0], step[0], pb, from[1], step[1], py, to, n);
-              });
-}
-
-void select(const Tensor& condition, const Tensor& a, const Tensor& b, Tensor& y) {
-  const std::int64_t bytes = width(y.dtype());
-  const SelectRow row = select_row(static_cast<int>(bytes));
-  const auto* pc = static_cast<const std::uint8_t*>(condition.data());
-  const void *pa = a.data(), *pb = b.data();
-  void* py = y.mutable_data();
-  for_rows<3>(y.shape(), {&condition.shape(), &a.shape(), &b.shape()}, kGrain,
-              [&](const std::int64_t(&from)[3], const std::int64_t(&step)[3], std::int64_t to, std::int64_t n) {
-                row(pc + from[0], step[0], at(pa, from[1] * bytes), step[1], at(pb, from[2] * bytes), step[2], at(py, to * bytes),
-                    n);
-              });
 }
 
 }  // namespace sdx::cpu

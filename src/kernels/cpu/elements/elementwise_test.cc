@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "kernels/cpu/elements/activations.h"
+#include "kernels/cpu/elements/tensors.h"
 #include "support/kernel_problems.h"
 #include "tensor/element.h"
 #include "tensor/types.h"

@@ -10,6 +10,8 @@
 
 #include <sdx/dtype.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx::cpu {
 
 enum class UnaryFn : std::uint8_t {
@@ -90,8 +92,8 @@ inline bool gives_bool(UnaryFn fn) { return fn >= UnaryFn::logical_not; }
 inline bool gives_bool(BinaryFn fn) { return fn >= BinaryFn::equal; }
 
 // The type of fn's results for operands of `type`: bool for predicates, real numbers for the size and the parts of complex ones.
-DataType result_type_of(UnaryFn fn, DataType type);
-DataType result_type_of(BinaryFn fn, DataType type);
+SDX_TOOLS_API DataType result_type_of(UnaryFn fn, DataType type);
+SDX_TOOLS_API DataType result_type_of(BinaryFn fn, DataType type);
 
 using UnaryRow = void (*)(const void* x, void* y, std::int64_t n);
 // Operands step by 0 or 1 elements.
@@ -99,7 +101,7 @@ using BinaryRow = void (*)(const void* a, std::int64_t a_step, const void* b, st
 using SelectRow = void (*)(const std::uint8_t* condition, std::int64_t condition_step, const void* a, std::int64_t a_step,
                            const void* b, std::int64_t b_step, void* y, std::int64_t n);
 
-// Null where the type has no such function.
+// Of real numbers; null where the type has no such function.
 UnaryRow unary_row(UnaryFn fn, DataType type);
 BinaryRow binary_row(BinaryFn fn, DataType type);
 // condition ? a : b, for elements of 1, 2, 4, 8 or 16 bytes; null for others.
@@ -110,6 +112,7 @@ UnaryRow plain_unary_row(UnaryFn fn, DataType type);
 BinaryRow plain_binary_row(BinaryFn fn, DataType type);
 UnaryRow real_math_row(UnaryFn fn, DataType type);
 BinaryRow real_math_row(BinaryFn fn, DataType type);
+// Of complex64 and complex128; null for others. Apart from the tables above, which the engine needs.
 UnaryRow complex_row(UnaryFn fn, DataType type);
 BinaryRow complex_row(BinaryFn fn, DataType type);
 

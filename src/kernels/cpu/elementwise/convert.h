@@ -6,12 +6,14 @@
 
 #include <sdx/dtype.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx::cpu {
 
-void half_to_f32(const void* x, float* y, std::int64_t n);
-void f32_to_half(const float* x, void* y, std::int64_t n);
-void bfloat_to_f32(const void* x, float* y, std::int64_t n);
-void f32_to_bfloat(const float* x, void* y, std::int64_t n);
+SDX_TOOLS_API void half_to_f32(const void* x, float* y, std::int64_t n);
+SDX_TOOLS_API void f32_to_half(const float* x, void* y, std::int64_t n);
+SDX_TOOLS_API void bfloat_to_f32(const void* x, float* y, std::int64_t n);
+SDX_TOOLS_API void f32_to_bfloat(const float* x, void* y, std::int64_t n);
 
 // Whether cast_elements() supports the pair: any two of float32, float64, int32, int64, int8, uint8 and bool, and float16 with
 // each of them except from float64, which would be rounded twice.

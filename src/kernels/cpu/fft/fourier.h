@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/tools_api.h"
 #include "kernels/cpu/fft/plan.h"
 
 namespace sdx::cpu {
@@ -33,7 +34,7 @@ enum class FourierLayout { one, beside, behind };
 
 // Elements of type C, computed in T. Immutable, so safe to share between threads.
 template <class C, class T>
-class FourierTransform {
+class SDX_TOOLS_API FourierTransform {
  public:
   FourierTransform(const FourierJob& job, std::int64_t outer);
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/tools_api.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 
 namespace sdx::cpu {
@@ -27,8 +28,9 @@ struct Epilogue {
 
 // Packs weights in the order in which the inner kernel reads them. Valid only under the instruction set they were packed for.
 // op(B) is [k, n]: `b` is [k, n], or [n, k] if trans. Every element is multiplied by `scale`.
-std::size_t packed_b_bytes(std::int64_t k, std::int64_t n);
-void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, float scale, float* packed);
+SDX_TOOLS_API std::size_t packed_b_bytes(std::int64_t k, std::int64_t n);
+SDX_TOOLS_API void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, float scale,
+                              float* packed);
 // The same for the left operand. op(A) is [m, k]: `a` is [m, k], or [k, m] if trans.
 void pack_a_f32(const void* a, std::int64_t lda, bool trans, std::int64_t m, std::int64_t k, float scale, float* packed);
 
@@ -58,11 +60,11 @@ struct GemmArgs {
 };
 
 // One product. Any of m, n, k may be 0 (k = 0: C is the epilogue of zeros).
-void gemm_f32(const GemmArgs& args);
+SDX_TOOLS_API void gemm_f32(const GemmArgs& args);
 
 // Computes `batch` products of one shape. Product i uses a + a_offsets[i] (packed or not), b + b_offsets[i] and c + c_offsets[i],
 // in elements; null: all zero. All products share the epilogue's bias; a residual advances like C.
-void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t* a_offsets, const std::int64_t* b_offsets,
-                    const std::int64_t* c_offsets);
+SDX_TOOLS_API void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t* a_offsets,
+                                  const std::int64_t* b_offsets, const std::int64_t* c_offsets);
 
 }  // namespace sdx::cpu

@@ -5,6 +5,8 @@
 
 #include <sdx/dtype.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx::cpu {
 
 // c[m, n] = op(a)[m, k] op(b)[k, n]. op(a) is a, or its transpose if `trans_a` (a is then [k, m]); op(b) likewise. Leading
@@ -22,6 +24,6 @@ struct WideGemmArgs {
   void* c = nullptr;
   std::int64_t ldc = 0;
 };
-void gemm_wide(const WideGemmArgs& args);
+SDX_TOOLS_API void gemm_wide(const WideGemmArgs& args);
 
 }  // namespace sdx::cpu

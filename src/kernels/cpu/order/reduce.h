@@ -5,6 +5,8 @@
 
 #include <sdx/dtype.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx::cpu {
 
 enum class ReduceFn : std::uint8_t { sum, prod, max, min, all, any, mean, argmax, argmin };
@@ -16,12 +18,12 @@ struct Lanes {
 
 // The type of the results. Sums and products of integers: 32 bits, or 64 where the elements have 64; of booleans: int32. argmax
 // and argmin: uint32. all and any take and give booleans; mean takes inexact numbers.
-DataType result_type_of(ReduceFn fn, DataType type);
+SDX_TOOLS_API DataType result_type_of(ReduceFn fn, DataType type);
 
 // y[outer, inner] of result_type_of(). Halves are summed in float32. NaN is larger than any number and smaller than any. Split
 // over current_pool(). Throws Error(not_implemented) where the type has no such reduction. count >= 1 for max, min, argmax and
 // argmin.
-void reduce(ReduceFn fn, DataType type, const void* x, void* y, const Lanes& extents);
+SDX_TOOLS_API void reduce(ReduceFn fn, DataType type, const void* x, void* y, const Lanes& extents);
 
 // y[outer, count, inner] of x's type: y[i] combines x[0 … i], or x[i …] where `reverse`; without x[i] itself unless `inclusive`.
 void scan(ScanFn fn, DataType type, const void* x, void* y, const Lanes& extents, bool reverse, bool inclusive);

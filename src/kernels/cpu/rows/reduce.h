@@ -6,6 +6,8 @@
 
 #include <sdx/dtype.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx::cpu {
 
 // norm: the root of the sum of squares.
@@ -31,8 +33,8 @@ void reduce_typed(Reduce op, DataType type, const void* x, void* y, std::int64_t
 
 // Positions along the axis of the largest (max) or smallest elements: of equal ones the first, or the last; NaN, first or last
 // likewise, beats any number. axis below 2^31.
-void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool max,
-                     bool last);
+SDX_TOOLS_API void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner,
+                                   bool max, bool last);
 
 // The first k elements of a row of n, sorted with the largest or the smallest first: NaN counts as larger than everything; equal
 // elements keep their order. 1 <= k <= n < 2^32. `scratch` holds n elements. Runs on the calling thread only.
