@@ -48,7 +48,7 @@ class SDX_API ChatTemplate {
   // tokenizer_config.json and special_tokens_map.json. Where several templates are there, "tool_use" serves requests with tools
   // and "default" all others. Throws Error(io) or Error(invalid_model).
   static ChatTemplate load(const std::filesystem::path& model);
-  // Whether load() would find a template there.
+  // Whether load() would find a template in the file or folder.
   static bool has(const std::filesystem::path& model);
 
   // The prompt. Throws Error(invalid_argument) for JSON that cannot be read and where the template itself refuses (its message to

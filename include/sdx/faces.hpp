@@ -89,8 +89,8 @@ struct DetectorOptions {
   // If no face, or none with a score of 0.89, is found, also try the picture turned by 90, 180 and 270 degrees, and use the
   // direction that shows the most.
   bool any_orientation = false;
-  // For hiding faces: with Size::automatic examine the whole picture as closely as min_face requires, or at its full resolution,
-  // and report smaller faces than min_face, too.
+  // Settings for hiding faces. With Size::automatic, the whole picture is examined as closely as min_face requires, or at its
+  // full resolution, and faces smaller than min_face are reported, too.
   bool thorough = false;
 };
 
@@ -121,8 +121,8 @@ class SDX_API FaceDetector {
 
   // Thread-safe. Throws Error for a picture that the model cannot take, or a failed run.
   Detection detect(const media::Image& picture) const;
-  // The same for a picture that was reduced: `scale` is pixels of `picture` for one of the original, in whose pixels min_face is.
-  // Coordinates are those of `picture`. Throws Error(invalid_argument) unless 0 < scale <= 1.
+  // The same for a reduced picture: `scale` is the number of pixels of `picture` for one pixel of the original. min_face is in
+  // pixels of the original, coordinates are in pixels of `picture`. Throws Error(invalid_argument) unless 0 < scale <= 1.
   Detection detect(const media::Image& picture, double scale) const;
 
   const std::string& decoder() const;                // the one in use
@@ -215,9 +215,9 @@ struct Region {
 };
 // The region that crop() reads of a picture of this size: at least one pixel, never beyond the picture. Throws as crop() does.
 SDX_API Region needed_region(int width, int height, const Face& face, const CropOptions& options);
-// crop() for a picture of width x height of which only `part`, with its upper left corner at (x, y), is available. The result is
-// bit-identical if the part covers needed_region(); otherwise throws Error(invalid_argument). `face` is in the whole picture's
-// coordinates.
+// The same as crop() for a picture of width x height of which only `part` is available, with its upper left corner at (x, y). The
+// result is bit-identical if the part covers needed_region(); otherwise throws Error(invalid_argument). `face` is in the whole
+// picture's coordinates.
 SDX_API media::Image crop_part(const media::Image& part, int x, int y, int width, int height, const Face& face,
                                const CropOptions& options);
 

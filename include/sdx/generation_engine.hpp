@@ -25,13 +25,14 @@ namespace sdx {
 struct EngineOptions {
   int max_sequences = 16;  // answers computed together; further ones wait
   int max_waiting = 256;   // waiting requests; submit() refuses more
-  // Per step: one for each running answer, the rest for prompts, which are computed in chunks of this size; 0: 512.
+  // The most tokens of a step: one for each running answer, the rest for prompts, which are computed in chunks of this size; 0:
+  // 512.
   std::int64_t max_step_tokens = 0;
   // Limit on the key-value cache; 0: half of the memory available to the process when the engine is made.
   std::uint64_t cache_bytes = 0;
   bool share_prefixes = true;  // compute common prompt prefixes once and keep them while there is room
-  // Limit on what is kept for prompts to come and no running answer uses; 0: one text of the model's context, of 8192 tokens at
-  // most, but at least 512 MiB. Never more than cache_bytes.
+  // Limit on the caches that are kept for later prompts while no running answer uses them; 0: one text of the model's context, of
+  // 8192 tokens at most, but at least 512 MiB. Never more than cache_bytes.
   std::uint64_t prefix_bytes = 0;
 };
 
@@ -41,7 +42,7 @@ struct GenerationRequest {
   OnToken on_token;  // on the engine's thread: must be quick and must not call the engine except cancel(); false ends the answer
   // Called once, after the last token, on the engine's thread, with the result or the error that ended the request.
   std::function<void(const Generation* result, std::exception_ptr error)> on_end;
-  // When it passes, the request ends with Error(deadline_exceeded), waiting or not.
+  // When this time passes, the request ends with Error(deadline_exceeded), even if it still waits.
   std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 

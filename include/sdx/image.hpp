@@ -59,7 +59,7 @@ struct DecodeLimits {
 SDX_API Image decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits = {});
 SDX_API Image read_image(const std::filesystem::path& path, const DecodeLimits& limits = {});
 
-// In pixels, from the upper left corner.
+// A region in pixels, from the upper left corner.
 struct Rectangle {
   int x = 0, y = 0;
   int width = 0, height = 0;
@@ -128,8 +128,8 @@ SDX_API std::string encode_jpeg(const Image& image, int quality = 90);  // quali
 
 enum class FileFormat { png, jpeg, webp, tiff, bmp, avif };
 
-// By name or ending, with or without a dot, in any case: "png", "jpg", "jpeg", "webp", "tif", "tiff", "bmp", "avif"; also
-// what DecodedImage::format says. Empty for others.
+// The format's name from a name or ending, with or without a dot, in any case: "png", "jpg", "jpeg", "webp", "tif", "tiff",
+// "bmp", "avif"; also from DecodedImage::format. Empty for others.
 SDX_API std::optional<FileFormat> file_format(std::string_view name);
 SDX_API std::string_view ending_of(FileFormat format);  // ".png", ".jpg", ".webp", ".tif", ".bmp", ".avif"
 
@@ -142,9 +142,10 @@ struct EncodeOptions {
   int quality = 90;                                 // 1 to 100: JPEG, WebP (100: lossless) and AVIF; the others lose nothing
   double dpi = 0;                                   // pixels per inch, up to 65535; 0: from `metadata`
   Ink background{255, 255, 255};                    // shows through transparent pixels in JPEG, which has no opacity
-  // Kept as far as the format allows: BMP stores only the resolution; PNG, WebP and AVIF have no place for IPTC; TIFF keeps EXIF
-  // tags of its main, EXIF and GPS directories, but no maker notes. The image is assumed to be upright: orientations become 1,
-  // sizes become those of the image, and the thumbnail, which would show what was cropped away, is dropped.
+  // Metadata are kept as far as the format allows: BMP stores only the resolution; PNG, WebP and AVIF have no place for IPTC;
+  // TIFF keeps EXIF tags of its main, EXIF and GPS directories, but no maker notes. The image is assumed to be upright:
+  // orientations become 1, sizes become those of the image, and the thumbnail, which would show what was cropped away, is
+  // dropped.
   Metadata metadata{};
   // The image shows only a part of the picture that the metadata is from. What tells places in that picture, or who is in it, is
   // dropped: regions of faces with their names (MWG, Microsoft, IPTC, ACDSee), IPTC's persons, SubjectArea, SubjectLocation.

@@ -6,10 +6,10 @@
 
 namespace sdx {
 
-// From now on and for as long as the process runs, what a mapped file no longer has reads as zeros, and the file counts as
-// damaged: runs of sessions that use it throw Error(io), and what was read never becomes a result. Installs a handler of SIGBUS.
-// It passes all other faults on to the handler that was there before, so a program installs its own one first. Thread-safe; calls
-// after the first do nothing.
+// After this call and until the process ends, missing parts of a mapped file read as zeros, and the file counts as damaged: runs
+// of sessions that use it throw Error(io), so that no result comes from such zeros. Installs a handler of SIGBUS, which passes
+// all other faults on to the handler that was installed before; a program therefore installs its own one first. Thread-safe;
+// further calls do nothing.
 SDX_API void survive_mapped_faults();
 
 // Throws Error(io) naming the file if any part of a mapped file could not be read since survive_mapped_faults(). Sessions check

@@ -1,5 +1,6 @@
 #pragma once
-// How images, sound and text become a tensor: used by project files, the command line and callers of <sdx/image.hpp>.
+// Settings for turning images, sound and text into tensors: used by project files, the command line and callers of
+// <sdx/image.hpp>.
 
 #include <optional>
 #include <string>

@@ -22,7 +22,7 @@ namespace sdx {
 enum class Activation { none, softmax, sigmoid };
 SDX_API std::string_view name(Activation activation) noexcept;
 
-// How an output of scores is processed.
+// The postprocessing of an output of scores.
 struct Postprocessing {
   Activation activation = Activation::none;
   int axis = -1;                    // the axis of classes

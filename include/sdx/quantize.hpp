@@ -169,14 +169,14 @@ struct QuantReport {
 
 // Dynamic quantisation: weights are quantised ahead of time, node inputs when the model runs. Needs no data. Supports Gemm,
 // MatMul, LSTM, GRU, Attention, Gather of tables and EmbedLayerNormalization; for Conv, only weights, unless op_types_to_quantize
-// names it. Writes the result to `output` atomically. `data`: only for max_loss and measure_accuracy. Throws Error: whatever
-// reading the model throws; invalid_argument for unknown names in `options`, types that the mode does not support, and options
+// names it. Writes the result to `output` atomically. `data` is used only for max_loss and measure_accuracy. Throws Error: all
+// errors of reading the model; invalid_argument for unknown names in `options`, types that the mode does not support, and options
 // that need data that was not given; io.
 SDX_API QuantReport quantize_dynamic(const std::filesystem::path& model, const std::filesystem::path& output,
                                      const DynamicQuantOptions& options = {}, CalibrationDataReader* data = nullptr);
 
 // Static quantisation: weights and activations are quantised, using the activation ranges observed while the float model runs
-// over the data. Throws as quantize_dynamic() does, whatever `data` throws, and Error(invalid_argument) if there is no data.
+// over the data. Throws the errors of quantize_dynamic() and of `data`, and Error(invalid_argument) if there is no data.
 SDX_API QuantReport quantize_static(const std::filesystem::path& model, const std::filesystem::path& output,
                                     CalibrationDataReader& data, const StaticQuantOptions& options = {});
 

@@ -49,11 +49,11 @@ struct WeightOnlyOptions {
   std::vector<std::string> exclude;                                // never these
   std::vector<std::pair<std::string, WeightFormat>> node_formats;  // per-node formats
   std::int64_t min_elements = 0;                                   // smaller matrices are not quantised
-  // For gptq: damping added to the Hessian's diagonal, as a fraction of its mean; process columns with large inputs first; find
-  // scales by search.
+  // Settings of gptq: damping added to the Hessian's diagonal, as a fraction of its mean; whether columns with large inputs come
+  // first; whether scales are found by search.
   double damp = 0.01;
   bool act_order = false, search_scales = false;
-  // As in QuantOptions; both need data.
+  // The same as in QuantOptions; both need data.
   std::optional<double> max_loss{};
   bool measure_accuracy = false;
   std::vector<std::filesystem::path> custom_ops;          // custom operator libraries that the model needs

@@ -90,7 +90,7 @@ struct ProcessRecord {
   friend bool operator==(const ProcessRecord&, const ProcessRecord&) = default;
 };
 
-// One turn of a process: some runs between two timings of the reference workload, of which the longer one counts.
+// One turn of a process: some runs between two timings of the reference workload. The longer of the two timings counts.
 struct RoundRecord {
   int process = 0;
   double median_ms = 0, fast_ms = 0;     // median and 25th percentile of its runs
@@ -98,7 +98,7 @@ struct RoundRecord {
   friend bool operator==(const RoundRecord&, const RoundRecord&) = default;
 };
 
-// How many of a model's nodes a provider runs.
+// The number of a model's nodes that a provider runs.
 struct ProviderNodes {
   std::string provider;
   std::int64_t nodes = 0;

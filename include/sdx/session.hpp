@@ -21,7 +21,7 @@
 
 namespace sdx {
 
-// Which engine runs the nodes. As text: "auto", "native", "ort".
+// The engine that runs the nodes. As text: "auto", "native", "ort".
 enum class Runtime {
   automatic,  // our own engine, plus the vendor libraries behind the providers
   native,     // our own engine only
@@ -205,7 +205,7 @@ class SDX_API NamedValues {
   std::vector<NamedValue> items_;
 };
 
-// Where one node ran, and why.
+// Where one node ran, and why there.
 struct NodeReport {
   std::string name;                  // of the node; may be empty
   std::string op;                    // "Conv", "com.microsoft.MatMulNBits"
@@ -259,14 +259,15 @@ struct ProfileEvent {
   std::int64_t start_ns = 0, duration_ns = 0;
   std::uint64_t thread = 0;
   std::uint64_t run = 0;
-  // Of tensors only: a sequence, a map or nothing has the data type `undefined`, no shape and no bytes.
+  // The value's type and size, for tensors only: a sequence, a map or nothing has the data type `undefined`, no shape and no
+  // bytes.
   struct TensorFacts {
     DataType dtype = DataType::undefined;
     std::vector<std::int64_t> shape;
     std::uint64_t bytes = 0;   // of strings: 0
     bool is_constant = false;  // a weight of the model
   };
-  // In the node's order, also weights that the kernel holds in a form of its own.
+  // The node's inputs and outputs in its order, including weights that the kernel holds in a form of its own.
   std::vector<TensorFacts> inputs, outputs;
 };
 
@@ -286,7 +287,7 @@ class SDX_API Session {
   const std::vector<ValueSpec>& outputs() const;
   // Fields of the file that are not empty: producer_name, producer_version, domain, description, model_version.
   const std::vector<std::pair<std::string, std::string>>& metadata() const;
-  // Key-value pairs that whoever made the model added (metadata_props), in the file's order. Keys may be those of metadata().
+  // Key-value pairs that the model's author added (metadata_props), in the file's order. Keys may be those of metadata().
   const std::vector<std::pair<std::string, std::string>>& custom_metadata() const;
 
   // Runs the model. Inputs are only read and may be views of the caller's memory; the caller owns the outputs. Throws

@@ -83,7 +83,7 @@ class SDX_API Tokenizer {
   // tokenizer_config.json, special_tokens_map.json and added_tokens.json beside it. Throws Error(io), or Error(invalid_model)
   // saying which part of which file is wrong.
   static Tokenizer load(const std::filesystem::path& path);
-  // From the contents of a tokenizer.json.
+  // Reads the contents of a tokenizer.json.
   static Tokenizer from_json(std::string json);
 
   // Throws Error(invalid_argument) for text that is not UTF-8 or truncation settings that cannot be met; Error(runtime_failure)

@@ -24,7 +24,7 @@
 
 namespace sdx {
 
-// How models write calls.
+// Formats in which models write calls.
 enum class ToolCallFormat {
   detect,        // whichever of the formats below the answer uses
   none,          // the answer has no calls
@@ -47,7 +47,7 @@ struct AnswerFormat {
   ToolCallFormat calls = ToolCallFormat::detect;
   // Marks around reasoning; "": do not look for it. Harmony uses its `analysis` channel instead.
   std::string reasoning_begin = "<think>", reasoning_end = "</think>";
-  // What surrounds the list of json_list in a forced call; when parsing, all variants are read.
+  // The brackets around json_list in a forced call; when parsing, all variants are read.
   std::string list_begin = "functools", list_end = "";
 };
 
@@ -113,14 +113,15 @@ class SDX_API AnswerParser {
 SDX_API ParsedAnswer parse_answer(std::string_view text, const AnswerFormat& format = {}, std::string_view tools = {},
                                   std::string_view prompt = {});
 
-// For GenerationSettings::detokenize: Tokenizer::decode() without special tokens, but those that the format's marks consist of.
+// A decoder for GenerationSettings::detokenize: like Tokenizer::decode() without special tokens, but it keeps those that the
+// format's marks consist of.
 SDX_API std::function<std::string(std::span<const std::uint32_t>)> answer_detokenizer(Tokenizer tokenizer,
                                                                                       const AnswerFormat& format);
-// For GenerationSettings::stop_tokens: tokens that end a call and with it the answer, and that files do not always name
+// Tokens for GenerationSettings::stop_tokens: they end a call and with it the answer, and files do not always name them
 // (<|eom_id|>, <|call|>).
 SDX_API std::vector<std::uint32_t> answer_ends(const Tokenizer& tokenizer, const AnswerFormat& format);
 
-// What an answer is made to be: a call (LanguageModel::constrain_calls).
+// The kind of call that an answer is forced to be (LanguageModel::constrain_calls).
 struct ToolChoice {
   std::string name = {};  // the function; "": any of them
   bool parallel = false;  // more calls may follow, where the format has a way to write them

@@ -12,7 +12,7 @@ namespace sdx {
 // pages are given back with it.
 class BlockPool {
  public:
-  // As sdx::allocate(): 64-byte aligned, uninitialised, charged to the current budget while it is held, never null.
+  // Allocates like sdx::allocate(): 64-byte aligned, uninitialised, charged to the current budget while it is held, never null.
   std::shared_ptr<void> allocate(std::size_t bytes);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Which build of the engine this is.
+// Identifies this build of the engine.
 
 #include <string_view>
 

@@ -14,7 +14,7 @@ template <class... Args>
   throw Error(code, fmt::vformat(format, fmt::make_format_args(args...)));
 }
 
-// For our own mistakes, never for bad input.
+// Reports a mistake in our own code, never bad input.
 #define SDX_ASSERT(condition)                                                                                                  \
   do {                                                                                                                         \
     if (!(condition)) ::sdx::fail(::sdx::ErrorCode::internal, "assertion failed: {} ({}:{})", #condition, __FILE__, __LINE__); \

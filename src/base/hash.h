@@ -21,9 +21,9 @@ class ContentHash {
   ContentHash& operator=(const ContentHash&) = delete;
 
   void add(std::span<const std::byte> bytes);
-  // With its length, so that "ab", "c" and "a", "bc" differ.
+  // Adds the length, too, so that "ab", "c" and "a", "bc" differ.
   void add(std::string_view text);
-  // What a file holds, as add() of all its bytes. Read, not mapped: see read_pieces(). Throws Error(io).
+  // Adds all bytes of a file. The file is read, not mapped: see read_pieces(). Throws Error(io).
   void add_file(const std::filesystem::path& path);
   // 32 hexadecimal digits.
   std::string text() const;
@@ -32,9 +32,9 @@ class ContentHash {
   void* state_;
 };
 
-// Of what a file holds alone. Throws Error(io).
+// The hash of a file's bytes. Throws Error(io).
 std::string hash_file(const std::filesystem::path& path);
-// Of a text alone, without its length.
+// The hash of a text, without its length.
 SDX_TOOLS_API std::string hash_text(std::string_view text);
 
 }  // namespace sdx

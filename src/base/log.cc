@@ -16,7 +16,7 @@ constexpr const char* kNames[] = {"debug", "info", "warning", "error", "off"};
 std::mutex g_mutex;
 std::function<void(Level, std::string_view)> g_sink;
 
-// Whether SDX_LOG holds a level, or nothing.
+// Whether SDX_LOG is empty or holds a level.
 bool read_level(Level& level) {
   const char* text = std::getenv("SDX_LOG");
   if (text == nullptr || *text == '\0') return true;
@@ -47,7 +47,7 @@ std::atomic<Level>& current() {
 void set_level(Level level) noexcept { current().store(level, std::memory_order_relaxed); }
 Level level() noexcept { return current().load(std::memory_order_relaxed); }
 
-// For the command, which has words of its own for errors and warnings.
+// Exported for the command, which formats errors and warnings in its own way.
 SDX_TOOLS_API void set_sink(std::function<void(Level, std::string_view)> sink) {
   const std::lock_guard lock(g_mutex);
   g_sink = std::move(sink);

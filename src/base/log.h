@@ -18,7 +18,7 @@ enum class Level { debug, info, warning, error, off };
 SDX_TOOLS_API void set_level(Level level) noexcept;
 SDX_TOOLS_API Level level() noexcept;
 
-// Where messages go; null restores stderr. The sink is called from any thread, one call at a time.
+// Sets the receiver of messages; null restores stderr. The sink is called from any thread, one call at a time.
 void set_sink(std::function<void(Level, std::string_view)> sink);
 
 SDX_TOOLS_API void write(Level level, std::string_view message);

@@ -16,8 +16,8 @@
 namespace sdx {
 namespace {
 
-// Of the thread and no parameter: tensors allocate in every operator, kernel and container, and none of them knows whose run it
-// is part of.
+// A variable of the thread rather than a parameter: every operator, kernel and container allocates tensors, and none of them
+// knows to whose run it belongs.
 thread_local constinit AllocationContext t_context;
 
 std::shared_ptr<MemoryBudget> current_budget() { return t_context.budget != nullptr ? *t_context.budget : nullptr; }
@@ -33,9 +33,9 @@ std::size_t physical_memory() {
 }
 
 // Weights that stream by in 4 KB pages spend a quarter of the read bandwidth on page tables (21 instead of 30 GB/s for a vector
-// times 154 MB of packed weights on a Zen 4 core). Most distributions give huge pages to those who ask. Blocks begin with one;
-// what fills a small part of one at the end stays in small pages, so this takes little memory; a large part gets a whole one,
-// which costs less than its small pages would (0.4 against 2 to 3 us for 4 KB when they are touched first).
+// times 154 MB of packed weights on a Zen 4 core). Most distributions give huge pages on request. Blocks begin with a huge page.
+// If the end of a block fills a small part of a huge page, it stays in small pages, so little memory is lost; a large part gets a
+// whole one, which costs less than its small pages would (0.4 against 2 to 3 us for 4 KB when they are touched first).
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 void* allocate_block(std::size_t bytes) {

@@ -1,5 +1,5 @@
 #pragma once
-// Where tensors' memory comes from: 64-byte aligned, counted against the budget of the session that is running.
+// Allocation of tensors: 64-byte aligned memory, counted against the budget of the session that is running.
 
 #include <atomic>
 #include <cstddef>
@@ -25,7 +25,7 @@ class MemoryBudget {
   // Throws Error(out_of_memory) and takes nothing when the limit would be exceeded.
   void take(std::size_t bytes);
   void give_back(std::size_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
-  // From now on peak() counts from what is in use.
+  // Makes peak() start from the present use.
   void reset_peak() noexcept { peak_.store(used(), std::memory_order_relaxed); }
 
  private:
@@ -34,16 +34,16 @@ class MemoryBudget {
   std::atomic<std::size_t> peak_{0};
 };
 
-// Freed blocks of one session's runs, kept for its next runs: results of a megabyte and more would otherwise be given back to
-// the system after each run and taken from it anew, page by page, which costs several times what writing them does (12 of 33 ms
-// for the 19 MB of keys and values that GPT-2 hands out per token). Keeps the 64 blocks freed last, 256 MiB at most.
-// Thread-safe; shared by whoever may still free one of its blocks.
+// Freed blocks of one session's runs, kept for its next runs: results of a megabyte and more would otherwise be given back to the
+// system after each run and taken from it anew, page by page, which costs several times what writing them does (12 of 33 ms for
+// the 19 MB of keys and values that GPT-2 hands out per token). Keeps the 64 blocks freed last, 256 MiB at most. Thread-safe;
+// shared by everything that may still free one of its blocks.
 class SDX_TOOLS_API BlockKeep {
  public:
   static constexpr std::size_t kLeast = std::size_t{64} << 10;  // below, malloc is as good for a session's runs
   static constexpr std::size_t kMost = std::size_t{256} << 20, kBlocks = 64;
 
-  // `least`: smaller ones are malloc's business.
+  // `least`: blocks smaller than this are left to malloc.
   explicit BlockKeep(std::size_t most = kMost, std::size_t blocks = kBlocks, std::size_t least = kLeast);
   ~BlockKeep();
   BlockKeep(const BlockKeep&) = delete;
@@ -51,7 +51,7 @@ class SDX_TOOLS_API BlockKeep {
 
   // A kept block of `bytes` to 9/8 of that, and its size; {nullptr, 0} when there is none.
   std::pair<void*, std::size_t> take(std::size_t bytes) noexcept;
-  // `block` came from allocate()'s source and is its caller's no more.
+  // `block` must come from allocate()'s source; it belongs to the BlockKeep after the call.
   void give(void* block, std::size_t bytes) noexcept;
   std::size_t kept_bytes() const noexcept;
   // The bytes that it may keep, and larger blocks are not taken from it. What is more goes at once.
@@ -81,7 +81,7 @@ SDX_TOOLS_API std::shared_ptr<void> allocate(std::size_t bytes);
 // The same memory, charged to the current budget until released: for what others have allocated. Throws Error(out_of_memory).
 std::shared_ptr<void> charged(std::shared_ptr<void> memory, std::size_t bytes);
 
-// What allocate() on a thread charges, and takes blocks from; null: nothing. Belongs to the scopes below.
+// The budget that allocate() charges on a thread, and the kept blocks that it takes from; null: none. The scopes below set it.
 struct AllocationContext {
   const std::shared_ptr<MemoryBudget>* budget = nullptr;
   const std::shared_ptr<BlockKeep>* keep = nullptr;

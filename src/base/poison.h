@@ -1,7 +1,7 @@
 #pragma once
-// Memory that nobody has written must not look as if somebody had. With SDX_POISON=1 in the environment everything that a run may
-// write to (arenas, outputs, workspaces, new tensors) is filled before it is written, and what nobody needs any more is filled
-// again, so that a read of it shows in the results, and shows the same way each time.
+// Makes reads of uninitialised memory visible. With SDX_POISON=1 in the environment, everything that a run may write to (arenas,
+// outputs, workspaces, new tensors) is filled before it is written, and filled again when it is no longer needed. A read of such
+// memory then shows in the results, in the same way each time.
 
 #include <cstddef>
 #include <cstdint>

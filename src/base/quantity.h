@@ -17,7 +17,7 @@ SDX_TOOLS_API std::optional<std::uint64_t> size_from_text(std::string_view text)
 // "30" or "2.5s" seconds, "500ms", "2m" or "2min" minutes. nullopt: no time, or none up to 1e12 ms.
 SDX_TOOLS_API std::optional<std::chrono::milliseconds> time_from_text(std::string_view text);
 
-// "12 s", "4 min 10 s", "2 h 5 min": a time to come, of which nobody knows fractions.
+// "12 s", "4 min 10 s", "2 h 5 min": an estimate of remaining time, for which fractions mean nothing.
 SDX_TOOLS_API std::string duration_text(double seconds);
 // "450 ms", "2.1 s", "3 min 20 s": a time that was measured.
 SDX_TOOLS_API std::string time_text(double seconds);

@@ -17,7 +17,7 @@ class SplitMix64 {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
     return z ^ (z >> 31);
   }
-  // In [0, 1), from the upper 53 bits.
+  // A number in [0, 1), from the upper 53 bits.
   static constexpr double unit(std::uint64_t bits) noexcept { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
   explicit SplitMix64(std::uint64_t seed) : state_(seed) {}

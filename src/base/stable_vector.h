@@ -13,7 +13,7 @@ namespace sdx {
 // Elements lie in pieces of 8, 16, 32, … , so that growing copies nothing and a few elements take little memory.
 template <class T>
 class StableVector {
-  // Walks what was there when it was made, also while the sequence grows.
+  // Walks the elements that existed when it was made, even while the sequence grows.
   template <class Owner, class Element>
   class Cursor {
    public:

@@ -1,5 +1,5 @@
 #pragma once
-// Waiting for what another run does, no longer than one's own deadline allows.
+// Waits for another run's work, but no longer than the caller's own deadline allows.
 
 #include <chrono>
 #include <mutex>
@@ -9,8 +9,8 @@
 
 namespace sdx {
 
-// Holds `mutex` when it returns. Throws what StopCondition::check() throws while somebody else holds it. `waiting` is called at
-// each look.
+// Returns holding `mutex`. While another thread holds it, throws what StopCondition::check() throws. `waiting` is called at each
+// check.
 template <class F>
 std::unique_lock<std::mutex> lock_unless_stopped(std::mutex& mutex, const StopCondition& stop, F&& waiting) {
   constexpr std::chrono::milliseconds kLook{2};

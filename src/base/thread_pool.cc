@@ -32,7 +32,7 @@
 namespace sdx {
 namespace {
 
-// By number; empty where the system does not say.
+// The usable cores by number; empty if the system does not say.
 std::vector<int> usable_cores() {
   cpu_set_t set;
   std::vector<int> cores;
@@ -76,7 +76,7 @@ std::int64_t chunks_of(std::int64_t count, std::int64_t grain, std::int64_t thre
   return chunks <= threads ? chunks : std::min(count, (chunks + threads - 1) / threads * threads);
 }
 
-// Of the thread and no parameter: kernels call parallel_for() far below whoever knows the session.
+// A variable of the thread rather than a parameter: kernels call parallel_for() far below any function that knows the session.
 thread_local ThreadPool* t_pool = nullptr;
 thread_local bool t_inside = false;  // this thread is running a chunk: nested regions run inline
 

@@ -33,8 +33,8 @@ class SDX_TOOLS_API ThreadPool {
   // `threads` counts the caller: 1 starts no worker. 0 means one per usable core.
   // Worker i stays on cores[i % size]; empty: wherever the system puts it. Cores are as parse_cores() returns them.
   explicit ThreadPool(int threads = 0, const std::vector<int>& cores = {});
-  // Threads come from `maker` (base/system/thread_maker.h), of which the pool keeps a copy. Throws Error(runtime_failure) where
-  // it makes none.
+  // `maker` makes the threads (base/system/thread_maker.h); the pool keeps a copy of it. Throws Error(runtime_failure) if it
+  // fails.
   ThreadPool(int threads, const std::vector<int>& cores, const ThreadMaker& maker);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -58,15 +58,15 @@ class SDX_TOOLS_API ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
-// Cores by number, from "auto" (those that the process may use) or a list such as "0,2-3". Throws Error(invalid_argument) for
-// what is not a list, and for cores that the process may not use.
+// Parses cores from "auto" (those that the process may use) or a list such as "0,2-3". Throws Error(invalid_argument) for other
+// text, and for cores that the process may not use.
 std::vector<int> parse_cores(std::string_view text);
 
 // The pool that code on this thread should use: set by a session's run; ThreadPool::shared() otherwise.
 SDX_TOOLS_API ThreadPool& current_pool();
 
-// Sets current_pool() for this scope, in which its workers wait for the next region longer before they sleep. `pool` must
-// outlive it.
+// Sets current_pool() for this scope. Meanwhile, the pool's workers wait longer for the next region before they sleep. `pool`
+// must outlive it.
 class SDX_TOOLS_API PoolScope {
  public:
   explicit PoolScope(ThreadPool& pool);

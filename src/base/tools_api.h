@@ -1,5 +1,5 @@
 #pragma once
-// Marks what libsdx exports beside its public interface: for the command of the same build, and for nobody else. See docs/map.md.
+// Marks functions that libsdx exports besides its public interface: for the command of the same build only. See docs/map.md.
 
 #include <sdx/export.hpp>
 

@@ -18,7 +18,7 @@
 namespace sdx::benchmark {
 namespace {
 
-// Where --fallback warn (allow_fallback) is what the caller can give, and not `strict` what was given.
+// The advice for callers that can use --fallback warn (allow_fallback), in place of advice about `strict`.
 constexpr std::string_view kInstead = ". --fallback warn measures the next provider";
 
 CellError as_cell_error(const std::exception& e) {
@@ -47,7 +47,7 @@ std::string canonical_or_same(const std::string& provider) {
   }
 }
 
-// How many nodes each provider runs; the requested providers come first.
+// Counts the nodes that each provider runs; the requested providers come first.
 std::vector<ProviderNodes> places_of(const Report& report, const std::vector<std::string>& asked) {
   std::vector<ProviderNodes> places;
   for (const NodeReport& n : report.nodes) {

@@ -50,7 +50,7 @@ struct Closed {
   std::vector<NodeTime> nodes;
 };
 
-// What went wrong in a cell. code: of ErrorCode, or "crashed".
+// The error of a cell. code: a name of ErrorCode, or "crashed".
 struct CellError {
   std::string code, message;
 };
@@ -66,7 +66,7 @@ class Cell {
 };
 
 std::unique_ptr<Cell> make_local_cell(CellOptions options);
-// In a process forked from this one, which must have a single thread. `done` is not called there.
+// Runs in a process forked from this one, which must have a single thread. `done` is not called there.
 std::unique_ptr<Cell> make_isolated_cell(CellOptions options);
 
 // MiB; of this process.

@@ -1,16 +1,15 @@
 // Two benchmarks compared.
 //
-// On a machine that others use too, processes of one program differ by tens of percent, but each benchmark has some that nothing
-// disturbed. What is compared where there are enough processes is the fast end of these fastest ones: over 20 short processes it
-// varies by less than 1 % where the medians vary by 30 %.
+// On a shared machine, processes of one program differ by tens of percent, but each benchmark has some that nothing disturbed.
+// With enough processes, the fast end of the fastest ones is compared: over 20 short processes it varies by less than 1 %, and
+// the medians by 30 %.
 //
-// With fewer processes (models that take long to open, older files):
-// Times of one process resemble each other: they share the layout of its memory and what the machine did meanwhile. Two processes
-// of the same program differ by more than their runs do, so that what is compared are the medians of processes (Welch's interval,
-// rank test); where a file has fewer than three of them, those of rounds. All processes of one benchmark may have met a slow
-// machine: each times a fixed piece of work next to its runs, and a change counts only when it is beyond the threshold with and
-// without what that work took longer. The fast end of the times (the 10th percentile, which other processes disturb least) has to
-// have moved the same way.
+// With fewer processes (models that take long to open, older files): Times of one process resemble each other: they share the
+// layout of its memory and what the machine did meanwhile. Two processes of the same program differ by more than their runs do.
+// So the medians of processes are compared (Welch's interval, rank test); where a file has fewer than three processes, those of
+// rounds. All processes of one benchmark may have met a slow machine: each times a fixed piece of work next to its runs, and a
+// change counts only if it exceeds the threshold both with and without the slowdown of that work. The fast end of the times (the
+// 10th percentile, which other processes disturb least) has to have moved the same way.
 
 #include <fmt/format.h>
 
@@ -34,8 +33,8 @@ std::vector<double> medians(const std::vector<std::vector<double>>& blocks) {
   return out;
 }
 
-// By how much intervals are too narrow because neighbouring rounds resemble each other: the standard error of a mean of values
-// with first autocorrelation r grows by sqrt((1 + r) / (1 - r)) (Bayley and Hammersley 1946).
+// The factor by which intervals are too narrow because neighbouring rounds resemble each other: the standard error of a mean of
+// values with first autocorrelation r grows by sqrt((1 + r) / (1 - r)) (Bayley and Hammersley 1946).
 double inflation(const std::vector<double>& m) {
   if (m.size() < 5) return 1;
   double mean = 0;
@@ -67,7 +66,7 @@ DiffEntry entry_of(const BenchResult& r) {
   return e;
 }
 
-// What the medians of processes say; of rounds, where there are too few processes.
+// The comparison of the medians of processes, or of rounds if there are too few processes.
 struct Evidence {
   std::vector<double> base, current;     // independent values of a side
   double change = 0, low = 0, high = 0;  // of the ratio current / base
@@ -85,7 +84,7 @@ std::vector<double> process_values(const BenchResult& r, double ProcessRecord::*
 
 Evidence evidence_of(const BenchResult& base, const BenchResult& current) {
   constexpr std::size_t kFewest = 3;
-  // What two benchmarks differ by although nothing has changed, beyond what their own processes show: they are minutes apart.
+  // The difference between two benchmarks of the same program beyond that between their own processes: they are minutes apart.
   constexpr double kBetweenBenchmarks = 0.01;
   Evidence e;
   e.base = process_values(base, &ProcessRecord::median_ms);
@@ -111,8 +110,8 @@ Evidence evidence_of(const BenchResult& base, const BenchResult& current) {
   return e;
 }
 
-// The rounds in which the machine was at its best: the fixed piece of work took next to nothing longer than in the best round of
-// both sides.
+// The rounds in which the machine was at its best: the fixed piece of work took hardly longer than in the best round of both
+// sides.
 std::vector<RoundRecord> quiet_rounds(const BenchResult& r, double compute_ms, double memory_ms) {
   std::vector<RoundRecord> out;
   for (const RoundRecord& round : r.rounds) {
@@ -187,8 +186,8 @@ double lowest(const BenchResult& r, double RoundRecord::*field) {
   return out;
 }
 
-// By how much the machine was slower (faster) even at its best beside `current`: 1 where that is within what the fixed pieces of
-// work vary by at rest, 3 % for arithmetic and 15 % for memory, or is not known.
+// The factor by which the machine was slower (or faster) even at its best during `current`. 1 if the difference is unknown or
+// within the variation of the fixed work at rest: 3 % for arithmetic and 15 % for memory.
 double best_machine_change(const BenchResult& base, const BenchResult& current, bool slower) {
   constexpr double kCompute = 1.03, kMemory = 1.15;
   if (base.rounds.empty() || current.rounds.empty()) return 1;
@@ -209,8 +208,8 @@ double fast_change(const BenchResult& base, const BenchResult& current) {
   return fast_end(current.statistics.latencies_ms) / fast_end(base.statistics.latencies_ms);
 }
 
-// How much longer the fixed work took next to `current` than next to `base`; of arithmetic and reading memory what explains more
-// of a change in this direction. 1 where it is not known.
+// The factor by which the fixed work took longer during `current` than during `base`. Of arithmetic and reading memory, the one
+// that explains more of a change in this direction counts. 1 if it is unknown.
 double machine_change(const BenchResult& base, const BenchResult& current, bool slower) {
   double out = 1;
   for (double ProcessRecord::*field : {&ProcessRecord::compute_ms, &ProcessRecord::memory_ms}) {
@@ -231,7 +230,7 @@ bool overlap(const Evidence& e) {
   return *low_a <= *high_b && *low_b <= *high_a;
 }
 
-// What is left to ask where the machine was never at rest: whether it explains the change.
+// Decides a change if the machine was never at rest: whether the machine explains it.
 void judge_noisy(DiffEntry& e, const BenchResult& base, const BenchResult& current, const DiffOptions& o) {
   const bool slower = e.change_percent > 0;
   const double machine = machine_change(base, current, slower);

@@ -35,9 +35,9 @@ struct Load {
   std::int64_t memory_ns = 0;   //
 };
 
-// Calls `run` `count` times in all, or, with duration_ns > 0, until that has passed (at least once). The first exception of `run`
-// stops everything and is rethrown. `seed` decides about the gaps of Poisson arrivals. `done` is told how many runs are over,
-// from any thread; may be empty.
+// Calls `run` `count` times in all, or, with duration_ns > 0, until that time has passed (at least once). The first exception of
+// `run` stops everything and is rethrown. `seed` determines the gaps of Poisson arrivals. `done` receives the number of finished
+// runs, on any thread; it may be empty.
 Load generate_load(const LoadOptions& options, std::int64_t count, std::int64_t duration_ns, std::uint64_t seed,
                    const std::function<void()>& run, const std::function<void(std::int64_t)>& done = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the machine is, and what it did while something was measured.
+// Describes the machine, and its state during a measurement.
 
 #include <cstdint>
 #include <string>
@@ -22,8 +22,8 @@ struct MachineState {
 };
 MachineState machine_state();
 
-// From before to after. own_cpu_s: what the measured processes took of the processors' time. lowest and highest frequency as
-// sampled in between, 0: not known. Fills steal_percent and throttle_events; returns notes for people.
+// Computes the changes from before to after. own_cpu_s: processor time of the measured processes. Lowest and highest frequency
+// are sampled in between, 0: unknown. Fills steal_percent and throttle_events; returns notes for people.
 std::vector<std::string> what_happened(const MachineState& before, const MachineState& after, double own_cpu_s, double lowest_mhz,
                                        double highest_mhz, MachineInfo& machine);
 

@@ -24,7 +24,7 @@ namespace {
 // Short enough to fall between two time slices of other processes, long enough for the clock.
 constexpr double kWindowNs = 2e6;
 constexpr int kWindows = 40;
-// Beyond the last-level caches of most machines, by all threads together; no thread less than 8 MB nor more than 64.
+// Memory for all threads together exceeds the last-level caches of most machines; each thread has between 8 and 64 MB.
 std::int64_t floats_to_read(int threads) {
   constexpr std::int64_t kAll = std::int64_t{1} << 26, kLeast = std::int64_t{1} << 21, kMost = std::int64_t{1} << 24;
   return std::clamp(kAll / threads, kLeast, kMost) / 4096 * 4096;

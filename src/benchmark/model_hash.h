@@ -1,5 +1,5 @@
 #pragma once
-// What tells whether two benchmarks are of the same model.
+// Tells whether two benchmarks are of the same model.
 
 #include <filesystem>
 #include <string>

@@ -43,7 +43,7 @@ Work work_of(const Graph& g, const Node& n) {
   return w;
 }
 
-// As the profiler names nodes: those without a name by their first output.
+// Names nodes like the profiler: nameless nodes have the name of their first output.
 std::string shown_name(const Graph& g, const Node& n) {
   const bool nameless = n.name.empty() && !n.outputs.empty() && n.outputs[0] != kNoValue;
   return nameless ? g.value(n.outputs[0]).name : n.name;
@@ -60,7 +60,7 @@ void add_work(const Graph& g, WorkByName& out) {
   }
 }
 
-// Of the graph that a session makes of the model for inputs of these shapes; nothing where the model cannot be worked out this
+// The costs of the graph that a session makes of the model for inputs of these shapes; nothing if they cannot be determined this
 // way.
 WorkByName work_by_name(const std::filesystem::path& path, const SessionOptions& options, const NamedValues& inputs) {
   WorkByName out;
@@ -125,14 +125,14 @@ struct Sum {
     more(flops, w.flops);
     more(bytes, w.bytes);
   }
-  // The median run: one in which another process took the core for some milliseconds says nothing about the kernel.
+  // The median run. A run during which another process took the core for some milliseconds says nothing about the kernel.
   double typical_ns() const { return median({ns.begin(), ns.end()}); }
 };
 
 // Of one run.
 double amount(double of_all_runs) { return std::max(0.0, of_all_runs) / static_cast<double>(kRuns); }
 
-// Per nanosecond: 1e9 a second.
+// A rate per nanosecond is 1e9 per second.
 double rate(double of_all_runs, double ns) { return ns > 0 ? amount(of_all_runs) / ns : 0; }
 
 }  // namespace

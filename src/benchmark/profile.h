@@ -1,5 +1,5 @@
 #pragma once
-// Where the time goes, operator by operator and node by node.
+// Shows where the time goes, operator by operator and node by node.
 
 #include <filesystem>
 #include <vector>

@@ -31,7 +31,7 @@ struct Slot {
   std::vector<double> latencies;
   std::vector<std::size_t> rounds;
   std::int64_t iterations = 0, measured = 0, wall_ns = 0, preempted = 0;
-  // Of the process that runs now.
+  // The record of the present process.
   ProcessRecord process;
   std::vector<double> process_latencies, compute_ms, memory_ms;
   bool first_run = false;
@@ -96,8 +96,8 @@ int Bench::rounds() const {
 
 int Bench::processes() const {
   if (o_.processes > 0) return std::min(o_.processes, rounds());
-  // Many, so that each benchmark has some that nothing disturbs, as long as opening and warming them up takes a few seconds in
-  // all. Five a side are the fewest of which a rank test can say something with p below 0.01.
+  // Many processes, so that each benchmark has some that nothing disturbed, as long as opening and warming them up takes a few
+  // seconds in all. Five per side is the least number with which a rank test can reach a p below 0.01.
   constexpr int kUsual = 5, kSlow = 3;
   constexpr double kSlowMs = 2000, kBudgetMs = 4000;
   double slowest = 0;
@@ -249,7 +249,7 @@ void Bench::turn(Slot& slot, int round) {
 void Bench::measure_rounds(const std::vector<Slot*>& slots, int first, int end) {
   for (int round = first; round < end; ++round) {
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      // Who begins changes, so that nobody always follows the same neighbour's heat.
+      // The order rotates, so that none always runs after the same neighbour has heated the machine.
       turn(*slots[(i + static_cast<std::size_t>(round)) % slots.size()], round);
     }
     const double mhz = machine_state().frequency_mhz;
@@ -362,7 +362,7 @@ void Bench::measure_in_processes(const std::vector<Slot*>& slots) {
   }
 }
 
-// The fixed piece of work tells changes of the machine from those of what is measured.
+// The fixed piece of work distinguishes changes of the machine from changes of the measured program.
 void Bench::add_machine_notes(std::vector<std::string>& notes) const {
   double fastest = 0;
   double slowest = 0;

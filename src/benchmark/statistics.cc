@@ -26,7 +26,7 @@ void count_outliers(Statistics& s, std::span<const double> sorted) {
   if (spread > 0) s.outliers_mad = outside(sorted, s.p50_ms - spread, s.p50_ms + spread);
 }
 
-// How often to resample so that the whole stays below about 20 million values (0.2 s).
+// The number of resamplings that keeps the whole below about 20 million values (0.2 s).
 int resamples(std::size_t values) { return static_cast<int>(std::clamp<std::size_t>(20'000'000 / (values + 1), 200, 2000)); }
 
 std::size_t total(const std::vector<std::vector<double>>& blocks) {
@@ -170,7 +170,7 @@ MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b) {
 
 namespace {
 
-// U of the lowest values of two samples, of which `ascending` are all values and `in_a` says which are the first one's.
+// The statistic U for the lowest values of two samples. `ascending` holds all values, and `in_a` marks those of the first sample.
 class LowestU {
  public:
   // Six a side: were fewer apart completely, samples of twenty would hardly reach a p of 0.05.

@@ -1,5 +1,5 @@
 #pragma once
-// What lists of run times say.
+// Statistics of lists of run times.
 
 #include <cstdint>
 #include <span>
@@ -19,21 +19,21 @@ Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size
 // A bootstrap of the median needs some independent values: of fewer than 5 the lowest and the highest enclose the median less
 // than 90 % of the time, and of one the interval has no width at all.
 inline constexpr std::size_t kFewestForInterval = 5;
-// So many runs always suffice, as blocks() makes blocks of two.
+// This many runs always suffice, because blocks() makes blocks of two.
 inline constexpr std::size_t kRunsForInterval = 2 * kFewestForInterval;
-// Whether there were enough runs for the median's confidence interval. Without one nothing is shown of it.
+// Whether there were enough runs for the median's confidence interval. Without one, the interval is not shown.
 bool has_interval(const Statistics& s);
 
-// How many of the iterations that count have the same round (or process) in a row.
+// The lengths of runs of counted iterations that have the same round (or process).
 std::vector<std::size_t> lengths_by(const std::vector<IterationRecord>& iterations, int IterationRecord::*field);
 
 // Percentile `p` (0 to 100) of values in ascending order.
 double percentile(std::span<const double> sorted, double p);
 double median(std::vector<double> values);
 
-// Consecutive times cut into blocks: the given rounds where there are at least 5, else up to 10 blocks of equal length, none
-// shorter than 2. Neighbouring times resemble each other (caches, clock, other processes), so that what counts for confidence
-// is how many blocks there are, not how many times.
+// Divides consecutive times into blocks: the given rounds if there are at least 5, else up to 10 blocks of equal length, none
+// shorter than 2. Neighbouring times resemble each other (caches, clock, other processes), so confidence depends on the number of
+// blocks, not of times.
 std::vector<std::vector<double>> blocks(std::span<const double> latencies, std::span<const std::size_t> rounds);
 
 struct Interval {
@@ -48,8 +48,9 @@ Interval median_interval(const std::vector<std::vector<double>>& blocks);
 // The same of (median of b's draw) / (median of a's draw).
 Interval ratio_interval(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b);
 
-// Mean and 95 % confidence interval of (mean of ln b) - (mean of ln a), by Welch's t-test (1947): for few independent values, of
-// which a bootstrap makes too narrow intervals. `floor` is a standard error that is added in quadrature. Needs two values a side.
+// Mean and 95 % confidence interval of (mean of ln b) - (mean of ln a), by Welch's t-test (1947). For few independent values,
+// since a bootstrap would make too narrow intervals of them. `floor` is a standard error that is added in quadrature. Needs two
+// values per side.
 struct LogChange {
   double change = 0, low = 0, high = 0;
 };

@@ -54,7 +54,7 @@ ValueSpec read_spec(ByteReader& in);
 inline constexpr std::uint64_t kUnknown = UINT64_MAX, kLeftOut = UINT64_MAX - 1;
 std::string pack_name(const std::string& key, const std::vector<std::uint64_t>& storages);
 
-// What killed writers left. The caller has the lock on the folder.
+// Removes files of killed writers. The caller holds the folder's lock.
 void remove_leftovers(const std::filesystem::path& folder) noexcept;
 
 // "checked" lines of .sealed.

@@ -43,8 +43,8 @@ std::string machine_text() {
                      only != nullptr ? only : "");
 }
 
-// In use, for `sdx cache`; and used now. A folder that cannot be written has no lock, and needs none: files are only ever renamed
-// into place, and removing one leaves those who have it mapped alone.
+// Marks the folder as in use (for `sdx cache`) and as used at this time. A folder that cannot be written has no lock, and needs
+// none: files are only ever renamed into place, and removing a file does not affect those who have it mapped.
 int mark_in_use(const fs::path& folder) {
   int fd = ::open((folder / kLock).c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) fd = ::open((folder / kLock).c_str(), O_RDONLY | O_CLOEXEC);
@@ -135,7 +135,7 @@ CompiledModel::~CompiledModel() {
 }
 
 void CompiledModel::read(const CompiledPlace& place, bool mmap) {
-  // Mapped also where it is small: nobody but this program writes there, and it renames files into place.
+  // Small files are mapped, too: only this program writes there, and it renames files into place.
   file_ = MappedFile::open(place.folder / kFile, mmap ? 0 : MappedFile::kAll);
   const std::span<const std::byte> bytes = file_->bytes();
   Head head{};
@@ -245,7 +245,7 @@ void CompiledModel::read_tables(std::string_view meta, const CompiledPlace& plac
   if (!in.at_end()) ByteReader::damaged();
 }
 
-// Whether the contents are what they were when they were written, and the model's too: see the top of compiled_model.h.
+// Whether the contents, and those of the model, are the same as when they were written: see the top of compiled_model.h.
 bool CompiledModel::trusted(const CompiledPlace& place) {
   const bool may_read = cache_problem(place.root, place.folder / kSealed).empty();
   const std::string sealed = may_read ? read_small(place.folder / kSealed) : "";

@@ -34,12 +34,12 @@ struct CompiledPlace {
 // nullopt where such a file cannot serve: the cache is off, or the options ask for what it does not hold.
 std::optional<CompiledPlace> compiled_place(const std::filesystem::path& model, const SessionOptions& options);
 
-// Whether there is a file, of use or not.
+// Whether there is a file, valid or not.
 bool has_compiled(const CompiledPlace& place);
 // Why nothing that is there may be used, and nothing kept; empty: it may. The log warns of it once.
 std::string compiled_problem(const CompiledPlace& place);
 
-// What a session says of its model.
+// Describes a session's model.
 struct ModelInterface {
   std::vector<ValueSpec> inputs, outputs;
   std::vector<bool> may_be_absent;  // parallel to inputs: of an optional type
@@ -50,8 +50,8 @@ struct ModelInterface {
 // Immutable, so thread-safe. Views of it keep it alive.
 class CompiledModel final : public PackShelf, public std::enable_shared_from_this<CompiledModel> {
  public:
-  // Null where there is none, or none that may be used; never throws for what is in the folder.
-  // Without `mmap`, it and the model's files are copied, as SessionOptions::mmap says.
+  // Returns null if there is no file, or none that may be used; never throws for the folder's contents. Without `mmap`, the file
+  // and the model's files are copied, as SessionOptions::mmap says.
   static std::shared_ptr<const CompiledModel> open(const CompiledPlace& place, bool mmap = true);
   ~CompiledModel() override;
   CompiledModel(const CompiledModel&) = delete;
@@ -62,7 +62,7 @@ class CompiledModel final : public PackShelf, public std::enable_shared_from_thi
   // Types are inferred, passes done. Throws Error(invalid_model) where it is no graph after all.
   Graph graph() const;
   std::shared_ptr<const void> find(const PackKey& key, PackSources sources, std::size_t bytes) const override;
-  // Whether the model's files still are what they were at open().
+  // Whether the model's files are the same as at open().
   bool sources_unchanged() const;
 
  private:
@@ -109,7 +109,7 @@ class CompiledModel final : public PackShelf, public std::enable_shared_from_thi
   std::string_view graph_;
 };
 
-// What is kept of a compilation, to be written once its session is open.
+// Collects the parts of a compilation to keep. They are written once the session is open.
 struct Recording {
   CompiledPlace place;
   FileStamp model;              // before it was read
@@ -122,7 +122,7 @@ struct Recording {
 // model file is not there, or its time lies in the future.
 std::unique_ptr<Recording> start_recording(const CompiledPlace& place);
 
-// Writes and verifies the file. Never throws: what is not kept is made again, and the log says why (info).
+// Writes and verifies the file. Never throws: parts that are not kept are made again, and the log gives the reason (info).
 void write_compiled(const Recording& recording, const ModelInterface& interface) noexcept;
 
 }  // namespace sdx::cache

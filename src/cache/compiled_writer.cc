@@ -41,7 +41,7 @@ struct Piece {
   std::uint64_t offset = 0;
 };
 
-// A folder in which only one process writes at a time. `mine()` false: another one does.
+// A folder in which only one process writes at a time. `mine()` false: another process does.
 class Bench {
  public:
   explicit Bench(const fs::path& folder) {
@@ -69,7 +69,7 @@ class Sources {
     for (const std::string& name : external_names(r.place.model)) add(r.place.model.parent_path() / name);
     if (stamps_[0] != r.model) fail(ErrorCode::io, "'{}' was changed meanwhile", r.place.model.string());
     for (std::size_t i = 0; i < paths_.size(); ++i) {
-      // Written to after opening began: nobody knows which state was compiled.
+      // The file was written to after opening began, so it is unknown which state was compiled.
       if (stamps_[i].changed_ns > r.started_ns - kTick) fail(ErrorCode::io, "'{}' was changed just now", paths_[i].string());
     }
     for (const fs::path& p : paths_) hashes_.push_back(hash_file(p));

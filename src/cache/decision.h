@@ -1,5 +1,5 @@
 #pragma once
-// Which provider measuring chose for a model, kept between runs.
+// The provider that measuring chose for a model, kept between runs.
 
 #include <filesystem>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace sdx::cache {
 
-// What was found out, and about what.
+// The result of measuring, and its conditions.
 struct Decision {
   std::vector<MeasuredProvider> candidates;  // in the order of the chain
   std::string chosen;                        // provider; never empty
@@ -20,7 +20,7 @@ struct Decision {
   std::string machine;                       // for people
 };
 
-// nullopt: there is none, or it cannot be read. A file that is read counts as used now.
+// Returns nullopt if there is no decision, or if it cannot be read. Reading marks the file as used.
 std::optional<Decision> read_decision(const std::filesystem::path& file);
 // Throws Error(io).
 void write_decision(const std::filesystem::path& file, const Decision& decision);

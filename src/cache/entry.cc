@@ -38,7 +38,7 @@ bool still_there(int fd, const fs::path& path) {
   return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino;
 }
 
-// Opens and locks the entry's lock file. -1: somebody else has it, or it cannot be had.
+// Opens and locks the entry's lock file. -1: another process holds it, or it cannot be opened.
 int lock_file(const fs::path& folder, int how, bool make) {
   const fs::path path = folder / kLock;
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (make ? O_CREAT : 0), 0644);
@@ -57,7 +57,7 @@ std::string escape_line(std::string text) {
   return text;
 }
 
-// Everything but the lock, so that whoever waits for it finds the entry empty.
+// Removes everything but the lock, so that a process waiting for the lock finds the entry empty.
 void remove_files(const fs::path& folder) {
   std::error_code none;
   std::vector<fs::path> all;
@@ -132,7 +132,7 @@ void CacheEntry::release() noexcept {
   lock_ = -1;
 }
 
-// One attempt to lock the entry, alone and then shared. False, or an exception, where somebody removed it meanwhile.
+// One attempt to lock the entry, alone and then shared. Returns false, or throws, if the entry was removed meanwhile.
 bool CacheEntry::take() {
   make_cache_folder(folder_);
   lock_ = lock_file(folder_, LOCK_EX | LOCK_NB, true);
@@ -156,7 +156,7 @@ CacheEntry::~CacheEntry() {
   release();
 }
 
-// The files by name; hashes of those that did not change are those of `known`.
+// Lists the files by name; the hashes of unchanged files are taken from `known`.
 std::map<std::string, CacheEntry::File> CacheEntry::scan(const std::map<std::string, File>& known) const {
   std::map<std::string, File> out;
   for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
@@ -210,7 +210,7 @@ void CacheEntry::discard() noexcept {
 
 namespace {
 
-// Of a single file; false: it is none.
+// Reads an entry that is a single file; false if it is none.
 bool read_single(const fs::path& file, CacheItem& item) {
   struct stat about {};
   if (file.extension() != ".txt" || ::stat(file.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return false;
@@ -271,7 +271,8 @@ bool remove_cache_item(const CacheItem& item) {
   if (fs::is_regular_file(item.folder, error)) return fs::remove(item.folder, error);
   const int fd = lock_file(item.folder, LOCK_EX | LOCK_NB, false);
   if (fd < 0) return false;
-  // Under another name first: whoever opens the entry while its files go gets a new folder, not one that loses its new files too.
+  // The folder is renamed first: a process that opens the entry during the removal gets a new folder, not one that loses its new
+  // files, too.
   static std::atomic<unsigned> counter{0};
   const fs::path gone = item.folder.parent_path() / fmt::format(".{}.{}.{}", item.key, ::getpid(), counter++);
   std::error_code failed;

@@ -1,6 +1,6 @@
 #pragma once
-// What vendors' compilers make of models, kept between runs: ROOT/PROVIDER/KEY/ is the folder that a vendor's library reads and
-// writes for one model.
+// Output of vendors' compilers, kept between runs: ROOT/PROVIDER/KEY/ is the folder that a vendor's library reads and writes for
+// one model.
 
 #include <chrono>
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace sdx::cache {
 
-// One such folder, in use. When it is opened and nobody else uses it, its files must be as they were when it was last sealed, or
-// all of them are removed: a vendor's library may crash on half a file. Thread-safe apart from discard(). Processes may share an
-// entry.
+// One such folder, in use. When it is opened and no other process uses it, its files must be the same as when it was last sealed;
+// otherwise all of them are removed, because a vendor's library may crash on half a file. Thread-safe apart from discard().
+// Processes may share an entry.
 class CacheEntry {
  public:
   // `folder`: ROOT/PROVIDER. `label`: for people, the model's file name. Null, with a line in the log, when the folder cannot be
@@ -28,9 +28,9 @@ class CacheEntry {
   CacheEntry& operator=(const CacheEntry&) = delete;
 
   const std::filesystem::path& folder() const { return folder_; }
-  // Whether files from an earlier run were there.
+  // Whether there were files from an earlier run.
   bool warm() const { return warm_; }
-  // Records what is there now as good. Never throws: what is not recorded is made again.
+  // Records the present files as valid. Never throws: files that are not recorded are made again.
   void seal() noexcept;
   // Removes the files, for a vendor that cannot read its own.
   void discard() noexcept;
@@ -64,7 +64,7 @@ struct CacheItem {
   bool in_use = false;         // by a session of any process
 };
 
-// Of a cache folder (ROOT), the last used first. A missing folder has none.
+// The entries of a cache folder (ROOT), the last used first. A missing folder has none.
 SDX_TOOLS_API std::vector<CacheItem> list_cache(const std::filesystem::path& root);
 // Removes an entry. False where it is in use, or where removing fails.
 SDX_TOOLS_API bool remove_cache_item(const CacheItem& item);

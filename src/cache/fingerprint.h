@@ -21,7 +21,7 @@ struct Fingerprint {
 // there.
 SDX_TOOLS_API std::vector<Fingerprint> fingerprints(const std::filesystem::path& model);
 
-// Whether the file still is what `known` says; reads it only where size or time differ from that. False where it is gone.
+// Whether the file is the one that `known` describes; reads it only if size or time differ. False if the file is gone.
 bool unchanged(const std::filesystem::path& folder, const Fingerprint& known);
 
 }  // namespace sdx::cache

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 bool mine_or_roots(const struct stat& about) { return about.st_uid == ::geteuid() || about.st_uid == 0; }
 
-// Of what is there, behind links as well. Access control lists show in the group's bits.
+// The problem with an existing file or folder, also behind links. Access control lists show in the group's bits.
 std::string problem_of(const fs::path& path) {
   struct stat about {};
   if (::lstat(path.c_str(), &about) != 0) return "";

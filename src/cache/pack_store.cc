@@ -9,7 +9,7 @@
 namespace sdx::cache {
 namespace {
 
-// Sources are told apart by where they lie: all constants of a graph exist before its compilation begins.
+// A source is identified by its address: all constants of a graph exist before its compilation begins.
 std::string full_key(const PackKey& key, PackSources sources, std::size_t bytes) {
   std::string text = key.text();
   const auto add = [&](const auto& value) { text.append(reinterpret_cast<const char*>(&value), sizeof(value)); };

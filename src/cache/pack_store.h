@@ -19,8 +19,8 @@
 
 namespace sdx::cache {
 
-// Names an order: everything besides its sources and the instruction set that packed weights depend on. Equal keys, equal
-// sources: equal bytes, in every process of this build.
+// Identifies an order: everything that packed weights depend on besides their sources and the instruction set. Equal keys and
+// equal sources give equal bytes, in every process of this build.
 class PackKey {
  public:
   // Values: numbers, enumerations, plain structures without padding.
@@ -61,7 +61,7 @@ class PackStore {
     std::size_t bytes = 0;
   };
 
-  // `shelf`: where to look first; may be null. `record`: made() keeps what is packed, and its sources.
+  // `shelf`: the place to search first; may be null. `record`: made() stores packed weights and their sources in it.
   explicit PackStore(const PackShelf* shelf = nullptr, bool record = false) : shelf_(shelf), record_(record) {}
 
   // Memory of `bytes` bytes that `fill` wrote, 64-byte aligned; shared with earlier calls of the same key and sources. Releases
@@ -70,7 +70,7 @@ class PackStore {
                                   const std::function<void(float*)>& fill);
 
   bool records() const { return record_; }
-  // Those that a kernel still holds.
+  // Packed weights that a kernel still holds.
   std::vector<Made> made() const;
   // Calls that the shelf could not answer.
   std::size_t misses() const { return misses_; }

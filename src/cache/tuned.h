@@ -1,5 +1,5 @@
 #pragma once
-// What measuring found out about single nodes, kept between runs: which of several kernels is the fastest for a shape.
+// Measured times of kernels, kept between runs: which of several kernels is the fastest for a shape.
 
 #include <filesystem>
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace sdx::cache {
 
-// What one run of a kernel took when it was measured.
+// The measured time of one run of a kernel.
 struct KernelTime {
   std::string kernel;
   double ms = 0;
@@ -21,7 +21,7 @@ class TunedChoices {
  public:
   // Empty `file`: nothing is kept. A file that is missing, torn, or something else counts as empty.
   explicit TunedChoices(std::filesystem::path file);
-  // Writes what was added; a folder that cannot be written costs the memory only (info in the log).
+  // Writes the new entries. A folder that cannot be written costs only this memory (info in the log).
   ~TunedChoices();
   TunedChoices(const TunedChoices&) = delete;
   TunedChoices& operator=(const TunedChoices&) = delete;

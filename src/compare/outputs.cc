@@ -219,7 +219,8 @@ void Search::find_first() {
   const std::vector<NodeId> nodes = leading_to(model_.graph.outputs()[index]);
   out_.nodes = static_cast<std::int64_t>(nodes.size());
   if (nodes.empty()) return;
-  // What is before `low` agrees, what is at `high` differs. Several probes at a time: opening both sessions costs most.
+  // The nodes before `low` agree; the node at `high` differs. Several probes run per step, because opening both sessions costs
+  // most.
   constexpr std::ptrdiff_t kAtATime = 8;
   std::ptrdiff_t low = -1;
   auto high = static_cast<std::ptrdiff_t>(nodes.size()) - 1;

@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-// Where --fallback warn (allow_fallback) is what the caller can give, and not `strict` what was given.
+// The advice for callers that can use --fallback warn (allow_fallback), in place of advice about `strict`.
 constexpr std::string_view kInstead = ". --fallback warn compares the next provider";
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -78,7 +78,7 @@ Probe run_here(const ProbeSide& side, const std::filesystem::path& model, const 
   return probe;
 }
 
-// What goes through the pipe: a JSON head, and behind its line each value as ONNX serialises it.
+// The message in the pipe: a line of JSON, followed by each value in ONNX's serialisation.
 std::string pack(const Probe& probe) {
   std::string body;
   json kinds = json::array();

@@ -1,6 +1,6 @@
 #pragma once
-// One run of a model under one backend's settings, in a process of its own where that is possible: settings that a process reads
-// once (SDX_CPU_ISA, …) hold for this run alone, and a backend that crashes takes nobody along.
+// One run of a model with one backend's settings, in a process of its own if possible: settings that a process reads once
+// (SDX_CPU_ISA, …) hold for this run alone, and a backend that crashes does not end this process.
 
 #include <filesystem>
 #include <string>

@@ -44,7 +44,7 @@ void scan(const Graph& graph, Precision& p) {
   }
 }
 
-// By how much an operator can enlarge a difference in its inputs; 0 where that is not known.
+// The factor by which an operator can enlarge a difference in its inputs; 0 if unknown.
 double gain(const std::string& op) {
   static const std::set<std::string_view> kOne = {"Reshape",       "Transpose",   "Squeeze",   "Unsqueeze",   "Flatten",
                                                   "Identity",      "Slice",       "Gather",    "Split",       "Cast",
@@ -206,7 +206,7 @@ Comparison compare_maps(const Map& expected, const Map& actual, const Tolerance&
     }
     return c;
   }
-  // As tensors in the order of the keys, so that the largest magnitude is that of the whole map.
+  // The values as tensors in the order of the keys, so that the largest magnitude is that of the whole map.
   const auto ordered = [](const Tensor& values, const auto& keys) {
     Tensor t(DataType::float64, {static_cast<std::int64_t>(keys.size())});
     for (std::size_t i = 0; i < keys.size(); ++i)

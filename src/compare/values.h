@@ -12,8 +12,8 @@
 
 namespace sdx::compare {
 
-// How far an element may be off: scale * (largest finite |expected| of the tensor) + absolute + relative * |expected|.
-// With max_steps > 0 elements may be off by as many times that, as long as the mean stays below mean_steps times.
+// The permitted difference of an element: scale * (largest finite |expected| of the tensor) + absolute + relative * |expected|.
+// With max_steps > 0, elements may differ by that many times more, as long as the mean stays below mean_steps times.
 struct Tolerance {
   double scale = 0;
   double absolute = 0;
@@ -23,7 +23,7 @@ struct Tolerance {
   std::string reason;  // for people: "float32", "one quantisation step"
 };
 
-// What a model's arithmetic allows its results to differ by.
+// The difference that a model's arithmetic permits.
 struct Precision {
   int quantizers = 0;  // nodes that quantise activations: there a difference in rounding becomes a step of the grid
   bool half = false;   // it computes in float16 or bfloat16

@@ -47,7 +47,7 @@ struct OrtTypeInfo;
 struct OrtValue;
 struct OrtValueInfo;
 
-// What GetApi returns: the functions of slots.txt. Programs call them by their places.
+// The structure that GetApi returns: the functions of slots.txt. Programs call them by their places.
 struct OrtApi;
 
 struct OrtApiBase {

@@ -26,7 +26,7 @@ void raise(std::atomic<std::uint64_t>& most, std::uint64_t value) {
   }
 }
 
-// What a block counts as: the system rounds up by less than the alignment.
+// The size that a block counts: the system rounds up by less than the alignment.
 std::size_t taken(void* memory) { return ::malloc_usable_size(memory) / kAlignment * kAlignment; }
 
 void* get_memory(OrtAllocator* self, std::size_t size) {

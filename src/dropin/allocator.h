@@ -9,7 +9,7 @@ namespace sdx::dropin {
 OrtAllocator* new_allocator(const OrtMemoryInfo& info);
 void release_allocator(OrtAllocator* allocator);
 
-// What an environment does with an allocator that it holds: ours are freed, programs' own are left alone.
+// Releases an allocator that an environment holds: ours are freed, programs' own are left alone.
 void release_shared(const OrtMemoryInfo& info, OrtAllocator* allocator);
 
 }  // namespace sdx::dropin

@@ -90,7 +90,7 @@ std::shared_ptr<const Copy> copy_of(std::span<const std::byte> bytes) {
   return copy;
 }
 
-// With an allocator ONNX Runtime copies the tensors to its device; there is none but the CPU here.
+// ONNX Runtime copies the tensors to the device of the allocator; here the CPU is the only one.
 OrtStatus* create(const char* path, OrtAllocator*, OrtLoraAdapter** out) noexcept {
   return guarded([&] {
     require(out, "out") = nullptr;

@@ -1,6 +1,5 @@
 #pragma once
-// What an ONNX file says of itself beside its graph, without reading the rest: a walk over the lengths that the format is made
-// of.
+// Facts that an ONNX file states besides its graph. Only the lengths of the format's fields are followed; the rest is not read.
 
 #include <cstdint>
 #include <map>
@@ -34,7 +33,7 @@ struct ModelFacts {
 // Nothing for bytes that are no ONNX model (a damaged file, an .ort file).
 std::optional<ModelFacts> read_facts(std::string_view model);
 
-// Names of the graph's weights; none of what is no ONNX model.
+// Names of the graph's weights; empty for bytes that are no ONNX model.
 std::set<std::string, std::less<>> weight_names(std::string_view model);
 
 }  // namespace sdx::dropin

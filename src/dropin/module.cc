@@ -19,7 +19,8 @@ __attribute__((visibility("default"))) OrtStatus* sdx_OrtSessionOptionsAppendExe
 // The engine's `ort` provider never loads a library that has this: it would load itself.
 __attribute__((visibility("default"))) extern const int sdx_dropin_library = 1;
 
-// For the engine (src/session/ort_operators.h), which loads this library when a session names operators made for ONNX Runtime.
+// Called by the engine (src/session/ort_operators.h), which loads this library when a session names operators made for ONNX
+// Runtime.
 __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_ort_operators_module() noexcept {
   using sdx::session::OrtOperatorsModule;
   static constexpr OrtOperatorsModule kModule{sdx::module_head<OrtOperatorsModule>(SDX_VERSION), &operators_of_library};

@@ -33,7 +33,7 @@ struct OrtKeyValuePairs {
   void list();
 };
 
-// Where memory lies. Two are alike if all of it is.
+// The place of memory. Two are equal if all members are.
 struct OrtMemoryInfo {
   std::string name = "Cpu";
   OrtAllocatorType type = OrtDeviceAllocator;
@@ -113,7 +113,7 @@ OnnxType onnx_type_of(const Value& value);
 OrtValue* make_value(Value value);
 // Throws OrtError(ORT_INVALID_ARGUMENT) for NULL and other kinds than tensors.
 const Tensor& tensor_of(const OrtValue* value);
-// What a session takes: sparse tensors made dense.
+// The value that a session takes: sparse tensors are made dense.
 Value engine_value(const OrtValue& value);
 // The other way round, for outputs that the model declares as sparse: elements that are not zero, with their places in the
 // flattened tensor. A new value that the program owns.
@@ -146,7 +146,7 @@ struct OrtTypeInfo {
   OrtSequenceTypeInfo sequence;
   OrtOptionalTypeInfo optional;
 };
-// Of a type in our spelling: "float32[batch,3]", "sequence(map(int64, float32))", "optional(…)", "sparse(…)".
+// Parses a type in our notation: "float32[batch,3]", "sequence(map(int64, float32))", "optional(…)", "sparse(…)".
 OrtTypeInfo type_of_text(std::string_view text);
 OrtTypeInfo type_of_spec(const ValueSpec& spec);
 OrtTypeInfo type_of_value(const OrtValue& value);

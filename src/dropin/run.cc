@@ -75,7 +75,7 @@ void add_input(NamedValues& given, const OrtSession& session, const char* name, 
              " but received " + (held.is_sequence() ? "a tensor sequence" : "another kind of value"));
     }
     check_tensor(*spec, held.tensor(), "input");
-    // Where a scalar is declared, ONNX Runtime takes any shape: programs give one element as [1].
+    // For declared scalars, ONNX Runtime accepts any shape: programs pass one element as [1].
     const Tensor& tensor = held.tensor();
     if (spec->has_shape && spec->shape.empty() && tensor.rank() > 0 && tensor.size() == 1) held = tensor.reshaped({});
   } else {
@@ -131,7 +131,7 @@ void complete(const OrtSession& session, NamedValues& given) {
   }
 }
 
-// Whether results go into the value that is there already. Strings, and kinds other than tensors, are exchanged instead.
+// Whether results are written into the existing value. Strings, and values other than tensors, are replaced instead.
 bool takes_result(const OrtValue* value) {
   return value != nullptr && value->value.is_tensor() && value->value.tensor().dtype() != DataType::string;
 }
@@ -233,7 +233,7 @@ OrtStatus* run_async(OrtSession* session, const OrtRunOptions* options, const ch
   return guarded([&] {
     const OrtSession& s = require(session, "session");
     require(outputs, "outputs");
-    // A program that is told so does not wait for the callback, and may end the session at once.
+    // With such a status, a program does not wait for the callback, and may end the session at once.
     if (s.options.own_threads && s.options.engine.threads == 1) {
       fail_ort(ORT_FAIL, "intra op thread pool must have at least one thread for RunAsync");
     }

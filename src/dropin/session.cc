@@ -31,7 +31,7 @@ struct Source {
   std::string shown() const { return path.empty() ? "Load model from memory" : "Load model from " + path; }
 };
 
-// How ONNX Runtime says what is wrong with a model.
+// Reports errors of a model in ONNX Runtime's words.
 [[noreturn]] void fail_to_load(const Source& source, const Error& error, bool readable) {
   const std::string start = source.path.empty() ? "" : source.shown() + " failed:";
   switch (error.code()) {
@@ -47,7 +47,7 @@ struct Source {
   }
 }
 
-// What the options say in the engine's words.
+// Translates the options to those of the engine.
 SessionOptions engine_options(const OrtSessionOptions& options, const std::optional<ModelFacts>& facts) {
   SessionOptions engine = options.engine;
   if (engine.providers.empty() || engine.providers.back() != "cpu") engine.providers.emplace_back("cpu");
@@ -108,7 +108,7 @@ GivenData given_weights(const OrtSessionOptions& options, std::string_view model
   return given;
 }
 
-// Where the optimised model's weights go.
+// How the optimised model's weights are written.
 WriteOptions write_options(const OrtSessionOptions& options) {
   WriteOptions how;
   how.external_name = entry(options, "session.optimized_model_external_initializers_file_name");
@@ -137,7 +137,7 @@ OrtLogger logger_of(const OrtEnv& env, const OrtSessionOptions& options) {
   return logger;
 }
 
-// What the file says of outputs beyond what the engine knows.
+// Adds facts about outputs that are in the file but unknown to the engine.
 void describe_outputs(OrtSession& made, const ModelFacts& facts) {
   for (const ValueSpec& spec : made.session.outputs()) {
     const auto it = facts.values.find(spec.name);

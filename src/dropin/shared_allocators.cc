@@ -17,10 +17,10 @@ struct OrtArenaCfg {
 
 namespace {
 
-// One that the environment made for a registration; the program's own are told from it by the type.
+// Whether the environment made it for a registration. The type distinguishes it from a program's own allocators.
 bool made_by_us(const OrtAllocator* allocator) { return allocator->Free == default_allocator()->Free; }
 
-// In place of one that is there for the same memory; of ours, that one ends. The caller holds the lock.
+// Replaces an existing allocator for the same memory; one of ours is freed. The caller holds the lock.
 void put(OrtEnv& env, const OrtMemoryInfo& info, OrtAllocator* allocator) {
   const auto it = std::find_if(env.allocators.begin(), env.allocators.end(), [&](const auto& a) { return a.first == info; });
   if (it == env.allocators.end()) {
@@ -104,7 +104,7 @@ const OrtMemoryInfo& memory_of(const OrtEpDevice* device, OrtDeviceMemoryType ty
   return *cpu_memory();
 }
 
-// In place of one that is there, which ends with it. `out` may be NULL.
+// Replaces an existing allocator, which is freed. `out` may be NULL.
 OrtStatus* create_for_device(OrtEnv* env, const OrtEpDevice* device, OrtDeviceMemoryType memory, OrtAllocatorType type,
                              const OrtKeyValuePairs*, OrtAllocator** out) {
   return guarded([&] {

@@ -18,7 +18,7 @@ const char* status_message(const OrtStatus* status) noexcept;
 
 // The code that ONNX Runtime would answer with.
 OrtErrorCode ort_code(ErrorCode code) noexcept;
-// Of whatever is being thrown: call it in a catch (...) alone.
+// Turns the exception that is being handled into a status: call it only in a catch (...).
 OrtStatus* status_of_exception() noexcept;
 
 // An error with ONNX Runtime's code, where ours do not say enough. Caught by guarded().

@@ -7,8 +7,8 @@
 
 namespace sdx::dropin {
 
-// Functions by their places. Each theme sets its own with a function `fill_…` that build_table() calls; what nobody sets answers
-// ORT_NOT_IMPLEMENTED with the function's name, or nothing, or 0, by what the function returns (slots.txt).
+// Functions by their places. Each subject sets its own with a function `fill_…` that build_table() calls. All others answer
+// ORT_NOT_IMPLEMENTED with the function's name, or nothing, or 0, depending on their result (slots.txt).
 struct Table {
   using Function = void (*)();
   Function functions[kSlotCount];
@@ -25,11 +25,11 @@ struct Table {
 
 // The one table, made when it is first asked for. The same for all versions. Thread-safe.
 const Table& table();
-// What stands in the places that nobody sets.
+// The functions of places that no subject sets: a table of these alone.
 const Table& missing_table();
 // The same as programs see it.
 const OrtApi* api();
-// What OrtGetApiBase returns: GetApi answers NULL for versions other than 1 to kNewestApi, with a line on stderr.
+// The result of OrtGetApiBase: its GetApi answers NULL for versions other than 1 to kNewestApi, with a line on stderr.
 const OrtApiBase* api_base();
 
 // By subject; each is defined in the file of its subject.

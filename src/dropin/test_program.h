@@ -1,5 +1,5 @@
 #pragma once
-// What tests of the C interface share: calls by place, statuses as text, objects that release themselves.
+// Shared by tests of the C interface: calls by place, statuses as text, objects that release themselves.
 
 #include <gtest/gtest.h>
 

@@ -72,7 +72,7 @@ std::shared_ptr<ThreadPool> pool_of_process(OrtEnv& env) {
 
 std::shared_ptr<ThreadPool> pool_for(OrtEnv& env, const OrtSessionOptions& options) {
   if (!options.own_threads) return pool_of_process(env);
-  // Where operators may run side by side, the threads for that join those inside of operators.
+  // If operators may run side by side, the threads for that are added to those inside of operators.
   int threads = options.engine.threads;
   if (threads > 0 && options.mode == ORT_PARALLEL) threads += std::max(options.inter_op - 1, 0);
   if (threads == options.engine.threads && options.custom_threads.create == nullptr) return nullptr;

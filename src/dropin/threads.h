@@ -8,8 +8,8 @@
 
 namespace sdx::dropin {
 
-// What a session with these options computes on; null: as the engine's own options say. Throws OrtError and Error where the
-// program's own functions make no threads.
+// The pool for sessions with these options; null: the engine's own options decide. Throws OrtError and Error if the program's own
+// functions make no threads.
 std::shared_ptr<ThreadPool> pool_for(OrtEnv& env, const OrtSessionOptions& options);
 
 }  // namespace sdx::dropin

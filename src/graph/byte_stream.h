@@ -65,7 +65,7 @@ class ByteReader {
       return static_cast<T>(v);
     }
   }
-  // How many items follow, each of at least one byte: memory for them may be reserved.
+  // Reads the number of items that follow, each of at least one byte, so that memory for them may be reserved.
   std::size_t count() {
     const std::uint64_t n = get();
     if (n > bytes_.size()) damaged();

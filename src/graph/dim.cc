@@ -11,8 +11,8 @@ namespace {
 // A polynomial that grew beyond this is treated as unknown: hostile files could make it explode.
 constexpr std::size_t kMaxTerms = 16;
 constexpr std::size_t kMaxName = 200;
-// Enclose names that files give and that read like expressions ("min(4, n)", "n + 1"), wherever names are stored: such a symbol
-// equals no expression. Not shown.
+// Marks around names from files that read like expressions ("min(4, n)", "n + 1"), so that such a symbol equals no expression.
+// Stored, but not shown.
 constexpr char kOpen = '\x01', kClose = '\x02';
 
 std::string shown(std::string name) {
@@ -27,7 +27,7 @@ bool is_word(const std::string& name) {
   return letter(static_cast<unsigned char>(name[0])) && std::all_of(name.begin(), name.end(), part);
 }
 
-// As names are stored: different expressions have different texts.
+// The stored form of an expression: different expressions have different texts.
 template <class Poly>
 std::string spelt(const Poly& poly) {
   std::string out;

@@ -1,5 +1,5 @@
 #pragma once
-// What code that changes graphs shares: questions about nodes and values, who reads a value, replacing values, adding nodes.
+// Shared by code that changes graphs: questions about nodes and values, readers of values, replacing values, adding nodes.
 
 #include <initializer_list>
 #include <map>
@@ -26,7 +26,7 @@ inline bool has_input(const Node& n, std::size_t i) { return input_of(n, i) != k
 // The value if it is a constant that no caller can override; null otherwise, and for kNoValue.
 SDX_TOOLS_API const Tensor* constant_of(const Graph& g, ValueId v);
 inline const Tensor* constant_input(const Graph& g, const Node& n, std::size_t i) { return constant_of(g, input_of(n, i)); }
-// The same for graphs as they are read: what a node Constant gives counts, too.
+// The same for graphs as they were read: the values of Constant nodes count, too.
 SDX_TOOLS_API const Tensor* fixed_value(const Graph& g, ValueId v);
 // The value of a float32 or float64 constant of one element.
 std::optional<double> scalar_value(const Graph& g, ValueId v);
@@ -35,7 +35,7 @@ SDX_TOOLS_API bool is_output(const Graph& g, ValueId v);
 bool is_f32(const Graph& g, ValueId v);
 // Null while unknown.
 SDX_TOOLS_API const SymShape* shape_of(const Graph& g, ValueId v);
-// Both known and equal, symbols included.
+// Whether both are known and equal, symbols included.
 bool same_shape(const Graph& g, ValueId a, ValueId b);
 inline bool is_const(const Dim& d, std::int64_t value) { return d.is_const() && d.value() == value; }
 
@@ -44,17 +44,17 @@ const Node* made_by(const Graph& g, ValueId v, std::string_view op, std::size_t 
 
 // --- readers -------------------------------------------------------------------------------------------------------------
 
-// The nodes that read each value of a graph as it was when this was made, and what was noted since: collecting them anew after
-// each change would take the square of the nodes' number.
+// The nodes that read each value: those of the graph when this was made, and those added since. Collecting them anew after each
+// change would take time proportional to the square of the number of nodes.
 class SDX_TOOLS_API Readers {
  public:
   explicit Readers(const Graph& g);
 
   // Each once, also those that read it through captures; nodes that were removed since may be among them.
   const std::vector<NodeId>& of(ValueId v) const;
-  // The one node that reads the value, if nobody else does: not the caller, no subgraph. kNoNode otherwise.
+  // The one node that reads the value, unless a caller of the graph or a subgraph reads it, too. kNoNode otherwise.
   NodeId only(ValueId v) const;
-  // Whether the caller or a node that is still there reads the value.
+  // Whether the graph's caller or an existing node reads the value.
   bool is_read(ValueId v) const;
 
   void add(ValueId v, NodeId reader);
@@ -81,7 +81,7 @@ void replace_outputs(Graph& g, const std::map<ValueId, ValueId>& by);
 
 using AttributeList = std::initializer_list<std::pair<const char*, AttributeValue>>;  // of different names
 SDX_TOOLS_API Attributes attributes_of(AttributeList list);
-// A node of ai.onnx, or of `domain`, that has no outputs yet.
+// Makes a node of ai.onnx, or of `domain`, without outputs.
 SDX_TOOLS_API Node make_node(std::string name, std::string op, int version, std::vector<ValueId> inputs,
                              Attributes attributes = {}, std::string domain = {});
 inline Node make_node(std::string name, std::string op, int version, std::vector<ValueId> inputs, AttributeList attributes,

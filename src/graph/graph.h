@@ -92,7 +92,7 @@ class SDX_TOOLS_API Graph {
   void remove_output(std::size_t index);
   // Drops input number `index` from inputs(); the value stays.
   void remove_input(std::size_t index);
-  // Input number i becomes what was input number order[i]; `order` is a permutation.
+  // Reorders the inputs: input i becomes the previous input order[i]; `order` is a permutation.
   void permute_inputs(const std::vector<std::size_t>& order);
   std::optional<ValueId> find(std::string_view name) const;
   void rename(ValueId id, std::string name);
@@ -103,7 +103,7 @@ class SDX_TOOLS_API Graph {
   void remove_node(NodeId id);
   // Every use of `from`, as node input, capture or graph output, becomes a use of `to`. Graph outputs keep their names.
   void replace_uses(ValueId from, ValueId to);
-  // For each value: the nodes that read it (also through captures), in order, each once.
+  // For each value, the nodes that read it (also through captures), in order, each once.
   std::vector<std::vector<NodeId>> uses() const;
 
   // Sorts nodes so that producers come first (stable) and drops tombstones. Returns old NodeId -> new (kNoNode: dropped).

@@ -10,7 +10,7 @@
 
 namespace sdx {
 
-// Where the contents of constants and of tensors in attributes go: a number for each, and back.
+// Stores the contents of constants and of tensors in attributes: returns a number for each, and gives it back.
 using PutTensor = std::function<std::uint64_t(const Tensor&)>;
 using GetTensor = std::function<Tensor(std::uint64_t)>;
 

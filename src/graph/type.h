@@ -40,9 +40,9 @@ struct Type {
   std::string str() const;
 };
 
-// What both descriptions agree on or one of them adds; `a`'s part wins where they contradict each other.
+// Combines two descriptions of one value; if they contradict each other, `a` wins.
 Type merge(const Type& a, const Type& b);
-// What holds for both: used for the two branches of an If, and for values that change between iterations of a Loop.
+// Keeps only facts that are true of both: for the two branches of an If, and for values that change between iterations of a Loop.
 Type common(const Type& a, const Type& b);
 // False when the two cannot describe the same value (another kind, element type, rank or constant extent).
 bool compatible(const Type& a, const Type& b);

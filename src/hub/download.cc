@@ -237,7 +237,7 @@ class Download {
     return true;
   }
 
-  // What does not fit, or "".
+  // Describes a mismatch of size or checksum, or "".
   std::string mismatch() {
     if (file_.bytes && part_.size() != *file_.bytes) {
       return fmt::format("received {} bytes, but the hub lists {}", part_.size(), *file_.bytes);

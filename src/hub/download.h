@@ -49,7 +49,7 @@ struct Described {
   std::optional<std::uint64_t> bytes;  // if the server says
   std::string sha256, etag;            // likewise; may be empty
 };
-// What the server says of a file, whose bytes are not asked for. Throws as download() does.
+// Queries the server about a file without fetching it. Throws as download() does.
 Described describe(const RemoteFile& file, const NetworkOptions& options);
 
 // The body of a small document (at most 32 MiB) and what the server called it.

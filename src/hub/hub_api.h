@@ -32,7 +32,8 @@ Url file_url(const Url& endpoint, const std::string& id, const std::string& revi
 // Throws Error(invalid_argument) listing what there is.
 const HubFile& choose_model(const HubListing& listing, const std::string& wanted, const std::string& id);
 
-// What belongs to a model besides its weights: configuration, tokenizer, labels; in the model's folder or the repository's root.
+// Files that belong to a model besides its weights (configuration, tokenizer, labels), in the model's folder or the repository's
+// root.
 std::vector<HubFile> companions(const HubListing& listing, const std::string& model);
 
 }  // namespace sdx::hub

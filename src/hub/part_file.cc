@@ -54,7 +54,7 @@ PartFile::~PartFile() {
 fs::path PartFile::state_path() const { return part_.string() + ".json"; }
 
 void PartFile::restart(const std::string& etag) {
-  // In this order: bytes of one version must never stand beside the ETag of another.
+  // The order matters: bytes of one version must never stand beside the ETag of another.
   if (::ftruncate(fd_, 0) != 0) fail_io("truncate", part_);
   size_ = 0;
   etag_ = strong(etag) ? etag : "";

@@ -1,5 +1,6 @@
 #pragma once
-// A file that is being downloaded: NAME.part holds what came so far, NAME.part.json which version of which address that is.
+// A file that is being downloaded: NAME.part holds the bytes received so far, NAME.part.json the version and the address that
+// they belong to.
 
 #include <cstdint>
 #include <filesystem>

@@ -78,7 +78,8 @@ class Pull {
         case Source::Kind::hub: hub(); break;
       }
     } catch (const Error& e) {
-      // A copy costs nothing to make again, and what is no model or has another checksum will be none the next time either.
+      // Drops what another attempt cannot use: a copy is cheap to repeat, and a file that is no model or has another checksum
+      // will not get better.
       const bool passing = source_.kind != Source::Kind::local && e.code() == ErrorCode::io;
       if (staging_ && !passing) staging_->drop();
       throw;
@@ -127,7 +128,7 @@ class Pull {
     staging_->commit();
   }
 
-  // Of a dry run: whether the folder could be made, and hold the files.
+  // Checks for a dry run that the folder could be made, and that it could hold the files.
   void check_room() const {
     const fs::path file = result_.folder.parent_path() / (".pull-" + result_.folder.filename().string()) / "state.json";
     NewFile::check_with_folders(file);
@@ -141,7 +142,7 @@ class Pull {
     return at == before_.files.end() ? nullptr : &*at;
   }
 
-  // A file of the present folder that is known to be what is wanted: shared where the file system can, and checked again.
+  // Reuses a file of the present folder that is known to be the wanted one: shared where the file system can, and checked again.
   bool reuse(const std::string& name, const std::string& sha256) {
     const fs::path target = staging_->path_of(name), old = result_.folder / name;
     if (sha256.empty() || sha256_of(old) != sha256) return false;
@@ -152,7 +153,7 @@ class Pull {
     return !error;
   }
 
-  // What fetch() would do.
+  // Reports the steps that fetch() would take.
   void plan_fetch(const std::string& name, RemoteFile file) {
     const PulledFile* const old = earlier(name);
     const auto kept = [&] {

@@ -1,5 +1,5 @@
 #pragma once
-// What `sdx pull SOURCE` may be.
+// Parses the SOURCE of `sdx pull`.
 
 #include <filesystem>
 #include <string>

@@ -67,7 +67,7 @@ bool same_folder(int descriptor, const fs::path& path) {
   return ::fstat(descriptor, &a) == 0 && ::stat(path.c_str(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// Speaks of the folder that was asked for, not of the one beside it in which the files wait.
+// Names the requested folder in the error, not the one beside it that collects the files.
 [[noreturn]] void cannot_write(const fs::path& target, const std::error_code& error) {
   fail(ErrorCode::io, "cannot write '{}': no folder can be made in '{}': {}", target.string(), nearest_folder(target).string(),
        error.message());
@@ -159,7 +159,7 @@ void Staging::write_state() const {
 }
 
 void Staging::commit() {
-  // What is not part of the model (left by an interrupted call) stays out of the folder.
+  // Files that are not part of the model (left by an interrupted call) stay out of the folder.
   std::vector<fs::path> extra;
   for (const auto& entry : fs::recursive_directory_iterator(folder_ / "files")) {
     const std::string name = entry.path().lexically_relative(folder_ / "files").string();
@@ -168,7 +168,7 @@ void Staging::commit() {
   for (const fs::path& path : extra) remove_tree(path);
   const fs::path files = folder_ / "files";
   std::error_code error;
-  // From here on files/ is not this pull's to continue.
+  // After this, an interrupted pull must not continue with files/.
   fs::remove(folder_ / "state.json", error);
   if (!fs::exists(fs::symlink_status(target_))) {
     fs::rename(files, target_, error);

@@ -1,5 +1,5 @@
 #pragma once
-// Where a pull collects files until all are there.
+// A folder in which a pull collects files until it has all of them.
 
 #include <filesystem>
 #include <map>
@@ -21,12 +21,12 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // Where a file of this (safe) name goes; its folders exist then.
+  // The path for a file of this (safe) name; its folders exist then.
   std::filesystem::path path_of(const std::string& name) const;
   // The complete file of this name, or null.
   const PulledFile* done(const std::string& name) const;
   void add(const PulledFile& file);
-  // What was collected is of no use: it goes when the object does. So it does where there is nothing.
+  // Marks the collected files as useless: the destructor removes them. It also does so if there are none.
   void drop() noexcept;
   // Puts files/ in the target's place, in one step as far as the file system can.
   void commit();
@@ -41,7 +41,7 @@ class Staging {
   bool useless_ = false;
 };
 
-// What a pull leaves in the folder of a model: where it came from.
+// The record of a model's origin that a pull leaves in the model's folder.
 inline constexpr const char* kManifest = ".sdx-pull.json";
 void write_manifest(const std::filesystem::path& folder, const Pulled& pulled);
 // The manifest of a folder whose files have the sizes that it lists; otherwise a Pulled without files.

@@ -9,7 +9,7 @@
 namespace sdx::hub {
 namespace {
 
-// What the C callbacks see.
+// The state of the C callbacks.
 struct Context : CallbackError {
   explicit Context(const Request& r) : request(r) {}
   const Request& request;

@@ -11,7 +11,7 @@
 namespace sdx::hub {
 namespace {
 
-// Characters that a request line cannot hold are encoded; what is encoded already stays.
+// Encodes characters that a request line cannot hold; encoded ones stay as they are.
 std::string sendable(std::string_view path) {
   std::string out;
   for (const char c : path) {

@@ -23,7 +23,7 @@ struct Url {
 // that is none.
 Url parse_url(std::string_view text);
 
-// Where a Location header of `from` leads. Throws Error(io) for what parse_url refuses, and for https leading to http.
+// Resolves a Location header of `from`. Throws Error(io) for addresses that parse_url refuses, and for https leading to http.
 Url resolve_location(const Url& from, std::string_view location);
 
 // Everything but letters, digits and "-._~" percent-encoded; '/' stays where `keep_slash`.

@@ -18,7 +18,7 @@ namespace {
 
 using Extent = std::optional<std::int64_t>;
 
-// What a value is made of the input's elements: factor * element + something between `low` and `high`.
+// A value derived from the input's elements: factor * element + a number between `low` and `high`.
 struct Derived {
   double factor = 1, low = 0, high = 0;
 };
@@ -33,7 +33,7 @@ Extent extent(const Graph& g, const Node& n, std::size_t input, std::int64_t axi
   return (*s)[static_cast<std::size_t>(axis)].value();
 }
 
-// Of GatherND and ScatterND: the smallest of the axes that an index names.
+// For GatherND and ScatterND: the smallest of the axes that an index names.
 Extent least_indexed(const Graph& g, const Node& n) {
   const std::int64_t first = n.attributes.get_int("batch_dims", 0);
   const Extent count = extent(g, n, 1, -1);
@@ -216,7 +216,7 @@ class Tracer {
     }
   }
 
-  // What the node makes of the value, and what it demands of it.
+  // Derives the node's outputs from the value, and the bounds that it demands of the value.
   std::optional<Derived> through(const Graph& g, const Node& n, ValueId value, const Derived& how) {
     std::optional<Derived> result;
     for (std::size_t slot = 0; slot < n.inputs.size(); ++slot) {

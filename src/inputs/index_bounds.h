@@ -1,5 +1,5 @@
 #pragma once
-// Which values integer inputs may take so that what they index, or count, stays in range.
+// Bounds for the values of integer inputs that keep indices and counts in range.
 
 #include <cstdint>
 #include <filesystem>

@@ -23,7 +23,7 @@ Value in_batch(const NamedValue& given, bool counts, std::int64_t batch) {
   return repeat_rows(given.value.tensor(), batch);
 }
 
-// What one run works on: the first batch input's first extent where that is open or a picture's.
+// The number of samples of one run: the first extent of the first batch input, if it is open or the input is a picture.
 std::int64_t batch_of(const std::vector<ValueSpec>& specs, const BatchAxis& axis, const InputPlan& plan) {
   for (const ValueSpec& s : specs) {
     if (axis.inputs.empty() || s.name != axis.inputs.front()) continue;

@@ -1,5 +1,5 @@
 #pragma once
-// What is fed to a model that is tried out.
+// Inputs for trying out a model.
 
 #include <cstdint>
 #include <filesystem>
@@ -45,12 +45,12 @@ InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const InputRequest& r
 IndexBounds bounds_of(const std::filesystem::path& model, const SessionOptions& options, const std::vector<ValueSpec>& specs,
                       const NamedValues& given, const std::vector<std::pair<std::string, Shape>>& shapes);
 
-// `given`, and made-up values of these shapes for the others. The same on every machine for one seed.
+// Returns `given`, and made-up values of these shapes for the other inputs. The same seed gives the same values on every machine.
 NamedValues with_made_up(const std::vector<ValueSpec>& specs, NamedValues given,
                          const std::vector<std::pair<std::string, Shape>>& shapes, std::uint64_t seed, const IndexBounds& bounds);
 
-// What an error of a run says of the inputs that were made up: "the inputs 'ids' (integers 0 to 1) and ... were made up: ...". ""
-// where none is of integers, since all other numbers do for every model.
+// A note for errors of a run about made-up inputs: "the inputs 'ids' (integers 0 to 1) and ... were made up: ...". "" if none of
+// them is of integers, since other numbers suit every model.
 std::string made_up_note(const std::vector<ValueSpec>& specs, const std::vector<std::pair<std::string, Shape>>& shapes,
                          const IndexBounds& bounds);
 

@@ -7,14 +7,14 @@
 
 namespace sdx::inputs {
 
-// Both ends belong to it.
+// Both ends are included.
 struct IntegerRange {
   std::int64_t low = 0, high = 9;
 
   bool operator==(const IntegerRange&) const = default;
 };
 
-// What integers are drawn from: the range's part in 0 to 9, or the ten of its values that are nearest.
+// The range from which integers are drawn: the permitted part of 0 to 9, or the ten permitted values nearest to it.
 IntegerRange drawn_from(const IntegerRange& permitted);
 
 // The same on every machine for one seed: floats uniform in [0, 1), integers 0 to 9 (small enough to be an index in most

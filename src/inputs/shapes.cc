@@ -120,7 +120,7 @@ bool has_symbol_twice(const std::vector<ValueSpec>& specs, const std::string& sy
                      [&](const ValueSpec& s) { return std::count(s.symbols.begin(), s.symbols.end(), symbol) > 1; });
 }
 
-// What the axes with this symbol usually are, at most.
+// The usual extent of axes with this symbol, at most.
 ChosenExtent choose(const std::vector<ValueSpec>& open, const std::string& symbol) {
   ChosenExtent out;
   for (const ValueSpec& spec : open) {

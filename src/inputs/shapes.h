@@ -12,7 +12,7 @@ namespace sdx::inputs {
 
 using Dimensions = std::vector<std::pair<std::string, std::int64_t>>;
 
-// A choice that nobody asked for, for telling the user.
+// An extent that was chosen without being asked for, so that the user can be told.
 struct ChosenExtent {
   std::string input, symbol;  // symbol: "" where the extent has none
   std::size_t axis = 0;
@@ -29,22 +29,22 @@ struct ChosenExtent {
 // An unknown rank becomes [1]. What was chosen without being asked for is appended to `chosen`.
 Shape concrete_shape(const ValueSpec& spec, const Dimensions& dimensions, std::vector<ChosenExtent>* chosen = nullptr);
 
-// `shapes` and those of the given tensors.
+// Returns `shapes` and those of the given tensors.
 std::vector<std::pair<std::string, Shape>> with_shapes_of(const NamedValues& given,
                                                           std::vector<std::pair<std::string, Shape>> shapes);
 
-// `dimensions`, whose entries count first, with an extent for each symbol of the inputs, so that concrete_shape() gives a symbol
-// one size in all inputs, and sums such as "past + seq" what their parts come to: the extent that an input of a known shape has
-// there (`known`: name and shape), else the largest of what the open inputs' axes usually are. A symbol that one input has twice
-// is a word for "any extent", as "?" is, and gets none.
+// Extends `dimensions`, whose entries count first, by an extent for each symbol of the inputs. concrete_shape() then gives a
+// symbol one size in all inputs, and sums such as "past + seq" the sum of their parts. The extent is that of an input of a known
+// shape (`known`: name and shape), else the largest of the usual extents of the open inputs' axes. A symbol that one input has
+// twice means "any extent", as "?" does, and gets none.
 Dimensions with_symbols(const std::vector<ValueSpec>& specs, const std::vector<std::pair<std::string, Shape>>& known,
                         Dimensions dimensions, std::vector<ChosenExtent>* chosen = nullptr);
 
 // "input: batch = 1, seq = 16" for people; extents of 1 on a first axis are not worth a word. Empty when nothing remains.
 std::string describe(const std::vector<ChosenExtent>& chosen);
 
-// Which inputs hold one sample for each step along axis 0: those without a default whose first axis is open, with the symbol of
-// the first such input; where none is open, those whose fixed first extent equals the first input's (rank 2 and up).
+// The inputs that hold one sample for each step along axis 0: those without a default whose first axis is open and has the symbol
+// of the first such input; if none is open, those whose fixed first extent equals the first input's (rank 2 and up).
 struct BatchAxis {
   std::vector<std::string> inputs;  // names; empty: the model has no batch
   std::int64_t fixed = -1;          // what the file declares, where all are fixed

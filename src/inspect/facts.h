@@ -1,5 +1,5 @@
 #pragma once
-// What a model file contains, without running it.
+// Facts about a model file, without running it.
 
 #include <cstdint>
 #include <filesystem>

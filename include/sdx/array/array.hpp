@@ -22,7 +22,7 @@ namespace sdx::array {
 using Dtype = DataType;
 using sdx::Shape;
 
-// Where arrays are computed. `gpu` exists only if the backend (SDX_BACKEND) has one.
+// The device on which arrays are computed. `gpu` exists only if the backend (SDX_BACKEND) has one.
 struct Device {
   enum class Type : std::uint8_t { cpu, gpu };
   Type type = Type::cpu;

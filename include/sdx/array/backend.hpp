@@ -16,7 +16,7 @@ namespace sdx::array {
 // backend. If it names one that is unavailable, falls back as `auto` would, with a warning.
 SDX_API std::string get_backend();
 
-// Switches the backend of all threads from now on. Throws Error(invalid_argument) for an unknown name, with the list, and
+// Switches the backend of all threads. Throws Error(invalid_argument) for an unknown name, with the list, and
 // Error(provider_unavailable), with the reason, for one that is unavailable; nothing changes then.
 SDX_API void set_backend(std::string_view name);
 

@@ -12,7 +12,7 @@
 
 namespace sdx::array {
 
-// `vals` broadcast to the shape; keeps their element type if none is given.
+// Broadcasts `vals` to the shape; keeps their element type if none is given.
 SDX_API array full(const Shape& shape, const array& vals, std::optional<Dtype> dtype = std::nullopt, StreamOrDevice s = {});
 SDX_API array zeros(const Shape& shape, Dtype dtype = Dtype::float32, StreamOrDevice s = {});
 SDX_API array ones(const Shape& shape, Dtype dtype = Dtype::float32, StreamOrDevice s = {});
@@ -30,7 +30,7 @@ inline array arange(int start, int stop, int step = 1, StreamOrDevice s = {}) {
   return arange(start, stop, step, Dtype::int32, s);
 }
 inline array arange(int stop, StreamOrDevice s = {}) { return arange(0, stop, 1, Dtype::int32, s); }
-// `num` evenly spaced numbers from start to stop; without `endpoint`, stop is excluded.
+// Returns `num` evenly spaced numbers from start to stop; without `endpoint`, stop is excluded.
 SDX_API array linspace(double start, double stop, int num = 50, Dtype dtype = Dtype::float32, bool endpoint = true,
                        StreamOrDevice s = {});
 
@@ -67,9 +67,9 @@ enum class DtypeCategory : std::uint8_t {
 };
 SDX_API DtypeCategory category(Dtype dtype) noexcept;
 using DtypeOrCategory = std::variant<Dtype, DtypeCategory>;
-// Whether a is b, or a kind of b.
+// Whether type a is b, or belongs to the category b.
 SDX_API bool issubdtype(const DtypeOrCategory& a, const DtypeOrCategory& b) noexcept;
-// Of the Python array API: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" or
+// Kinds of the Python array API: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" or
 // "numeric". Throws Error(invalid_argument) for other kinds.
 SDX_API bool isdtype(Dtype dtype, std::string_view kind);
 // The type that both promote to: see docs/arrays.md.
@@ -79,14 +79,14 @@ SDX_API Dtype result_type(const array& a, const array& b);
 // Whether promotion leads from one type to the other.
 SDX_API bool can_cast(Dtype from, Dtype to);
 
-// What floating-point types hold; of complex types, their parts. Throws Error(invalid_argument) for other types.
+// The limits of a floating-point type; of a complex type, those of its parts. Throws Error(invalid_argument) for other types.
 struct FloatInfo {
   int bits;
   double min, max, eps, smallest_normal;
   Dtype dtype;
 };
 SDX_API FloatInfo finfo(Dtype dtype);
-// What integer types hold. Throws Error(invalid_argument) for other types.
+// The limits of an integer type. Throws Error(invalid_argument) for other types.
 struct IntegerInfo {
   int bits;
   std::int64_t min;

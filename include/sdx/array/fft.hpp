@@ -21,7 +21,7 @@ SDX_API array fft(const array& a, Points n = std::nullopt, int axis = -1, const 
                   StreamOrDevice s = {});
 SDX_API array ifft(const array& a, Points n = std::nullopt, int axis = -1, const std::string& norm = "backward",
                    StreamOrDevice s = {});
-// For real input: the first n / 2 + 1 results, of which the rest are the mirror image; and the inverse.
+// Transforms of real input give the first n / 2 + 1 results, since the others are their mirror image. The inverse takes these.
 SDX_API array rfft(const array& a, Points n = std::nullopt, int axis = -1, const std::string& norm = "backward",
                    StreamOrDevice s = {});
 SDX_API array irfft(const array& a, Points n = std::nullopt, int axis = -1, const std::string& norm = "backward",

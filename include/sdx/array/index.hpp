@@ -27,8 +27,8 @@ enum class Update : std::uint8_t { set, add, subtract, multiply, divide, maximum
 // a[at...], by NumPy's rules: several index arrays broadcast, and their axes take the arrays' place if these are adjacent, else
 // come first. A bool index array is computed at once, because the result's shape depends on it.
 SDX_API array index(const array& a, const std::vector<Index>& at, StreamOrDevice s = {});
-// `a` with a[at...] = values (or +=, …). Values broadcast to a[at...] and take a's element type. A bool array with the shape of
-// a's first axes is not computed at once if the values broadcast over the elements that it selects.
+// Returns a copy of `a` after a[at...] = values (or +=, …). Values broadcast to a[at...] and take a's element type. A bool array
+// with the shape of a's first axes is not computed at once if the values broadcast over the elements that it selects.
 SDX_API array index_update(const array& a, const std::vector<Index>& at, const array& values, Update mode = Update::set,
                            StreamOrDevice s = {});
 
@@ -52,8 +52,8 @@ SDX_API array slice(const array& a, const array& start_indices, const std::vecto
 SDX_API array slice_update(const array& a, const array& update, const array& start_indices, const std::vector<int>& axes,
                            StreamOrDevice s = {});
 
-// Blocks of shape `slice_sizes` (one number for each axis of `a`) that begin at indices[i] along axes[i]. The result's shape is
-// that to which the index arrays broadcast, followed by slice_sizes.
+// Returns blocks of shape `slice_sizes` (one number for each axis of `a`) that begin at indices[i] along axes[i]. The result's
+// shape is the shape to which the index arrays broadcast, followed by slice_sizes.
 SDX_API array gather(const array& a, const std::vector<array>& indices, const std::vector<int>& axes, const Shape& slice_sizes,
                      StreamOrDevice s = {});
 // Stores such blocks: `updates` has the shape that gather() would return.

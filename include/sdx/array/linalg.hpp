@@ -39,11 +39,11 @@ SDX_API std::pair<array, array> lu_factor(const array& a, StreamOrDevice s = {})
 // Returns u[m, m], the singular values in descending order, and v^H[n, n].
 SDX_API std::tuple<array, array, array> svd(const array& a, StreamOrDevice s = {});
 SDX_API array svdvals(const array& a, StreamOrDevice s = {});
-// For symmetric (Hermitian) matrices, of which only the half `uplo` ("L", "U") is read: eigenvalues in ascending order,
-// eigenvectors as columns.
+// Eigenvalues of symmetric (Hermitian) matrices, in ascending order, and eigenvectors as columns. Only the half `uplo` ("L", "U")
+// of a matrix is read.
 SDX_API std::pair<array, array> eigh(const array& a, const std::string& uplo = "L", StreamOrDevice s = {});
 SDX_API array eigvalsh(const array& a, const std::string& uplo = "L", StreamOrDevice s = {});
-// For any square matrices: complex eigenvalues, and eigenvectors of length 1 as columns.
+// Complex eigenvalues of square matrices, and eigenvectors of length 1 as columns.
 SDX_API std::pair<array, array> eig(const array& a, StreamOrDevice s = {});
 SDX_API array eigvals(const array& a, StreamOrDevice s = {});
 // Singular values up to rtol times the largest are treated as 0; default: max(m, n) times the type's precision.
@@ -58,7 +58,7 @@ SDX_API array norm(const array& a, const NormAxes& axis = std::nullopt, bool kee
 SDX_API array norm(const array& a, double ord, const NormAxes& axis = std::nullopt, bool keepdims = false, StreamOrDevice s = {});
 SDX_API array norm(const array& a, const std::string& ord, const NormAxes& axis = std::nullopt, bool keepdims = false,
                    StreamOrDevice s = {});
-// As the Python array API standard has them: no axis means all elements; matrices lie on the last two axes.
+// These functions follow the Python array API standard: no axis means all elements; matrices lie on the last two axes.
 SDX_API array vector_norm(const array& a, const NormAxes& axis = std::nullopt, bool keepdims = false, double ord = 2,
                           StreamOrDevice s = {});
 SDX_API array matrix_norm(const array& a, bool keepdims = false, const std::string& ord = "fro", StreamOrDevice s = {});

@@ -17,7 +17,7 @@ SDX_API array matmul(const array& a, const array& b, StreamOrDevice s = {});
 SDX_API array addmm(const array& c, const array& a, const array& b, float alpha = 1.0F, float beta = 1.0F, StreamOrDevice s = {});
 // Sums over the last axes of both.
 SDX_API array inner(const array& a, const array& b, StreamOrDevice s = {});
-// Of the flattened arrays.
+// The outer product of the flattened arrays.
 SDX_API array outer(const array& a, const array& b, StreamOrDevice s = {});
 // Sums of products along an axis; the first operand's complex numbers are conjugated.
 SDX_API array vecdot(const array& a, const array& b, int axis = -1, StreamOrDevice s = {});
@@ -43,9 +43,9 @@ SDX_API array gather_mm(const array& a, const array& b, const std::optional<arra
                         StreamOrDevice s = {});
 // a[:, from:to] @ b[from:to] for each (from, to) of segments[..., 2].
 SDX_API array segmented_mm(const array& a, const array& b, const array& segments, StreamOrDevice s = {});
-// By the Hadamard matrix of size m * 2^k (m = 1, 12, 20, 28), along the last axis. scale: 1 / sqrt(size) if not given.
+// Multiplies by the Hadamard matrix of size m * 2^k (m = 1, 12, 20, 28) along the last axis. scale: 1 / sqrt(size) if not given.
 SDX_API array hadamard_transform(const array& a, std::optional<float> scale = std::nullopt, StreamOrDevice s = {});
-// Of two vectors. Modes: "full", "valid", "same".
+// The convolution of two vectors. Modes: "full", "valid", "same".
 SDX_API array convolve(const array& a, const array& v, const std::string& mode = "full", StreamOrDevice s = {});
 
 }  // namespace sdx::array

@@ -18,14 +18,14 @@ using OptionalKey = std::optional<array>;
 SDX_API array key(std::uint64_t seed);
 // Seeds the process's random state, which initially comes from the system's random numbers.
 SDX_API void seed(std::uint64_t seed);
-// For compiled functions that draw without a key: the process's state as what they read and change.
+// The process's random state, for compiled functions that draw without a key: they read and change it.
 SDX_API Capture state();
 // Returns uint32[num, 2]: independent keys.
 SDX_API array split(const array& key, int num = 2, StreamOrDevice s = {});
 
 // width: bytes of an element: 1, 2, 4 (uint8, uint16, uint32) or, beyond MLX, 8 (uint64).
 SDX_API array bits(const Shape& shape, int width = 4, const OptionalKey& key = std::nullopt, StreamOrDevice s = {});
-// From [low, high), which broadcast to `shape`. Floating types.
+// Uniform numbers from [low, high), which broadcast to `shape`. Floating types.
 SDX_API array uniform(const array& low, const array& high, const Shape& shape = {}, Dtype dtype = Dtype::float32,
                       const OptionalKey& key = std::nullopt, StreamOrDevice s = {});
 SDX_API array uniform(const Shape& shape, Dtype dtype = Dtype::float32, const OptionalKey& key = std::nullopt,
@@ -45,14 +45,14 @@ SDX_API array gumbel(const Shape& shape = {}, Dtype dtype = Dtype::float32, cons
                      StreamOrDevice s = {});
 SDX_API array laplace(const Shape& shape = {}, Dtype dtype = Dtype::float32, float loc = 0, float scale = 1,
                       const OptionalKey& key = std::nullopt, StreamOrDevice s = {});
-// Normal numbers within [lower, upper]; without a shape, of the shape to which both broadcast.
+// Normal numbers within [lower, upper]. Without a shape, the result has the shape to which both broadcast.
 SDX_API array truncated_normal(const array& lower, const array& upper, const std::optional<Shape>& shape = std::nullopt,
                                Dtype dtype = Dtype::float32, const OptionalKey& key = std::nullopt, StreamOrDevice s = {});
 // mean[..., n], cov[..., n, n]: [shape, n].
 SDX_API array multivariate_normal(const array& mean, const array& cov, const Shape& shape = {}, Dtype dtype = Dtype::float32,
                                   const OptionalKey& key = std::nullopt, StreamOrDevice s = {});
-// Positions along `axis`, with probabilities proportional to exp(logits): one for each row, num_samples of each behind the other
-// axes, or of a shape to which the rows broadcast.
+// Draws positions along `axis` with probabilities proportional to exp(logits): one for each row; num_samples of each, on a new
+// last axis; or as many as a shape holds to which the rows broadcast.
 struct Samples {
   Samples() = default;
   Samples(int num_samples) : count(num_samples) {}         // NOLINT: implicit on purpose

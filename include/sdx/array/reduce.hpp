@@ -38,7 +38,7 @@ SDX_API array var(const array& a, const Axes& axis = {}, bool keepdims = false, 
 SDX_API array std(const array& a, const Axes& axis = {}, bool keepdims = false, int ddof = 0, StreamOrDevice s = {});
 SDX_API array logsumexp(const array& a, const Axes& axis = {}, bool keepdims = false, StreamOrDevice s = {});
 SDX_API array count_nonzero(const array& a, const Axes& axis = {}, bool keepdims = false, StreamOrDevice s = {});
-// `precise`: 16-bit floats are computed in float32, which they are here in any case.
+// `precise` asks for float32 sums of 16-bit floats, which are computed that way in any case.
 SDX_API array softmax(const array& a, const Axes& axis = {}, bool precise = false, StreamOrDevice s = {});
 
 // Position (uint32) of the first largest element, or of a NaN if there is one; without an axis, in the flattened array.

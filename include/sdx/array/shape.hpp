@@ -66,12 +66,12 @@ SDX_API array pad(const array& a, int pad_width, const std::string& mode = "cons
 SDX_API array diagonal(const array& a, int offset = 0, int axis1 = 0, int axis2 = 1, StreamOrDevice s = {});
 // The diagonal of a matrix, or the matrix with this diagonal.
 SDX_API array diag(const array& a, int k = 0, StreamOrDevice s = {});
-// `dtype` undefined: as `a`.
+// `dtype` undefined: the type of `a`.
 SDX_API array trace(const array& a, int offset = 0, int axis1 = 0, int axis2 = 1, Dtype dtype = Dtype::undefined,
                     StreamOrDevice s = {});
 SDX_API array kron(const array& a, const array& b, StreamOrDevice s = {});
 
-// `a` itself: all arrays are row-major and without gaps.
+// Returns `a` itself, because all arrays are row-major and without gaps.
 SDX_API array contiguous(const array& a, bool allow_col_major = false, StreamOrDevice s = {});
 // Element [i, j, …] is that of the flattened `a` at offset + i * strides[0] + j * strides[1] + …, which must exist. Without a
 // shape: that of `a`; without strides: those of a row-major array of the shape.

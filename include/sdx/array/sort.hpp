@@ -18,7 +18,8 @@ SDX_API array partition(const array& a, int kth, std::optional<int> axis = -1, S
 SDX_API array argpartition(const array& a, int kth, std::optional<int> axis = -1, StreamOrDevice s = {});
 // The k largest, in no particular order.
 SDX_API array topk(const array& a, int k, std::optional<int> axis = -1, StreamOrDevice s = {});
-// Where each value would go into the sorted sequence (one axis): `side` "left" before equal ones, "right" after them. uint32.
+// The position at which each value would be inserted into the sorted sequence (one axis): `side` "left" before equal ones,
+// "right" after them. uint32.
 SDX_API array searchsorted(const array& sorted_sequence, const array& values, std::string_view side = "left",
                            StreamOrDevice s = {});
 

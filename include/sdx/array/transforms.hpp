@@ -45,7 +45,7 @@ SDX_API ArrayFunction grad(ArrayFunction fun);
 // The same function, but its derivative recomputes intermediate values instead of keeping them.
 SDX_API ArraysFunction checkpoint(ArraysFunction fun);
 
-// What takes the place of a function's own rules. Empty ones leave them as they are.
+// Rules that replace a function's own. Empty ones leave the function's rules as they are.
 struct CustomRules {
   // Gradients of all primals, from the cotangents of the outputs.
   std::function<std::vector<array>(const std::vector<array>& primals, const std::vector<array>& cotangents,
@@ -88,7 +88,7 @@ struct CompileOptions {
 class SDX_API CompiledFunction {
  public:
   CompiledFunction(ArraysFunction fun, CompileOptions options);
-  // `constants`: other values on which the result of the function depends; a change causes a new trace.
+  // `constants`: other values that the function's result depends on. If they change, the function is traced again.
   std::vector<array> operator()(const std::vector<array>& args, std::span<const std::uint64_t> constants = {}) const;
   // Number of times the function was traced.
   std::size_t traces() const noexcept;

@@ -44,8 +44,8 @@ struct ArtifactOptions {
   std::vector<std::string> requires_grad, frozen;
 
   Loss loss = Loss::cross_entropy;
-  // What the loss is computed of; empty: the model's first output. Name of the input for labels or target; empty: "labels" for
-  // cross_entropy, else "target".
+  // The output that the loss is computed from; empty: the model's first output. Name of the input for labels or target; empty:
+  // "labels" for cross_entropy, else "target".
   std::string loss_input, target_name;
   // A second output of the model as the target in place of an input, as ONNX Runtime's `loss_input_names` permits.
   std::vector<std::string> loss_input_names;

@@ -49,8 +49,8 @@ class SDX_API CheckpointState {
   // The file's content. Throws Error(invalid_argument) for more than 1.9 GB.
   std::vector<std::byte> bytes(bool include_optimizer_state = false) const;
 
-  // In the order of the training model's inputs, trained ones and frozen ones alike. Files hold the trained ones first: load()
-  // gives them in that order.
+  // Parameters in the order of the training model's inputs, trained and frozen ones alike. Files hold the trained ones first, and
+  // load() returns them in that order.
   std::vector<Parameter> parameters;
   std::map<std::string, OptimizerState> optimizers;  // by group; ONNX Runtime knows "group0"
   std::map<std::string, Property> properties;
@@ -73,10 +73,10 @@ class SDX_API CheckpointState {
   void from_buffer(const Tensor& buffer, bool trainable_only = true);
 };
 
-// `a` minus `b`, parameter by parameter; both must have the same names, types and shapes, else Error(invalid_argument) names the
-// first that differs. Parameters that are not floating-point are taken from a. Properties and optimisers are dropped.
+// Subtracts b from a, parameter by parameter; both must have the same names, types and shapes, else Error(invalid_argument) names
+// the first that differs. Parameters that are not floating-point are taken from a. Properties and optimisers are dropped.
 SDX_API CheckpointState difference(const CheckpointState& a, const CheckpointState& b);
-// `base` plus `factor` times `delta`. Optimisers, properties and parameters that are not floating-point are taken from base.
+// Returns base + factor * delta. Optimisers, properties and parameters that are not floating-point are taken from base.
 SDX_API CheckpointState sum(const CheckpointState& base, const CheckpointState& delta, double factor = 1);
 // The weighted mean of parameters (federated averaging: weights are sample counts), with weights normalised to a sum of 1. Empty
 // `weights`: equal weights. Optimisers and properties are taken from the first state.

@@ -46,8 +46,8 @@ SDX_API std::unique_ptr<Dataset> dataset_of(std::vector<Tensor> arrays);
 // The order of `count` samples in an epoch: the same on every machine, for any number of threads.
 SDX_API std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed, std::int64_t epoch);
 
-// Where the share of right answers comes from: the scores among the outputs of training and eval model, [N, C, ...], and the
-// labels, integer [N, ...], among the inputs. -1: there is none.
+// The tensors from which the share of right answers is computed: the scores among the outputs of training and eval model, [N, C,
+// ...], and the labels, integer [N, ...], among the inputs. -1: there is none.
 struct AccuracyPlaces {
   int labels = -1, training_scores = -1, eval_scores = -1;
   std::int64_t ignored = std::numeric_limits<std::int64_t>::min();  // label to ignore
@@ -61,9 +61,9 @@ struct FitOptions {
   bool drop_last = false;  // skip a last batch that is not full; needed if the model's batch size is fixed
   // Epochs without a lower validation loss after which training ends; 0: never. Needs validation data.
   std::int64_t patience = 0;
-  // Where the state is written, by rename: after every `save_every` updates (0: never), after epochs (at most once a second),
-  // when training is stopped, and at the end. "<checkpoint>.best" is the one of the lowest validation loss. Empty: nothing is
-  // written.
+  // The file to which the state is written, by rename: after every `save_every` updates (0: never), after epochs (at most once a
+  // second), when training is stopped, and at the end. "<checkpoint>.best" is the state with the lowest validation loss. Empty:
+  // nothing is written.
   std::filesystem::path checkpoint;
   std::int64_t save_every = 0;
   // Resume where the trainer's state, loaded from such a checkpoint, was saved, with the same losses as uninterrupted training. A

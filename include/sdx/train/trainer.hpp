@@ -68,8 +68,8 @@ class SDX_API Module {
 // Applies a module's gradients to its parameters.
 class SDX_API Optimizer {
  public:
-  // From an optimizer model of ONNX Runtime (AdamWOptimizer, SGDOptimizerV2) or of ours. The moments start at zero, or are those
-  // of the state if it has any. `module` must outlive the optimizer.
+  // Reads an optimizer model of ONNX Runtime (AdamWOptimizer, SGDOptimizerV2) or of ours. The moments start at zero, or with
+  // those of the state if it has any. `module` must outlive the optimizer.
   Optimizer(const std::filesystem::path& optimizer_model, Module& module);
   Optimizer(const OptimizerOptions& options, Module& module);
   Optimizer(Optimizer&&) noexcept;
@@ -93,7 +93,7 @@ class SDX_API Optimizer {
 // Rises from 0 to the initial rate in `warmup` steps, then falls to 0 at `total`. Starts at the optimizer's current step.
 class SDX_API LinearLRScheduler {
  public:
-  // `initial_rate`: nothing: the optimizer's. Sets the learning rate at once. Throws Error(invalid_argument) unless
+  // `initial_rate`: without a value, the optimizer's rate. Sets the learning rate at once. Throws Error(invalid_argument) unless
   // 0 <= warmup < total.
   LinearLRScheduler(Optimizer& optimizer, std::int64_t warmup, std::int64_t total, std::optional<float> initial_rate = {});
   void step();

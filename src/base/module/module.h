@@ -30,7 +30,7 @@ struct ModuleName {
   const char* package = nullptr;  // Debian's package of what the module needs, where that may be missing
 };
 
-// Of a table, which may state `kTypesBytes`.
+// The head of a table, which may state `kTypesBytes`.
 template <class Table>
 constexpr ModuleHead module_head(const char* release) {
   static_assert(std::is_standard_layout_v<Table>);
@@ -39,8 +39,8 @@ constexpr ModuleHead module_head(const char* release) {
   return {kModuleMagic, release, sizeof(Table), types};
 }
 
-// The head of the first library that fits and is of this release; it stays loaded. Throws Error(io) with every file that was
-// tried and why not, what was expected, and what to do.
+// Returns the head of the first library that fits and is of this release; it stays loaded. Throws Error(io) with every file that
+// was tried and the reason for each, what was expected, and what to do.
 SDX_TOOLS_API const ModuleHead& open_module(const ModuleName& name, std::size_t table_bytes, std::size_t types_bytes);
 
 // The table, looked for at the first call. Thread-safe; throws as open_module(), and the next call tries again.
@@ -51,7 +51,7 @@ const Table& load_module() {
   return loaded;
 }
 
-// What callbacks of a module throw waits here, because it must not cross the module's frames.
+// Holds an exception that a module's callback throws, because it must not cross the module's frames.
 struct CallbackError {
   std::exception_ptr thrown;
 

@@ -5,16 +5,15 @@
 
 namespace sdx {
 
-// Whether products of bytes may use tiles: the processor has AMX-TILE and AMX-INT8, the system grants this process the use of
-// their registers, which the first call asks for, cpu_isa() is avx512, use_vnni() of it holds, and SDX_CPU_AMX is not "0".
-// Thread-safe.
+// Whether products of bytes may use tiles. This requires a processor with AMX-TILE and AMX-INT8, registers that the system grants
+// this process (the first call asks for them), cpu_isa() avx512 with use_vnni(), and SDX_CPU_AMX other than "0". Thread-safe.
 SDX_TOOLS_API bool use_amx();
 
 // The same for products of bfloat16 (AMX-BF16), which every processor so far has that has AMX-INT8. SDX_CPU_AMX "int8" allows
 // bytes only.
 SDX_TOOLS_API bool use_amx_bf16();
 
-// For tests: false makes both false, true leaves them to what is said above. Not while kernels run.
+// For tests: false makes both functions return false; true restores the rules above. Not while kernels run.
 void allow_amx(bool allowed);
 
 }  // namespace sdx

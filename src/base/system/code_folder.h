@@ -1,5 +1,5 @@
 #pragma once
-// Where the program and its libraries lie.
+// The folders of the program and of its libraries.
 
 #include <filesystem>
 
@@ -7,7 +7,7 @@
 
 namespace sdx {
 
-// Where the program lies, and where whatever contains `code` lies (a program, or a library); empty when that is not known.
+// The folder of the program, and the folder of the program or library that contains `code`; empty if unknown.
 std::filesystem::path program_folder();
 SDX_TOOLS_API std::filesystem::path folder_of(const void* code);
 

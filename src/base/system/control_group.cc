@@ -67,7 +67,8 @@ std::string find_group(std::string_view controller, const fs::path& root) {
 
 std::vector<fs::path> groups_of(const Hierarchy& hierarchy, const std::string& group) {
   std::vector<fs::path> out;
-  // Below the mounted group; elsewhere ("/../x", or a path of the host's) only the mounted one can be seen.
+  // The process's group is below the mounted one; for any other path ("/../x", or a path of the host's) only the mounted one can
+  // be seen.
   std::string below = group;
   if (hierarchy.top != "/") {
     const bool inside = group == hierarchy.top || group.starts_with(hierarchy.top + "/");
@@ -91,7 +92,7 @@ std::vector<double> numbers_of(const fs::path& path) {
   return out;
 }
 
-// Of one group; nullopt: it has no quota.
+// The quota of one group; nullopt: it has none.
 std::optional<double> quota_of(const fs::path& group) {
   std::vector<double> time = numbers_of(group / "cpu.max");
   if (time.empty()) {

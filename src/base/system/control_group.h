@@ -1,5 +1,5 @@
 #pragma once
-// What containers and service managers let this process use of the machine (Linux's control groups, versions 1 and 2).
+// The share of the machine that containers and service managers grant this process (Linux's control groups, versions 1 and 2).
 
 #include <cstdint>
 #include <filesystem>
@@ -15,9 +15,9 @@ namespace sdx {
 // limits hold as well. Where version 1 has no such controller, those of version 2. Empty: none. `root`: of the file system.
 std::vector<std::filesystem::path> control_groups(std::string_view controller, const std::filesystem::path& root = "/");
 
-// How many processors' time the groups allow; nullopt: as much as there is.
+// The number of processors whose time the groups allow; nullopt: no limit.
 std::optional<double> cpu_quota(const std::filesystem::path& root);
-// Of this process, as it was when somebody asked first: the answer takes the reading of a dozen files.
+// The quota of this process, read once, because reading it takes a dozen files.
 std::optional<double> cpu_quota();
 
 // Bytes that the groups still allow; nullopt: as many as there are.

@@ -56,7 +56,7 @@ CpuFeatures detect() {
 #else
   constexpr bool wide = true;
 #endif
-  // F, DQ, CD, BW, VL: newer releases of Highway compile for CD too.
+  // F, DQ, CD, BW, VL: newer releases of Highway compile for CD, too.
   f.avx512 = wide && f.avx2 && zmm && bit(l7.b, 16) && bit(l7.b, 17) && bit(l7.b, 28) && bit(l7.b, 30) && bit(l7.b, 31);
   f.avx512_vnni = f.avx512 && bit(l7.c, 11);
   f.avx512_bf16 = f.avx512 && bit(l7_1.a, 5);

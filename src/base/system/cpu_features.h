@@ -1,5 +1,5 @@
 #pragma once
-// What the CPU can do, and which instruction set the kernels use.
+// The CPU's features, and the instruction set that the kernels use.
 
 #include <string>
 #include <string_view>
@@ -25,7 +25,7 @@ struct CpuFeatures {
   bool neon = false;
 };
 
-// Of this CPU and operating system; asked once. Unaffected by SDX_CPU_ISA.
+// The features of this CPU and operating system, read once. Unaffected by SDX_CPU_ISA.
 const CpuFeatures& cpu_features() noexcept;
 
 // The sets this machine can run, worst first; never empty.
@@ -42,8 +42,8 @@ SDX_TOOLS_API Isa cpu_isa();
 // Whether the dot-product extension of `isa` (VNNI) may be used: the machine has it, and SDX_CPU_VNNI is not "0".
 SDX_TOOLS_API bool use_vnni(Isa isa);
 
-// What the system calls the processor ("AMD EPYC"), or the board where it does not name processors; empty: it does not say.
-// Read anew by each call.
+// The system's name for the processor ("AMD EPYC"), or for the board where it does not name processors; empty if it has none.
+// Each call reads it anew.
 SDX_TOOLS_API std::string processor_name();
 
 // Overrides cpu_isa() in tests and benchmarks for the whole process; must be one of supported_isas(). Not while kernels run.

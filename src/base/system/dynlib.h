@@ -12,21 +12,21 @@
 
 namespace sdx {
 
-// Where the loader looks for a library that is named without a folder.
+// Where the loader searches for a library that is named without a folder.
 struct LoaderView {
   std::vector<std::string> library_path;  // LD_LIBRARY_PATH
   std::vector<LoaderCacheEntry> cache;    // ld.so.cache
   std::vector<std::string> system;        // built-in folders, last
   std::vector<std::string> loaded;        // paths of the libraries that this process has already: these satisfy anybody
 
-  // As this process would see it now.
+  // The view of this process at the time of the call.
   static LoaderView current();
 };
 
-// The file that the loader would take for `soname`, asked for by nobody in particular; empty when there is none.
+// The file that the loader would choose for `soname` if the program itself asked for it; empty if there is none.
 std::string find_library(std::string_view soname, const LoaderView& view = LoaderView::current());
 
-// A library that somebody needs and that cannot be had.
+// A library that another one needs and that cannot be loaded.
 struct MissingLibrary {
   std::vector<std::string> chain;  // from the file that was asked for to the library that is missing
   std::string why;                 // "not found", "/usr/lib/libfoo.so.1 is for AArch64", "/lib/libc.so.6 has no GLIBC_2.38"
@@ -45,8 +45,8 @@ struct LibraryFinding {
 // the files contain. Elsewhere than on Linux: only whether the file exists.
 LibraryFinding explain_library(const std::filesystem::path& library, const LoaderView& view = LoaderView::current());
 
-// What brings a library: "libcudnn.so.9" -> "cuDNN 9: `pip install nvidia-cudnn-cu12` or the package libcudnn9-cuda-12". Empty
-// when it is not known.
+// The package that contains a library: "libcudnn.so.9" -> "cuDNN 9: `pip install nvidia-cudnn-cu12` or the package
+// libcudnn9-cuda-12". Empty if unknown.
 std::string package_of(std::string_view soname);
 
 // "libcudart.so.12" -> {"libcudart.so", 12}; -1 where there is no number.

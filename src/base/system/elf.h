@@ -1,5 +1,5 @@
 #pragma once
-// What a shared library says about itself: enough of the ELF format to tell why the loader refuses a file.
+// Reads what a shared library says about itself: enough of the ELF format to explain why the loader refuses a file.
 
 #include <cstddef>
 #include <cstdint>

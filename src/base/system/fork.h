@@ -10,9 +10,9 @@ namespace sdx {
 // Whether this process has a single thread, so that forking is safe.
 SDX_TOOLS_API bool can_fork();
 
-// As ::fork(). What is in buffers is written first, else the child would write it once more. The child ends when this process
-// does; what is printed there goes to standard error, because what a vendor's library prints is no result. It leaves by
-// ::_exit(): the parent's destructors and buffers are not its own.
+// Works like ::fork(). Buffers are written first, or the child would write them once more. The child ends when this process does;
+// it prints to standard error, because output of a vendor's library is no result. It ends by ::_exit(), since the parent's
+// destructors and buffers are not its own.
 SDX_TOOLS_API pid_t fork_worker();
 
 }  // namespace sdx

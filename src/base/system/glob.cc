@@ -8,7 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Bytes of the UTF-8 letter that begins here; 1 for what is none.
+// The number of bytes of the UTF-8 character that begins here; 1 for an invalid byte.
 std::size_t letter_bytes(std::string_view text) {
   std::size_t n = 1;
   while (n < text.size() && n < 4 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) ++n;
@@ -88,7 +88,7 @@ class Expansion {
     std::error_code ignored;
     return e.is_regular_file(ignored);
   }
-  // Of a folder that cannot be read: none.
+  // Returns nothing for a folder that cannot be read.
   static std::vector<fs::directory_entry> entries(const fs::path& folder) {
     std::vector<fs::directory_entry> out;
     std::error_code error;

@@ -12,7 +12,7 @@ namespace {
 // A signal sent to a process and to its group comes twice, as timeout(1) sends it: that is one wish.
 constexpr std::int64_t kOneWishNs = 300'000'000;
 
-// Other threads read it; in a handler only atomics without locks are allowed.
+// Atomic without locks: other threads read it, and handlers may use nothing else.
 std::atomic<std::int64_t> first_ns{0};
 std::atomic<int> first_number{SIGINT};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<int>::is_always_lock_free);

@@ -1,5 +1,5 @@
 #pragma once
-// Ctrl-C while a long task runs: what has begun is finished.
+// Handles Ctrl-C during a long task: the work that has begun is finished.
 
 #include <signal.h>
 
@@ -17,7 +17,7 @@ class SDX_TOOLS_API Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   static bool requested() noexcept;
-  // As shells tell of whom the first signal ended: 130 for SIGINT, 143 for SIGTERM.
+  // The exit code that shells report for the first signal: 130 for SIGINT, 143 for SIGTERM.
   static int exit_code() noexcept;
   static constexpr int kLookMs = 100;  // how often whoever waits looks at it
 

@@ -11,7 +11,7 @@ namespace sdx {
 // Asked by the thread itself between the steps of a run, about twenty times a second.
 class Interruption {
  public:
-  // `ask(context)` says whether to stop; once it has, it is not asked again.
+  // `ask(context)` says whether to stop; once it has said so, it is not asked again.
   Interruption(bool (*ask)(void*), void* context) : ask_(ask), context_(context) {}
 
   bool wanted() {
@@ -36,7 +36,8 @@ class Interruption {
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now(), asked_ = looked_;
 };
 
-// This thread's; null: none. No parameter: an interpreter handles signals in one thread, whoever computes there and how deep.
+// The interruption of this thread; null: none. Not a parameter, because an interpreter handles signals in one thread, no matter
+// how deep the call stack is.
 inline thread_local Interruption* interruption = nullptr;
 
 // Sets it for a while.
@@ -53,7 +54,7 @@ class InterruptionScope {
 
 inline bool interrupted() { return interruption != nullptr && interruption->wanted(); }
 
-// Throws Error(cancelled). One load where nobody wants to interrupt.
+// Throws Error(cancelled). Costs one load where no interruption is set.
 inline void check_interruption() {
   if (interrupted()) fail(ErrorCode::cancelled, "the run was interrupted");
 }

@@ -15,8 +15,8 @@
 
 namespace sdx {
 
-// From now on, what a mapped file no longer has reads as zeros instead of ending the process by SIGBUS, and the file counts as
-// damaged: see MappedFile. For programs, which own their signals; a library leaves them to its program. Any other SIGBUS is
+// After this call, missing parts of a mapped file read as zeros instead of ending the process by SIGBUS, and the file counts as
+// damaged: see MappedFile. For programs, which own their signals; a library leaves the choice to its program. Any other SIGBUS is
 // handled as before.
 SDX_TOOLS_API void survive_mapped_faults();
 
@@ -28,7 +28,7 @@ class MappedRange {
   MappedRange(const MappedRange&) = delete;
   MappedRange& operator=(const MappedRange&) = delete;
 
-  // A part of it could not be read and reads as zeros now.
+  // Whether a part of it could not be read and reads as zeros.
   bool damaged() const noexcept;
 
   struct Place;
@@ -37,7 +37,7 @@ class MappedRange {
   Place* place_;
 };
 
-// What changes when somebody writes to a file. No program can set the time of the last change (ctime) as it likes; it moves with
+// Values that change when a file is written to. No program can set the time of the last change (ctime) at will; it advances with
 // each write, rename, and change of the other times.
 struct FileStamp {
   std::uint64_t device = 0, inode = 0, bytes = 0;
@@ -47,17 +47,17 @@ struct FileStamp {
 // nullopt where there is no regular file.
 std::optional<FileStamp> file_stamp(const std::filesystem::path& path);
 
-// The whole file, read-only. Immutable, so safe to share between threads. Small files are copied into memory; larger ones are
-// mapped. Whoever writes to a mapped file changes what is read here, and whoever cuts it short makes reading beyond its new end
-// kill the process (SIGBUS), or read zeros in programs that call survive_mapped_faults(): files are to be replaced by rename.
-// check_unchanged() finds out. Called before reading, it spares all but what is written from then on; called after, all.
+// The whole file, read-only and immutable, so safe to share between threads. Small files are copied into memory; larger ones are
+// mapped. If a mapped file is overwritten, its contents here change; if it is truncated, reading beyond its new end kills the
+// process (SIGBUS), or returns zeros in programs that call survive_mapped_faults(). Files should therefore be replaced by rename.
+// check_unchanged() detects both: called before reading, it covers all earlier writes; called afterwards, all writes until then.
 class SDX_TOOLS_API MappedFile : public std::enable_shared_from_this<MappedFile> {
  public:
   // Reading a file costs more than mapping it and looking at each page: 1.8 instead of 0.3 ms for 4 MiB, 9 instead of 1.2 ms for
   // 16 MiB.
   static constexpr std::size_t kCopied = std::size_t{4} << 20;
   static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-  // For open(), as SessionOptions::mmap says.
+  // The limit for open() that SessionOptions::mmap implies.
   static constexpr std::size_t copied(bool mmap) noexcept { return mmap ? kCopied : kAll; }
 
   // Files of up to `copied` bytes are copied; 0: all are mapped. Throws Error(io): not found, not a regular file, not readable,
@@ -71,13 +71,13 @@ class SDX_TOOLS_API MappedFile : public std::enable_shared_from_this<MappedFile>
   const std::filesystem::path& path() const noexcept { return path_; }
   const FileStamp& stamp() const noexcept { return stamp_; }
   bool is_mapped() const noexcept { return mapped_; }
-  // Throws Error(io) where somebody has written to the mapped file since it was opened, or a part of it could not be read. One
-  // that was replaced, or removed, is what it was; so is a copy.
+  // Throws Error(io) if the mapped file was written to since it was opened, or a part of it could not be read. A replaced or
+  // removed file keeps its contents, and so does a copy.
   void check_unchanged() const;
   // Throws the same for any mapped file of this process that could not be read, also one that is closed.
   static void check_none_damaged();
 
-  // Of the files that are open in this process, the one that holds this address; null: none.
+  // The open file of this process that holds this address; null: none.
   static std::shared_ptr<const MappedFile> holding(const void* data);
   // The same file's path, and the offset there.
   struct Place {
@@ -99,9 +99,9 @@ class SDX_TOOLS_API MappedFile : public std::enable_shared_from_this<MappedFile>
   std::unique_ptr<MappedRange> range_;  // of a mapped file
 };
 
-// Tells the kernel that the whole pages inside [data, data+size) are not needed for now, where they lie in a mapped file:
-// resident memory falls, and a later read fetches them from the file again. Other memory, whose content would be lost, is left
-// alone. A no-op for less than a page.
+// Tells the kernel that the whole pages inside [data, data+size) are not needed for now, if they lie in a mapped file: resident
+// memory falls, and a later read fetches them from the file again. Other memory, whose content would be lost, is left alone. Does
+// nothing for less than a page.
 SDX_TOOLS_API void release_mapped_pages(const void* data, std::size_t size) noexcept;
 
 // Writes `content` to a temporary file beside `path`, syncs it, and renames it into place: readers see the old file or
@@ -115,7 +115,7 @@ inline void write_file_atomically(const std::filesystem::path& path, const std::
 // The whole file. Throws Error(io), also when it is larger than `limit` bytes.
 SDX_TOOLS_API std::string read_file(const std::filesystem::path& path, std::size_t limit = std::size_t{1} << 32);
 
-// Hands the whole file to `take`, a megabyte at a time. Read, not mapped: whoever cuts the file short meanwhile does no harm, and
+// Passes the whole file to `take`, a megabyte at a time. The file is read, not mapped: truncating it meanwhile does no harm, and
 // it may be larger than memory. Throws Error(io).
 SDX_TOOLS_API void read_pieces(const std::filesystem::path& path, const std::function<void(std::span<const std::byte>)>& take);
 

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kTemporary = ".tmp.", kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
 constexpr std::size_t kRandom = 6;  // letters behind that
 
-// What the names of new files that are to get this name begin with.
+// The prefix of temporary files for this name.
 std::string temporary_start(const std::filesystem::path& path) {
   return shortened_name(path.filename().string(), kLongestName - kTemporary.size() - kRandom).append(kTemporary);
 }
@@ -46,8 +46,8 @@ void NewFile::io(const char* what) const {
   fail(ErrorCode::io, "cannot {} '{}': {}", what, path_.string(), std::strerror(error));
 }
 
-// Not by mkostemp(), whose files only their owner may read: the process's mask, which open() applies, can be read by setting it
-// alone, and meanwhile other threads would make folders that everybody may write to.
+// mkostemp() would make files that only their owner may read. The process's mask, which open() applies, can be read only by
+// setting it, and other threads would make folders meanwhile that everybody may write to.
 NewFile::NewFile(std::filesystem::path path, unsigned mode, bool one_of_many) : path_(std::move(path)) {
   if (open_in_place()) return;
   if (!one_of_many) remove_abandoned();
@@ -63,7 +63,7 @@ NewFile::NewFile(std::filesystem::path path, unsigned mode, bool one_of_many) : 
   cannot_begin();
 }
 
-// Renaming a file over it would end a device or a pipe for everybody.
+// Renaming a file over a device or a pipe would replace it for all users.
 bool NewFile::open_in_place() {
   struct stat s {};
   if (::stat(path_.c_str(), &s) != 0 || S_ISREG(s.st_mode)) return false;

@@ -13,7 +13,7 @@ namespace sdx {
 // Writes all of it; false, with errno, where that cannot be done.
 SDX_TOOLS_API bool write_all(int fd, const void* data, std::size_t bytes) noexcept;
 
-// The nearest folder above `path` that there is, by way of which a file of that name, and its folders, would be made.
+// The nearest existing folder above `path`, in which the file and its missing folders would be made.
 SDX_TOOLS_API std::filesystem::path nearest_folder(const std::filesystem::path& path);
 
 // Written under another name beside `path`; publish() checks that all is on the disk, and gives it its own name. Without
@@ -21,20 +21,21 @@ SDX_TOOLS_API std::filesystem::path nearest_folder(const std::filesystem::path& 
 // Everything throws Error(io) with the system's reason.
 class SDX_TOOLS_API NewFile {
  public:
-  // Removes what killed processes left of new files of this name, for which it reads the folder: `one_of_many` leaves that, so
-  // that n small files take no n² steps. `mode`: the permissions, of which the process's mask takes some.
+  // Removes temporary files that killed processes left for this name, for which it reads the folder. `one_of_many` skips that, so
+  // that n small files do not take n² steps. `mode`: the permissions, reduced by the process's mask.
   explicit NewFile(std::filesystem::path path, unsigned mode = 0666, bool one_of_many = false);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
   void append(std::span<const std::byte> content);
-  // What lies between two pieces, or behind the last one up to `bytes`, is zero.
+  // Gaps between two pieces, and behind the last one up to `bytes`, are zeros.
   void write(const void* data, std::uint64_t bytes, std::uint64_t offset) const;
   void resize(std::uint64_t bytes) const;
   void publish();
 
-  // Whether a new file of that name could be begun: for those who work for a while before they write. Leaves nothing.
+  // Checks that a new file of that name could be begun, for callers that work for a while before they write. Leaves nothing
+  // behind.
   static void check(const std::filesystem::path& path);
   // The same for a file whose folders, if missing, will be created first.
   static void check_with_folders(const std::filesystem::path& path);

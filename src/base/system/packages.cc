@@ -1,4 +1,4 @@
-// Which packages bring the libraries that providers need.
+// The packages that contain the libraries of providers.
 
 #include <fmt/core.h>
 

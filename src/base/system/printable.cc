@@ -12,7 +12,7 @@ namespace {
 
 bool is_plain(unsigned char c) { return (c >= 0x20 && c < 0x7F) || c == '\n' || c == '\t'; }
 
-// Terminals take U+0080 to U+009F for controls, too. U+2028 and U+2029 end lines. The others change the order in which letters
+// Terminals treat U+0080 to U+009F as controls, too. U+2028 and U+2029 end lines. The others change the order in which letters
 // are shown, so that a name reads as another one (Unicode's property Bidi_Control).
 bool deceives(char32_t code) {
   const bool control = code < 0x20 || (code >= 0x7F && code < 0xA0);

@@ -8,9 +8,9 @@
 
 namespace sdx {
 
-// `text` with escapes for what would steer a terminal: control characters other than newline and tab ("\u001b", as JSON has
-// them), Unicode's own line breaks and changes of direction ("\u202e"), and bytes that are no UTF-8 ("\x9b"). JSON stays the
-// same JSON.
+// Escapes characters of `text` that would steer a terminal: control characters other than newline and tab ("\u001b", as in JSON),
+// Unicode's own line breaks and changes of direction ("\u202e"), and bytes that are not UTF-8 ("\x9b"). JSON stays equivalent
+// JSON.
 SDX_TOOLS_API std::string printable(std::string_view text);
 
 // The same with "\n" for newlines: a name from a file, which must not look like a line of our own.

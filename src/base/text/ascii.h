@@ -1,5 +1,5 @@
 #pragma once
-// Words whose letters are ASCII; others stay as they are, whatever the locale.
+// Case of ASCII letters; other bytes stay as they are, whatever the locale.
 
 #include <algorithm>
 #include <string>

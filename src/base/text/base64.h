@@ -10,7 +10,7 @@
 namespace sdx {
 
 SDX_TOOLS_API std::string encode_base64(std::string_view bytes);
-// With or without padding; nothing where the text is no Base64.
+// Decodes text with or without padding; nothing if the text is not Base64.
 SDX_TOOLS_API std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace sdx

@@ -1,5 +1,5 @@
 #pragma once
-// What a library of the command shows while it works.
+// The output of a library of the command while it works.
 
 #include <chrono>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace sdx {
 
-// Where results and messages go. Called by one thread alone.
+// The destinations of results and messages. Called by one thread alone.
 struct Console {
   std::function<void(std::string_view)> print;  // to standard output; what it throws ends the work
   std::function<void()> flush;                  // what was printed is there

@@ -10,7 +10,7 @@
 
 namespace sdx {
 
-// Of , ; tab and |, the one that the first line has most of.
+// The separator (, ; tab or |) that is most frequent in the first line.
 SDX_TOOLS_API char csv_separator(std::string_view text);
 
 struct CsvRecord {

@@ -15,10 +15,10 @@ enum class JsonControls { short_forms, codes };
 SDX_TOOLS_API void append_json_string(std::string& out, std::string_view text, JsonControls controls = JsonControls::short_forms);
 SDX_TOOLS_API std::string json_string(std::string_view text);
 
-// What stands between the quotes, from a piece of a text, which may begin and end within a character: bytes from 0x80 stay.
+// Escapes a piece of text for use between quotes. The piece may begin and end within a character: bytes from 0x80 stay.
 SDX_TOOLS_API std::string json_piece(std::string_view piece);
 
-// A document as text, with the same rule for what is not UTF-8. `indent`: -1 writes one line.
+// A document as text; bytes that are not UTF-8 are treated the same way. `indent`: -1 writes one line.
 template <class Json>
 std::string dump_json(const Json& document, int indent = -1) {
   return document.dump(indent, ' ', false, Json::error_handler_t::replace);

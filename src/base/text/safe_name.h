@@ -9,8 +9,8 @@
 
 namespace sdx {
 
-// Whether `name` may be a file inside a folder: relative, no empty, "." or ".." part, no backslash, colon or control character,
-// no part longer than 255 bytes. The reason why not, or "".
+// Checks that `name` may be a file inside a folder: relative, no empty, "." or ".." part, no backslash, colon or control
+// character, no part longer than 255 bytes. Returns the reason if not, or "".
 SDX_TOOLS_API std::string unsafe_name(std::string_view name);
 
 inline constexpr std::size_t kLongestName = 255;  // bytes of one name in Linux's and macOS's file systems

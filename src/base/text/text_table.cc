@@ -21,7 +21,7 @@ std::string padded(const std::string& cell, std::size_t width, bool right) {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// Names from files may hold newlines, and columns are counted in what is shown.
+// Names from files may hold newlines, which are escaped, and columns are as wide as the text shown.
 Rows in_lines(Rows rows) {
   for (auto& row : rows) {
     for (std::string& cell : row) cell = one_line(cell);

@@ -25,7 +25,7 @@ SDX_TOOLS_API void append_utf8(std::string& to, char32_t value);
 // The length of the longest beginning that is valid.
 SDX_TOOLS_API std::size_t valid_utf8(std::string_view text) noexcept;
 inline bool is_utf8(std::string_view text) noexcept { return valid_utf8(text) == text.size(); }
-// How many bytes at the end are the beginning of a character that more bytes could complete: 0 to 3.
+// The number of bytes at the end that begin an incomplete character: 0 to 3.
 SDX_TOOLS_API std::size_t unfinished_utf8(std::string_view text) noexcept;
 
 constexpr bool continues_char(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
@@ -34,10 +34,11 @@ SDX_TOOLS_API std::size_t count_chars(std::string_view text) noexcept;
 // The end of the longest beginning of at most `most` bytes that ends between two characters.
 SDX_TOOLS_API std::size_t end_of_chars(std::string_view text, std::size_t most) noexcept;
 
-// How many bytes at the beginning, where no character begins, one U+FFFD replaces: the longest beginning of a character, or one
-// byte (Unicode, section 3.9, "maximal subparts"; the decoder of https://encoding.spec.whatwg.org does the same).
+// The number of bytes at the beginning, where no character begins, that one U+FFFD replaces: the longest beginning of a
+// character, or one byte (Unicode, section 3.9, "maximal subparts"; the decoder of https://encoding.spec.whatwg.org does the
+// same).
 SDX_TOOLS_API std::size_t broken_utf8(std::string_view text) noexcept;
-// `text` with U+FFFD for what is not UTF-8.
+// Replaces bytes of `text` that are not UTF-8 by U+FFFD.
 SDX_TOOLS_API std::string repair_utf8(std::string_view text);
 
 }  // namespace sdx

@@ -14,7 +14,7 @@ std::string sparkline(std::span<const double> values, std::size_t width);
 // counted in the last line. Values are in milliseconds.
 std::string histogram(std::span<const double> values, std::size_t bins, std::size_t width);
 
-// Milliseconds with 4 significant digits, "0.01234"; "–" for 0 and for what is not a number.
+// Milliseconds with 4 significant digits, "0.01234"; "–" for 0 and for NaN.
 std::string ms_text(double ms);
 
 }  // namespace sdx::benchmark

@@ -34,7 +34,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t
   return out + (rows.size() > 1 ? "</tbody>" : "<tbody></tbody>") + "</table></div>\n";
 }
 
-// What the plots need. Text that came from elsewhere must not end the element that holds it.
+// The data of the plots. Text that came from elsewhere must not close the element that holds it.
 std::string data_json(const BenchRun& run) {
   ordered_json results = ordered_json::array();
   for (const BenchResult& r : run.results) {
@@ -132,7 +132,7 @@ std::string to_html(const BenchRun& run) {
   std::string out =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-      // The browser itself refuses whatever would leave the page.
+      // The browser itself blocks all requests that leave the page.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
       "'unsafe-inline'\">";
   out += fmt::format("<title>{} – benchmark</title><style>{}</style></head><body><main>\n", title, kReportStyle);

@@ -24,7 +24,7 @@ using namespace benchmark;
 
 using nlohmann::ordered_json;
 
-// What a member of T is called in the file. Lists of them say how T is written and how it is read.
+// A member of T and its name in the file. Lists of these define how T is written and read.
 template <class T>
 struct Field {
   const char* key;
@@ -77,7 +77,7 @@ constexpr auto kMachine =
 
 constexpr auto kPlace = fields(at("provider", &ProviderNodes::provider), at("nodes", &ProviderNodes::nodes));
 
-// Who a result is about; written whether or not there are figures.
+// The identity of a result; written whether or not there are figures.
 constexpr auto kSetting =
     fields(at("backend", &BenchResult::backend), at("threads", &BenchResult::threads), at("batch_size", &BenchResult::batch),
            at("clients", &BenchResult::clients), at("rate", &BenchResult::rate), at("provider", &BenchResult::provider),

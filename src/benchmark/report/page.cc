@@ -71,7 +71,8 @@ const quantile = (sorted, q) => {
   const at = q * (sorted.length - 1), low = Math.floor(at), high = Math.min(low + 1, sorted.length - 1);
   return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
 };
-// Up to where a plot shows times unless all are wanted: a run in which the machine did something else is no part of the picture.
+// The longest time that a plot shows unless all are wanted: runs that something else on the machine disturbed would spoil the
+// scale.
 const usual = r => Math.min(quantile(r.sorted, 0.99), quantile(r.sorted, 0.75) + 6 * (quantile(r.sorted, 0.75) - quantile(r.sorted, 0.25)));
 all.forEach(r => { r.sorted = Float64Array.from(r.latencies_ms).sort(); });
 

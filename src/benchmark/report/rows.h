@@ -1,5 +1,5 @@
 #pragma once
-// What the reports of every format show, as rows of cells; the first row is the heading.
+// Rows of cells that the reports of every format show; the first row is the heading.
 
 #include <cstddef>
 #include <string>

@@ -1,4 +1,4 @@
-// What kernels call while they run.
+// Functions that kernels call while they run.
 
 #include <algorithm>
 #include <memory>
@@ -94,7 +94,7 @@ OrtStatus* get_logger(const OrtKernelContext* context, const OrtLogger** out) no
   return guarded([&] { require(out, "logger") = &require(context, "context").info.host->logger; });
 }
 
-// With `batches`, each thread takes runs of neighbouring numbers.
+// With `batches`, each thread calls the function for a run of consecutive numbers.
 OrtStatus* run_parallel(const OrtKernelContext* context, void (*function)(void*, std::size_t), std::size_t total,
                         std::size_t batches, void* argument) noexcept {
   return guarded([&] {

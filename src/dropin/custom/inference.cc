@@ -11,7 +11,7 @@
 
 namespace sdx::dropin {
 
-// Of one call of InferOutputShapeFn.
+// The state of one call of InferOutputShapeFn.
 struct OrtShapeInferContext {
   ops::InferContext& inference;
   std::vector<std::unique_ptr<OrtTensorTypeAndShapeInfo>> inputs;
@@ -71,7 +71,7 @@ void call_inference(const Signature& s, InferContext& c) {
   for (std::size_t i = 0; i < c.num_inputs(); ++i) {
     context.inputs.push_back(std::make_unique<OrtTensorTypeAndShapeInfo>(info_of(c, i)));
   }
-  // As with ONNX Runtime, an operator that cannot say anything is no error: shapes then show when it runs.
+  // As in ONNX Runtime, an operator that infers nothing is no error: the shapes are then known when it runs.
   try {
     release_status(s.op->InferOutputShapeFn(s.op, &context));
   } catch (const std::exception& e) {

@@ -1,4 +1,4 @@
-// What kernels may ask about their nodes.
+// Functions with which kernels query their nodes.
 
 #include <cstring>
 #include <memory>

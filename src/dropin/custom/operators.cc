@@ -80,7 +80,7 @@ session::CustomOps operators_of(const OrtSessionOptions& options, const OrtLogge
 }
 
 const Signature* choose(const ProgramOperator& op, const std::vector<DataType>& types, int version) {
-  // As there, an operator that ends at a version serves later ones until another begins.
+  // As in ONNX Runtime, an operator that ends at a version serves later ones until another begins.
   int newest = 0;
   for (const Signature& s : op.overloads) {
     if (s.since <= version) newest = std::max(newest, s.since);

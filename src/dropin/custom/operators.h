@@ -16,14 +16,14 @@
 
 namespace sdx::dropin {
 
-// What the kernels of one session share.
+// State that the kernels of one session share.
 struct KernelHost {
   OrtLogger logger;
   std::map<std::string, std::string, std::less<>> config;  // the session's entries
   std::vector<std::shared_ptr<const void>> kept;           // libraries whose code the operators are
 };
 
-// What a kernel may ask about its node while it is made, and afterwards of a copy.
+// Information about a kernel's node, for queries while the kernel is made, and later from a copy.
 struct OrtKernelInfo {
   struct Argument {
     std::string name;  // empty: left out
@@ -54,7 +54,7 @@ std::vector<std::shared_ptr<const ops::CustomOp>> make_operators(const std::vect
                                                                  const std::shared_ptr<const KernelHost>& host,
                                                                  const std::string& library = "program");
 
-// Those that a session with these options gets beside what the engine's options say.
+// The custom operators of a session with these options, besides those in the engine's options.
 session::CustomOps operators_of(const OrtSessionOptions& options, const OrtLogger& logger);
 
 // A status that a program's function returned, as an Error of ours with `what` before its message; frees it. Nothing for NULL.

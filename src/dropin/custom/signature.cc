@@ -7,7 +7,7 @@
 namespace sdx::dropin {
 namespace {
 
-// Versions of the structure in which fields came: before them they must not be read.
+// Versions of the structure that introduced fields: in earlier versions these must not be read.
 constexpr std::uint32_t kCharacteristics = 8, kVariadic = 14, kStatuses = 16, kInference = 17;
 constexpr std::size_t kMostArguments = 4096;
 

@@ -1,5 +1,5 @@
 #pragma once
-// What an operator of a program says of itself, with the versions of the structure behind it.
+// The signature of a program's operator, read with regard to the version of its structure.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// What a compiled model says of the devices that it was compiled for, which nodes run where, and tables for what is not here:
-// plugins of providers, and memory shared with graphics.
+// Compatibility of compiled models with devices, the assignment of nodes, and tables for features that do not exist here: plugins
+// of providers, and memory shared with graphics.
 
 #include <algorithm>
 #include <array>

@@ -100,7 +100,7 @@ void set_outputs(Graph& graph, const OrtGraph& from) {
   }
 }
 
-// What a node reads must come from somewhere.
+// Checks that each input of a node is defined.
 void check_defined(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     if (node.removed) continue;
@@ -192,7 +192,7 @@ void extend(Model& model, const OrtModel& more) {
   finish(model);
 }
 
-// As ONNX Runtime starts its messages.
+// Starts messages like ONNX Runtime.
 template <class F>
 void in_its_words(F&& work) {
   try {

@@ -127,7 +127,7 @@ OrtStatus* set_flags(Options* options, std::uint32_t flags) noexcept {
     o.flags = flags;
   });
 }
-// Contexts of providers, of which there are none.
+// Accepted without effect: there are no contexts of providers.
 OrtStatus* set_embed_mode(Options* options, bool) noexcept {
   return change(options, [](Options&) {});
 }
@@ -137,7 +137,7 @@ OrtStatus* set_context_place(Options* options, const char* folder, const char* n
     if (name == nullptr || *name == '\0') fail_ort(ORT_INVALID_ARGUMENT, "model_name is null or empty");
   });
 }
-// Nodes stay as they are, whatever the level.
+// Accepted without effect: nodes stay as they are, whatever the level.
 OrtStatus* set_level(Options* options, std::int32_t) noexcept {
   return change(options, [](Options&) {});
 }

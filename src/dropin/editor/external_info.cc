@@ -1,4 +1,4 @@
-// Where weights lie in files, as programs say it and ask for it.
+// The places of weights in files, as programs set and query them.
 
 #include <memory>
 #include <string>

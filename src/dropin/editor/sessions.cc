@@ -45,7 +45,7 @@ OrtStatus* create_from_model(const OrtEnv* env, const OrtModel* model, const Ort
 OrtSession* start_editing(const OrtEnv* env, Model model, const OrtSessionOptions* options) {
   OrtSession* const made = open_session(env, Model(model), options);
   const std::shared_ptr<Editing> state(new Editing{std::move(model), env});
-  // When the session goes, so does its entry.
+  // The entry is erased together with the session.
   made->kept.emplace_back(static_cast<const void*>(nullptr), [made](const void*) {
     const std::lock_guard lock(g_editing);
     editing().erase(made);

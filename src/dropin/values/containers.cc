@@ -104,7 +104,7 @@ OrtStatus* create(const OrtValue* const* parts, std::size_t number, OnnxType typ
   });
 }
 
-// Types of a program's own are for operators that take them, of which there are none.
+// Opaque types are for operators that take them, and there are none.
 OrtStatus* create_opaque(const char* domain, const char* type, const void*, std::size_t, OrtValue**) {
   return make_status(ORT_FAIL, std::string("Specified domain_name: ") + (domain ? domain : "") +
                                    " and type_name: " + (type ? type : "") + " is not a registered opaque type");

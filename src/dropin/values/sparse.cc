@@ -93,7 +93,7 @@ std::int64_t dense_count(const SparseTensor& sparse) { return element_count(spar
 
 [[noreturn]] void refuse(const std::string& why) { fail_ort(ORT_INVALID_ARGUMENT, why); }
 
-// As many as values, into the flat tensor; or twice as many, rows and columns.
+// The indices are as many as the values (places in the flat tensor) or twice as many (rows and columns).
 std::vector<Tensor> coo_indices(const SparseTensor& sparse, std::int64_t values, const std::int64_t* indices, std::size_t count) {
   const auto number = static_cast<std::int64_t>(count);
   const bool pairs = number == 2 * values && values > 0;
@@ -263,7 +263,7 @@ OrtStatus* indices_data(const OrtValue* value, OrtSparseIndicesFormat format, st
   });
 }
 
-// Where each value belongs in the flat dense tensor.
+// The place of each value in the flat dense tensor.
 std::vector<std::int64_t> flat_places(const SparseTensor& sparse) {
   std::vector<std::int64_t> places;
   if (sparse.format == ORT_SPARSE_COO) {

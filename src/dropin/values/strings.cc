@@ -8,7 +8,7 @@
 namespace sdx::dropin {
 namespace {
 
-// Also of the values of a sparse tensor.
+// Returns the strings of a tensor, or the values of a sparse tensor of strings.
 const Tensor& strings_of(const OrtValue* value) {
   const OrtValue& v = require(value, "value");
   if (v.sparse && v.sparse->format == ORT_SPARSE_UNDEFINED) {

@@ -171,8 +171,8 @@ OrtStatus* memory_of(const OrtValue* value, const OrtMemoryInfo** out) {
 
 void release(OrtValue* value) { delete value; }
 
-// What an output refers to may be constant (a weight that is an output): programs get a pointer that they can write through, so
-// it must be memory of the value's own then.
+// An output may refer to a constant (a weight that is an output). Programs get a pointer that they can write through, so such a
+// value is copied first.
 Tensor& writable(OrtValue* value) {
   tensor_of(value);
   Tensor& tensor = value->value.tensor();
@@ -184,7 +184,7 @@ OrtStatus* mutable_data_of(OrtValue* value, void** out) {
   return guarded([&] { require(out, "out") = writable(value).mutable_data(); });
 }
 
-// Between tensors of the processor's memory, the only one that sessions of ours have.
+// Copies between tensors in the processor's memory, the only memory of our sessions.
 OrtStatus* copy_tensors(const OrtEnv*, const OrtValue* const* from, OrtValue* const* to, OrtSyncStream*, std::size_t count) {
   return guarded([&] {
     if (count == 0) fail_ort(ORT_INVALID_ARGUMENT, "num_tensors must be greater than zero");

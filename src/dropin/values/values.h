@@ -1,5 +1,5 @@
 #pragma once
-// What the kinds of values share.
+// Shared by all kinds of values.
 
 #include "dropin/objects.h"
 
@@ -11,7 +11,7 @@ Shape shape_of(const std::int64_t* extents, std::size_t rank);
 DataType checked_type(ElementType element);
 // A copy for a value to keep, without an allocation for the usual ones; null for cpu_memory().
 std::shared_ptr<const OrtMemoryInfo> keep_info(const OrtMemoryInfo* info);
-// In the allocator's memory, to which it goes back with the last holder. Strings are ours.
+// A tensor in the allocator's memory, which is freed with its last holder. Strings are in our memory.
 Tensor allocated_tensor(OrtAllocator* allocator, DataType type, Shape shape);
 
 }  // namespace sdx::dropin
