@@ -11,7 +11,7 @@
 
 namespace sdx::media {
 
-// What a decoder is asked for. Only decode_jpeg() heeds `at_least` and `region`.
+// A request to a decoder. Only decode_jpeg() heeds `at_least` and `region`.
 struct Request {
   DecodeLimits limits;
   int at_least = 0;
@@ -19,7 +19,7 @@ struct Request {
   bool metadata = false;            // beyond the orientation
 };
 
-// What a decoder hands over: the picture as the file has it.
+// The result of a decoder: the picture as the file has it.
 struct Stored {
   Image image;
   bool inks = false;          // the four channels are cyan, magenta, yellow, black; 255 is full ink
@@ -79,14 +79,14 @@ std::string write_bmp(const Image& image, const Writing& writing);
 // Throws Error(out_of_memory) when the header's size is beyond the limits, Error(invalid_argument) when it is zero.
 void check_size(std::int64_t width, std::int64_t height, const DecodeLimits& limits);
 
-// Between the stored and the upright picture, whose sizes are given; orientation 1 to 8.
+// Convert rectangles between the stored and the upright picture, whose sizes are given; orientation 1 to 8.
 Rectangle to_stored(Rectangle upright, int upright_width, int upright_height, int orientation);
 Rectangle to_upright(Rectangle stored, int stored_width, int stored_height, int orientation);
 // The region that is asked for, in stored pixels, clipped. Throws Error(invalid_argument) where nothing of it is inside.
 Rectangle stored_region(const Rectangle& region, int stored_width, int stored_height, int orientation);
 Image cut(const Image& image, const Rectangle& part);
 
-// In place, without colour management: three channels from four inks.
+// Converts four inks to three channels, in place and without colour management.
 void inks_to_rgb(Image& image);
 
 }  // namespace sdx::media

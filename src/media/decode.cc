@@ -1,4 +1,4 @@
-// What all formats have in common: which it is, colours, the part that is wanted, orientation.
+// The steps of decoding that all formats share: detecting the format, colours, the wanted part, orientation.
 
 #include <algorithm>
 #include <utility>
@@ -44,7 +44,7 @@ Stored decode(std::string_view format, std::span<const std::byte> bytes, const R
   return out;
 }
 
-// What the decoder has left to do. `turn`: the orientation to apply.
+// The steps that a decoder has left. `turn`: the orientation to apply.
 Image finished(Stored& stored, const std::optional<Rectangle>& region, int turn) {
   if (stored.part.width == 0) stored.part = {0, 0, stored.width, stored.height};
   const bool all = stored.part.width >= stored.width && stored.part.height >= stored.height;

@@ -1,4 +1,4 @@
-// What all formats have in common when they are written: which it is, and metadata that fit the picture.
+// The steps of encoding that all formats share: choosing the format, and adapting metadata to the picture.
 
 #include <algorithm>
 #include <cctype>

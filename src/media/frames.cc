@@ -1,5 +1,5 @@
-// Frames out of a stream. A JPEG's end is found by its markers (ITU-T T.81, annex B), not by looking for FF D9 anywhere: a
-// thumbnail inside it ends, too.
+// Splits a stream into frames. A JPEG's end is found by its markers (ITU-T T.81, annex B), not by searching for FF D9, since a
+// thumbnail inside it ends that way, too.
 
 #include <algorithm>
 #include <istream>
@@ -24,8 +24,8 @@ struct FrameReader::Impl {
   bool has(std::size_t size) {
     constexpr std::streamsize kPiece = 1 << 16;
     while (buffer.size() < size) {
-      // One byte waits for the stream; whatever it brought along is taken without waiting, so that a camera's frame comes as
-      // soon as it is whole.
+      // Waits for one byte only and takes all others that are there, so that a camera's frame is returned as soon as it is
+      // complete.
       const int first = in.get();
       if (first == std::char_traits<char>::eof()) {
         if (in.bad()) fail(ErrorCode::io, "reading the stream of pictures failed");
@@ -60,7 +60,7 @@ struct FrameReader::Impl {
     fail(ErrorCode::invalid_argument, "no JPEG begins in {} bytes of the stream", most);
   }
 
-  // From the start of a JPEG at 0: where it ends.
+  // Finds the end of the JPEG that starts at 0.
   End jpeg_end(std::size_t& end) {
     bool scan = false;  // inside of compressed data
     for (end = 2; end < limits.bytes;) {

@@ -70,8 +70,8 @@ bool is_other_raw(Text text) {
   return head || has(text, 6, "HEAPCCDR") || text.starts_with(Text("IIU\0", 4));  // Canon's CRW, Panasonic's RW2
 }
 
-// Large pictures in large pages: 24 megapixels are zeroed in 13 instead of 73 ms, most of which the kernel takes to hand out
-// pages of 4 KiB.
+// Large pictures are in large pages: 24 megapixels are zeroed in 13 instead of 73 ms, most of which the kernel spends on pages of
+// 4 KiB.
 void reserve(std::vector<std::uint8_t>& pixels, std::size_t size) {
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   pixels.reserve(size);

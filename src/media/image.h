@@ -1,5 +1,5 @@
 #pragma once
-// What the engine itself needs of pictures; the rest is in <sdx/image.hpp>.
+// The parts of pictures that the engine itself needs; the rest is in <sdx/image.hpp>.
 
 #include <cstddef>
 #include <filesystem>
@@ -21,10 +21,10 @@ using Color = Preprocessing::Color;
 // bytes; "tga" by its header and size; "" for anything else.
 SDX_TOOLS_API std::string_view image_format(std::span<const std::byte> bytes) noexcept;
 
-// Whether a file's name ends as those of pictures do that can be read: for choosing files of a folder.
+// Whether a file's name has the ending of a readable picture format: for choosing files of a folder.
 SDX_TOOLS_API bool has_picture_ending(const std::filesystem::path& file);
 
-// `orientation` as EXIF numbers it, 1 (upright) to 8; others return the image as it is.
+// `orientation`: EXIF's number, 1 (upright) to 8; others return the image as it is.
 SDX_TOOLS_API Image apply_orientation(Image image, int orientation);
 
 // Throws Error(invalid_argument) unless `pixels` has as many elements as the other fields say, and these are as blank() takes

@@ -8,7 +8,7 @@
 #include "media/metadata/exif.h"
 #include "media/metadata/iptc.h"
 
-// What the static library reads in place of stderr: see cmake/archives.cmake.
+// Replaces stderr in the static library: see cmake/archives.cmake.
 extern "C" {
 extern std::FILE* sdx_jpeg_stderr;
 std::FILE* sdx_jpeg_stderr = stderr;
@@ -77,7 +77,7 @@ bool read_profile(Decoder& d, unsigned char** data, unsigned* size) {
   return jpeg_read_icc_profile(&d.info, data, size) != 0;
 }
 
-// What of the shrunken picture is wanted, in its pixels.
+// The wanted part of the shrunken picture, in its pixels.
 struct Window {
   unsigned x, y, width, height;
   bool whole;
@@ -95,7 +95,7 @@ void straighten(unsigned char* row, unsigned width, bool inverted) {
   for (unsigned i = 0; i < width * 4; ++i) row[i] = static_cast<unsigned char>(255 - row[i]);
 }
 
-// `line` is space for a row of the whole picture, null where rows go straight into `out`.
+// `line` is space for a row of the whole picture; null if rows go directly to `out`.
 bool read_rows(Decoder& d, const Window& window, unsigned char* out, std::size_t stride, unsigned char* line) {
   if (setjmp(d.error.jump) != 0) return false;
   const unsigned size = static_cast<unsigned>(d.info.output_components);

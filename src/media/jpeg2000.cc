@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "media/codecs.h"
 
-// What the static library reads in place of stdout and stderr: see cmake/archives.cmake.
+// Replaces stdout and stderr in the static library: see cmake/archives.cmake.
 extern "C" {
 extern std::FILE* sdx_openjp2_stdout;
 extern std::FILE* sdx_openjp2_stderr;
@@ -81,7 +81,7 @@ int sample(const opj_image_comp_t& c, std::uint32_t x, std::uint32_t y) {
   return static_cast<int>(std::clamp<std::int64_t>((value * 255 + most / 2) / most, 0, 255));
 }
 
-// From a file to its header.
+// Reads a file up to the end of its header.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes)

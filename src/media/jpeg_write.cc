@@ -87,7 +87,7 @@ void convert_row(const Image& image, int y, const Ink* background, unsigned char
   }
 }
 
-// `line` is space for one row of RGB where the image's own rows do not do.
+// `line` is space for one row of RGB, for images whose own rows have another layout.
 bool write_rows(Encoder& e, const Image& image, const Ink* background, unsigned char* line) {
   if (setjmp(e.error.jump) != 0) return false;
   while (e.info.next_scanline < e.info.image_height) {
@@ -113,7 +113,7 @@ std::string encoded(const Image& image, bool grey, int quality, double dpi, cons
   return {reinterpret_cast<const char*>(e.data), e.size};
 }
 
-// What does not fit into one segment is left out.
+// Metadata that exceed one segment are left out.
 std::string segment(std::string_view head, std::string_view body) {
   if (body.empty() || head.size() + body.size() > kSegment) return "";
   return std::string(head) + std::string(body);

@@ -1,6 +1,6 @@
 #pragma once
-// What libsdx_tiff.so, libsdx_heif.so, libsdx_jxl.so, libsdx_raw.so, libsdx_color.so and libsdx_sndfile.so offer: tables of
-// functions with C types. Neither side throws across.
+// The tables of functions, with C types, of libsdx_tiff.so, libsdx_heif.so, libsdx_jxl.so, libsdx_raw.so, libsdx_color.so and
+// libsdx_sndfile.so. No exception crosses them in either direction.
 
 #include <cstddef>
 #include <cstdint>

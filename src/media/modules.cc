@@ -15,7 +15,7 @@ constexpr ModuleName kJxl{"sardonyx/libsdx_jxl.so", "sdx_jxl_module", "SDX_JXL_L
 constexpr ModuleName kRaw{"sardonyx/libsdx_raw.so", "sdx_raw_module", "SDX_RAW_LIB", "a camera's raw file", "libraw20"};
 constexpr ModuleName kColor{"sardonyx/libsdx_color.so", "sdx_color_module", "SDX_COLOR_LIB", "a colour profile", "liblcms2-2"};
 
-// What a module hands over.
+// Receives the output of a module.
 struct Received : CallbackError {
   const Request* request = nullptr;
   Stored stored;
@@ -165,7 +165,7 @@ ImageInfo probe_jxl(std::span<const std::byte> bytes) { return probe(load_module
 ImageInfo probe_raw(std::span<const std::byte> bytes) { return probe(load_module<PictureModule, kRaw>(), "raw", bytes); }
 
 std::string write_tiff(const Image& image, const Writing& writing) {
-  // Where EXIF begins and what it is called in a TIFF's own main directory: description, maker, model, software, date, artist,
+  // The directories and tags of a TIFF's main directory that belong to EXIF: description, maker, model, software, date, artist,
   // copyright.
   constexpr unsigned kTags[] = {0x010E, 0x010F, 0x0110, 0x0131, 0x0132, 0x013B, 0x8298};
   const std::string& exif = writing.metadata.exif;

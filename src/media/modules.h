@@ -18,7 +18,8 @@ ImageInfo probe_raw(std::span<const std::byte> bytes);
 std::string write_tiff(const Image& image, const Writing& writing);
 std::string write_avif(const Image& image, const Writing& writing);
 
-// In place, three or four channels afterwards. False where the profile does not fit the picture, or is none; `why` says it.
+// Converts in place, to three or four channels. Returns false if the profile is invalid or does not fit the picture; `why` gives
+// the reason.
 bool apply_profile(Stored& picture, std::string& why);
 
 }  // namespace sdx::media

@@ -8,15 +8,15 @@
 namespace sdx::media {
 namespace {
 
-// Which side of the upright picture the stored rows and columns begin at. Source: EXIF 2.32, tag 0x0112.
+// The side of the upright picture at which the stored rows and columns begin. Source: EXIF 2.32, tag 0x0112.
 struct Turn {
   bool swap, flip_x, flip_y;  // exchanged first, then mirrored
 };
 
 Turn turn_of(int o) { return {o >= 5, o == 2 || o == 3 || o == 6 || o == 7, o == 3 || o == 4 || o == 7 || o == 8}; }
 
-// Three bytes are moved as four, of which the next pixel overwrites the last: half the instructions. Not if the fourth would
-// be beyond the end of the picture.
+// Moves three bytes as four; the next pixel overwrites the last. That takes half the instructions, but is not possible if the
+// fourth byte would be beyond the end of the picture.
 template <int kChannels, int kMoved>
 void move_run(const std::uint8_t* from, std::ptrdiff_t step, std::uint8_t* to, int count) {
   for (int u = 0; u + 1 < count; ++u, from += step, to += kChannels) std::memcpy(to, from, kMoved);

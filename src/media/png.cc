@@ -6,7 +6,7 @@
 #include "media/metadata/exif.h"
 #include "media/png_error.h"
 
-// What the static library reads in place of stderr: see cmake/archives.cmake.
+// Replaces stderr in the static library: see cmake/archives.cmake.
 extern "C" {
 extern std::FILE* sdx_png16_stderr;
 std::FILE* sdx_png16_stderr = stderr;

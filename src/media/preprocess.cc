@@ -30,7 +30,7 @@ T lookup(std::string_view what, std::string_view text, std::initializer_list<std
 
 bool colours(std::int64_t extent) { return extent == 1 || extent == 3; }
 
-// Which axes are colour, height and width: the axis of 1 or 3 is colour; where none is fixed, the first.
+// The axes of colour, height and width: the axis of 1 or 3 is colour; if none is fixed, the first.
 Layout guess_layout(const ValueSpec* input) {
   if (input == nullptr || !input->has_shape) return Layout::nchw;
   const Shape& s = input->shape;

@@ -1,5 +1,5 @@
 #pragma once
-// What the words of a Preprocessing mean, and the way back from a tensor.
+// Interprets the words of a Preprocessing, and converts tensors back to pictures.
 
 #include <string_view>
 #include <vector>
@@ -23,7 +23,7 @@ struct Normalization {
 // See Preprocessing::normalize. Throws Error(invalid_argument) with the list of names for another one than these.
 SDX_TOOLS_API Normalization normalization(std::string_view name, Color color);
 
-// Whether floats are scaled to 0..1 because nothing was said.
+// Whether floats are scaled to 0..1 by default, without a setting.
 SDX_TOOLS_API bool scales_unasked(const Preprocessing& p, const ValueSpec* input);
 
 }  // namespace sdx::media

@@ -10,7 +10,7 @@
 namespace sdx::media {
 namespace {
 
-// For each target position: the first source position and the weights of it and those after it.
+// For each target position, the first source position and the weights from there on.
 struct Taps {
   int count = 0;  // per position
   std::vector<int> first;

@@ -14,7 +14,7 @@ using wire::bytes;
 using wire::fixed32;
 using wire::varint;
 
-// Which kinds of content were seen, one bit for each AttributeType.
+// The kinds of content that were seen, one bit for each AttributeType.
 using Seen = std::uint32_t;
 
 constexpr Seen bit(AttributeType t) { return Seen{1} << static_cast<int>(t); }

@@ -28,7 +28,7 @@ fs::path checked_path(const std::string& location) {
   return path;
 }
 
-// "link/../w.bin" means another file to the system than to whoever reads the name: neither is taken.
+// Refuses names such as "link/../w.bin", which the system resolves to another file than a reader expects.
 void check_links(const fs::path& root, const std::string& location, const fs::path& file) {
   std::string text = location;
   std::replace(text.begin(), text.end(), '\\', '/');
@@ -93,7 +93,7 @@ OwnedBytes part_of(const OwnedBytes& file, const ExternalReference& reference, s
   return {file.data.subspan(reference.offset, size), file.owner};
 }
 
-// From memory, where the program gave the tensor or the file; else nothing.
+// Returns the tensor or file that the program gave from memory, or nothing.
 std::optional<OwnedBytes> find_given(const GivenData* data, const ExternalReference& reference, std::size_t size) {
   if (data == nullptr) return std::nullopt;
   if (const auto tensor = data->tensors.find(reference.tensor); tensor != data->tensors.end()) {

@@ -1,5 +1,5 @@
 #pragma once
-// Which further files a model consists of.
+// Lists the further files that a model consists of.
 
 #include <cstdint>
 #include <filesystem>
@@ -11,8 +11,7 @@
 
 namespace sdx {
 
-// Whether the body or a default of a serialised FunctionProto names external data. Throws protozero::exception where it is
-// damaged.
+// Whether the body or a default of a serialised FunctionProto names external data. Throws protozero::exception if it is damaged.
 bool names_external_data(std::string_view function);
 
 // The files beside it that an ONNX model names as external data, as plain names ("w.bin" for "./sub/../w.bin", slashes for

@@ -177,7 +177,7 @@ ValueId thread_capture(State& state, Scope& scope, ValueId outer) {
   return add_capture(state, scope, from, scope.parent->graph.value(from).name);
 }
 
-// What a copy takes, roughly.
+// The approximate size of a copy.
 std::size_t cost(const AttributeValue& value) {
   struct Visitor {
     std::size_t operator()(std::int64_t) const { return 0; }
@@ -290,7 +290,7 @@ void read_attributes(State& state, Scope& scope, const NodeMessage& m, Node& nod
   }
 }
 
-// An output that the operator always makes may be left out in the file. It gets a value that nobody reads: kernels and passes
+// The file may leave out an output that the operator always makes. It gets a value that nothing reads, because kernels and passes
 // rely on it.
 void name_left_out(Scope& scope, Node& node) {
   const ops::OpDef* const def = ops::find(node);

@@ -26,7 +26,7 @@ class CallExpander {
   virtual bool expand(Scope& scope, const Node& call) = 0;
 };
 
-// What all graphs of one model share.
+// State that all graphs of one model share.
 struct State {
   PbSource source;
   std::int64_t ir_version = 0;
@@ -63,7 +63,7 @@ struct Scope {
 // Fills scope.graph, which is empty. With scope.parent set, it is a subgraph.
 void read_graph(State& state, Scope& scope, std::string_view message);
 
-// Adds nodes to scope.graph. scope.names holds what they may read besides one another's outputs.
+// Adds nodes to scope.graph. scope.names holds the values that they may read besides one another's outputs.
 void read_nodes(State& state, Scope& scope, const std::vector<std::string_view>& messages);
 
 // The value of that name, captured from enclosing graphs as needed; nullopt: there is none. kNoValue: a function's input that

@@ -52,7 +52,7 @@ constexpr Magic kMagic[] = {
     {8, "{\"", "a safetensors file: weights without a graph"},
 };
 
-// What the bytes are, if they are clearly no ONNX model; "" otherwise.
+// Names the kind of bytes that are clearly no ONNX model; "" otherwise.
 std::string looks_like(std::string_view data) {
   for (const Magic& m : kMagic) {
     if (data.size() >= m.at + m.bytes.size() && data.substr(m.at, m.bytes.size()) == m.bytes) return std::string(m.what);

@@ -1,6 +1,6 @@
 #pragma once
-// ONNX files into Models: the whole format up to IR version 14. Files in ONNX Runtime's own format are told by their content and
-// read as well (ort/ort_model.h).
+// Reads ONNX files into Models: the whole format up to IR version 14. Files in ONNX Runtime's own format are recognised by their
+// content and read as well (ort/ort_model.h).
 
 #include <cstddef>
 #include <filesystem>

@@ -30,7 +30,7 @@ class ExternalWriter {
   ExternalWriter(const WriteOptions& options, std::string name)
       : threshold_(options.external_above), alignment_(options.alignment), name_(std::move(name)) {}
 
-  // Where the tensor will be, if it is one for the file: it is remembered.
+  // Returns the tensor's future place in the external file if it belongs there, and remembers the tensor.
   std::optional<FilePlace> take(const Tensor& t) {
     if (threshold_ == 0 || t.dtype() == DataType::string || t.bytes() < threshold_) return std::nullopt;
     return FilePlace{name_, add(t)};
@@ -132,7 +132,7 @@ std::string write_attribute(const std::string& name, const AttributeValue& value
 // (BeamSearch of com.microsoft) know them by these, but for those that would hide what the subgraph captures.
 class Names {
  public:
-  // `around`: those of the enclosing graph; null for a model's.
+  // `around`: the names of the enclosing graph; null for a model's main graph.
   Names(const Graph& graph, const std::vector<std::string>& captured, const Names* around)
       : graph_(graph), names_(graph.values().size()) {
     if (around != nullptr) taken_ = around->taken_;

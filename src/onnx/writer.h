@@ -19,7 +19,7 @@ struct WriteOptions {
   // `alignment` bytes, by default so that it can be mapped. 0: everything goes into the model file.
   std::size_t external_above = 0;
   std::size_t alignment = 4096;
-  // That file's name, without a folder; empty: the model file's name and ".data".
+  // The name of that file, without a folder; empty: the model file's name and ".data".
   std::string external_name;
   std::set<std::string, std::less<>> typed{};  // names of constants that go into the fields of their type instead of raw_data
   bool dry_run = false;                        // touch no file, and only tell the size
@@ -31,12 +31,12 @@ struct WriteOptions {
 // Throws Error(invalid_argument) when the result would exceed the 2 GiB that protocol buffers allow.
 SDX_TOOLS_API std::string write_model(const Model& model);
 
-// Where a tensor's bytes lie in a file, whose path is relative to the model's folder.
+// The place of a tensor's bytes: a file, whose path is relative to the model's folder, and an offset.
 struct FilePlace {
   std::string location;
   std::uint64_t offset = 0;
 };
-// The same, with constants of the main graph for which `place` names a place as references to it: as they lie there.
+// The same, but constants of the main graph for which `place` names a place become references to it. They are not written again.
 SDX_TOOLS_API std::string write_model(const Model& model, const std::function<std::optional<FilePlace>(const Tensor&)>& place);
 
 // The same into a file, which appears whole or not at all. Returns the bytes of both files together. Throws Error(io |

@@ -19,9 +19,9 @@ struct Seed {
 // GradientContext. Throws Error(not_implemented) naming the node that has no gradient.
 std::vector<ValueId> append_backward(Graph& graph, const std::vector<Seed>& seeds, const std::vector<ValueId>& xs, bool fused);
 
-// By value: whether it has derivatives by xs.
+// For each value, whether it has derivatives by xs.
 std::vector<bool> depend_on(const Graph& graph, const std::vector<ValueId>& xs);
-// By value: whether one of `values` is computed from it.
+// For each value, whether one of `values` is computed from it.
 std::vector<bool> needed_for(const Graph& graph, const std::vector<ValueId>& values);
 
 // A tensor of floats, a sequence of such, or what may be one.

@@ -29,7 +29,7 @@ class BoundTypes {
   std::vector<Bound> bound_;
 };
 
-// Of argument number `i`; a variadic formal, the last one, stands for all that follow.
+// The formal of argument number `i`; a variadic one, the last, stands for all that follow.
 inline const Formal& input_formal(const OpDef& def, std::size_t i) { return def.inputs[std::min(i, def.inputs.size() - 1)]; }
 
 }  // namespace sdx::ops

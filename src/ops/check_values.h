@@ -1,5 +1,5 @@
 #pragma once
-// What a node reads when it runs, against its operator's definition.
+// Checks the values that a node reads when it runs against its operator's definition.
 
 #include <span>
 
@@ -7,8 +7,8 @@
 
 namespace sdx::ops {
 
-// For nodes that read what the graph does not know the type of: the branches of an If may give different ones. Compares element
-// types with what the operator permits, and with each other where they share a type variable. Throws Error(runtime_failure).
+// For nodes whose input types are unknown to the graph, because the branches of an If may give different ones. Compares element
+// types with those that the operator permits, and with each other if they share a type variable. Throws Error(runtime_failure).
 void check_values(const OpDef& def, std::span<const Value* const> inputs);
 
 }  // namespace sdx::ops

@@ -1,5 +1,5 @@
 #pragma once
-// What inference functions and reference kernels see.
+// The view of a node that inference functions and reference kernels have.
 
 #include <fmt/core.h>
 
@@ -57,8 +57,8 @@ class SDX_TOOLS_API InferContext {
   void output(std::size_t i, DataType elem, SymShape shape);
   void output(std::size_t i, DataType elem);  // unknown rank
   void output(std::size_t i, Type type);
-  // Also the elements of output i (an integer tensor of rank 0 or 1): this is what carries shapes through
-  // Shape -> Gather -> Concat -> Reshape chains.
+  // Sets the elements of output i, too (an integer tensor of rank 0 or 1). This carries shapes through Shape -> Gather -> Concat
+  // -> Reshape chains.
   void output_sym(std::size_t i, std::vector<Dim> elements);
 
   std::vector<Type> infer_subgraph(std::size_t index, std::span<const Type> formal_inputs);
@@ -85,7 +85,7 @@ class SDX_TOOLS_API InferContext {
 
 // --- execution ---------------------------------------------------------------------------------------------------------
 
-// What a running operator may ask of whoever runs it. Implemented by the session and by the constant folder.
+// Services that a running operator may use. Implemented by the session and by the constant folder.
 class RunServices {
  public:
   virtual ~RunServices() = default;
@@ -96,8 +96,8 @@ class RunServices {
   virtual std::uint64_t next_seed() = 0;
 };
 
-// What a reference kernel has made of its node's attributes alone (decision trees, tables of words), kept for the node's next
-// runs. Thread-safe.
+// Data that a reference kernel has derived from its node's attributes alone (decision trees, tables of words), kept for the
+// node's next runs. Thread-safe.
 class NodeMemo {
  public:
   template <class T, class Make>
@@ -117,11 +117,11 @@ class NodeMemo {
 };
 
 // Everything a reference kernel needs for one call. Inputs are aligned, except sub-byte types, which are packed. Tensors that
-// output() hands out share no memory with inputs. One that set_output() takes may, as what a subgraph hands on does: whoever runs
-// the node copies it where that memory is written again.
+// output() returns share no memory with inputs. A tensor passed to set_output() may, such as the result of a subgraph: the caller
+// of the node copies it if that memory is written again.
 class SDX_TOOLS_API OpContext {
  public:
-  // `memo`: of the node, or null where it runs once.
+  // `memo`: the node's memory, or null if it runs once.
   OpContext(const Node& node, std::span<const Value* const> inputs, std::span<Value* const> outputs, RunServices& services,
             NodeMemo* memo = nullptr)
       : node_(node), inputs_(inputs), outputs_(outputs), services_(services), memo_(memo) {}
@@ -143,8 +143,7 @@ class SDX_TOOLS_API OpContext {
 
   std::size_t num_outputs() const { return outputs_.size(); }
   bool wants_output(std::size_t i) const { return i < outputs_.size() && outputs_[i] != nullptr; }
-  // The tensor to write output i into, uninitialised. An output that nobody wants gets a scratch tensor.
-  // Throws Error(out_of_memory).
+  // The tensor to write output i into, uninitialised. An unwanted output gets a scratch tensor. Throws Error(out_of_memory).
   Tensor& output(std::size_t i, DataType dtype, const Shape& shape);
   void set_output(std::size_t i, Value value);  // for sequences, maps, optionals, and tensors made elsewhere
 
@@ -153,7 +152,7 @@ class SDX_TOOLS_API OpContext {
   }
   const StopCondition& stop() const { return services_.stop(); }
   RunServices& services() const { return services_; }
-  // `seed` attribute if given, else fresh.
+  // The `seed` attribute if given, else a new seed.
   std::uint64_t seed() const;
 
   // make(), or what it returned in an earlier run of this node: it must depend on attributes and on the type T alone.

@@ -27,7 +27,7 @@ struct CustomOp {
   sdx_op_definition functions;   // only the callbacks and user_data are valid: names and lists are in `def`
   std::string library;           // its path, for messages
   std::shared_ptr<void> handle;  // keeps the library loaded
-  // Where not null: makes what runs a node, in place of `functions` and of `def.run`; once for each node when a graph is
+  // If not null, makes the runner of a node, in place of `functions` and of `def.run`: once for each node when a graph is
   // compiled, with the types and constants that are known then. The graph outlives the runner. Throws Error.
   std::unique_ptr<CustomRunner> (*make)(const Graph& graph, const Node& node) = nullptr;
   // Input that output 0 may overwrite, or -1: for operators of rooms above that make all outputs of the inferred types, and keep

@@ -9,8 +9,8 @@
 namespace sdx::ops {
 namespace {
 
-// Of the last failure on this thread: functions of the C interface return a number, by which a message cannot come back through a
-// library's code.
+// The message of the last failure on this thread: functions of the C interface return a number, which cannot carry a message
+// through a library's code.
 thread_local std::string t_message;
 
 sdx_status set_failure(sdx_status status, const char* message) noexcept {

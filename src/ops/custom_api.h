@@ -1,5 +1,5 @@
 #pragma once
-// What stands behind the opaque types of sdx/custom_op.h, and the table of functions that libraries get.
+// The types behind the opaque ones of sdx/custom_op.h, and the table of functions that libraries get.
 
 #include <deque>
 #include <string>

@@ -35,7 +35,7 @@ class Delegate {
     return result.tensor();
   }
 
-  // What inference says of output 0; types that are not known (as of inputs left out) stay so.
+  // The inferred type of output 0. Unknown input types (such as those of inputs left out) stay unknown.
   Type infer(const std::vector<Type>& inputs) {
     shape_node(inputs.size());
     InferContext inner(node_, nullptr);

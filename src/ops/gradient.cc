@@ -32,7 +32,7 @@ bool broadcast_axes(const SymShape* big, const SymShape* small, std::vector<std:
   return true;
 }
 
-// Of a tensor, or of the tensors in a sequence.
+// The element type of a tensor, or of the tensors in a sequence.
 DataType element_of(const Type& t) { return t.inner ? element_of(*t.inner) : t.elem; }
 
 bool floating(DataType t) { return t != DataType::undefined && (types::floats & bit(t)) != 0; }
@@ -249,7 +249,7 @@ Expr GradientContext::sum_to(Expr e, Expr like) {
   return reshape(summed, small);
 }
 
-// Where the type is known, `like` itself is not needed.
+// If the type is known, `like` itself is not needed.
 Expr GradientContext::cast_like(Expr e, Expr like) {
   const Type& type = graph_.value(like.id).type;
   if (!type.is_tensor() || type.elem == DataType::undefined) return emit("CastLike", {e, like});

@@ -15,7 +15,8 @@ namespace sdx::ops {
 
 class GradientContext;
 
-// What a node reads: its inputs, then what its subgraphs capture, in order. Gradients of nodes are given and asked for by these.
+// The values that a node reads: its inputs, then the captures of its subgraphs, in order. Gradients of nodes are given and
+// requested in this order.
 std::vector<ValueId> operands(const Node& node);
 
 // A value of the graph, for writing formulas: y * (1 - y) adds the nodes that compute it. Null when it stands for nothing.
@@ -23,19 +24,21 @@ struct Expr {
   GradientContext* context = nullptr;
   ValueId id = kNoValue;
   explicit operator bool() const { return id != kNoValue; }
-  // Where nodes that read it go. Throws Error(internal) if there is none: the value is an input that the node leaves out.
+  // The context to which nodes that read it are added. Throws Error(internal) if there is none: the value is an input that the
+  // node leaves out.
   GradientContext& here() const;
 };
 
 using EmittedAttributes = std::initializer_list<std::pair<const char*, AttributeValue>>;
 
-// What a gradient function sees of its node, and where it puts its nodes. Emitted nodes are ai.onnx of one opset version,
-// whatever the model imports.
+// The interface of a gradient function to its node: values to read, and a place for new nodes. Emitted nodes are ai.onnx of one
+// opset version, whatever the model imports.
 class GradientContext {
  public:
-  // `of_outputs`: by output the value that holds its gradient, or kNoValue. `wanted`: by operand whether its gradient is needed.
+  // `of_outputs`: for each output, the value that holds its gradient, or kNoValue. `wanted`: for each operand, whether its
+  // gradient is needed.
   GradientContext(Graph& graph, NodeId id, std::vector<ValueId> of_outputs, std::vector<bool> wanted, bool fused = false);
-  // For writing formulas alone, of `elem`.
+  // For writing formulas only, with elements of type `elem`.
   GradientContext(Graph& graph, DataType elem) : graph_(graph), elem_(elem) {}
 
   Graph& graph() { return graph_; }
@@ -64,7 +67,7 @@ class GradientContext {
   // The same for a gradient of output 0's shape, to which input i was broadcast.
   void set_broadcast(std::size_t i, Expr gradient);
 
-  // What is known of a value of the forward graph. rank() throws Error(not_implemented) when it is unknown.
+  // Facts about a value of the forward graph. rank() throws Error(not_implemented) if it is unknown.
   std::int64_t rank(Expr e) const;
   const SymShape* shape(Expr e) const;    // null: unknown rank
   bool same_shape(Expr a, Expr b) const;  // surely; false when unknown
@@ -88,7 +91,7 @@ class GradientContext {
   Expr ints(const std::vector<std::int64_t>& values);
   Expr int_scalar(std::int64_t value);
 
-  // `e` summed to the shape of `like`, from which it was broadcast.
+  // Sums `e` to the shape of `like`, from which it was broadcast.
   Expr sum_to(Expr e, Expr like);
   Expr zeros_like(Expr e);
   Expr shape_of(Expr e);                                     // int64[rank]
@@ -101,8 +104,8 @@ class GradientContext {
   Expr mean(Expr e, const std::vector<std::int64_t>& axes, bool keep = true);
   Expr cast_like(Expr e, Expr like);
 
-  // For operators that only move elements of input 0, or fill with zeros: `positions` maps a tensor of int64 to what the operator
-  // makes of it. Positions 1, 2, … go through it, 0 stands for what is filled in; the gradient is added up by position.
+  // For operators that only move elements of input 0, or fill with zeros. `positions` applies the operator to a tensor of int64:
+  // positions 1, 2, … take the place of the elements, and 0 stands for filling. The gradient is added up by position.
   template <class F>
   Expr by_position(Expr x, Expr gradient, F&& positions) {
     return add_by_position(x, gradient, positions(number(x)));
@@ -118,8 +121,8 @@ class GradientContext {
 
   // The node by other operators, whose gradients are known: the outputs, in order. Emitted nodes alone may compute them.
   using Formula = std::function<std::vector<Expr>(GradientContext&)>;
-  // Sets the gradients of all wanted inputs by going back over the formula, which takes the node's place: nothing is computed
-  // twice, and what is random stays the same. A formula that gives fewer outputs than the node has is computed besides it.
+  // Sets the gradients of all wanted inputs by differentiating the formula, which replaces the node: nothing is computed twice,
+  // and random results stay the same. A formula that gives fewer outputs than the node has is computed besides it.
   void through(const Formula& formula);
 
   // Error(not_implemented): "no gradient of Conv: <why>".
@@ -165,7 +168,7 @@ Expr call(const char* op, Expr a, double b);
 Expr where(Expr condition, Expr a, Expr b);
 Expr square(Expr a);
 
-// Sets the gradients of the wanted inputs, from those of the outputs, of which at least one is there.
+// Sets the gradients of the wanted inputs, from those of the outputs. At least one of these exists.
 using GradientFn = void (*)(GradientContext&);
 
 // Every file src/ops/gradients/<name>.cc defines `void register_gradients_<name>(GradientTable&)`; the list of calls is

@@ -68,7 +68,7 @@ class InferEngine {
 
  private:
   friend class NodeServices;
-  // What is known of a value's elements: its tensor, or else single elements.
+  // The known elements of a value: its tensor, or else single elements.
   struct Known {
     std::optional<Tensor> value;
     std::optional<std::vector<Dim>> sym;
@@ -161,7 +161,8 @@ const Tensor* InferEngine::known(ValueId v) {
   const auto& constant = graph_.value(v).constant;
   if (!constant) return nullptr;
   if (constant->is_aligned()) return &*constant;
-  // Weights, of which no inference function reads as many: copies of them all took a tenth of a convolution network's loading.
+  // Weights: no inference function reads this many elements, and copies of them all took a tenth of a convolution network's
+  // loading.
   if (constant->size() > (is_integer(constant->dtype()) ? 1 << 16 : 1 << 10)) return nullptr;
   return &aligned_.try_emplace(v, constant->aligned()).first->second;
 }

@@ -30,15 +30,15 @@ inline constexpr const char* kRegionDomain = "sdx.region";
 // Throws the Error(not_implemented | invalid_model) for a node whose operator this build does not know.
 [[noreturn]] void unknown_operator(const Node& node);
 
-// What inference knows beyond the types stored in the graph.
+// The knowledge of inference beyond the types stored in the graph.
 struct InferResult {
   std::vector<Type> types;                     // by ValueId
   std::unordered_map<ValueId, Tensor> values;  // known values that are not constants of the graph, aligned
   std::vector<std::string> warnings;           // declared shapes that inference contradicts
 };
 
-// What a file declares for inner values, for outputs and for the inputs of subgraphs may be stale: of those declarations only the
-// element type is used, and only where inference does not find it.
+// A file's declarations for inner values, for outputs and for the inputs of subgraphs may be stale: only their element type is
+// used, and only if inference does not find it.
 
 // Types of all values, from the types of graph.inputs() given here (in that order; merged with the declared ones). The graph's
 // nodes must be in order. Does not change the graph. Throws Error(invalid_model | not_implemented) naming the node.
@@ -58,9 +58,10 @@ class Inference {
   Inference& operator=(const Inference&) = delete;
   ~Inference();
 
-  // As infer(); the reference holds until the next call. After an Error, everything is inferred again.
+  // Infers like infer(); the reference is valid until the next call. After an Error, everything is inferred again.
   const InferResult& update(const std::vector<Type>& input_types);
-  // By ValueId: whether type or known elements differ from what the call before the last returned. All true after the first call.
+  // For each ValueId, whether its type or known elements differ from the result of the call before the last. All true after the
+  // first call.
   const std::vector<char>& changed() const;
 
  private:

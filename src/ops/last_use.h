@@ -1,5 +1,5 @@
 #pragma once
-// Inputs that nobody reads after the running node: what it makes of them may take their place.
+// Inputs that nothing reads after the running node, so that its results may reuse them.
 
 #include <utility>
 
@@ -7,15 +7,15 @@
 
 namespace sdx::ops {
 
-// What a RunServices may be besides.
+// A further interface that a RunServices may implement.
 class LastUses {
  public:
   virtual ~LastUses() = default;
-  // The value that `input` points to if no later step and nobody outside reads it, else null.
+  // The value that `input` points to if no later step and no caller reads it, else null.
   virtual Value* last_use(const Value* input) = 0;
 };
 
-// Input `i`: taken away from whoever runs the node where that is its last use and it is no tensor, else another holder of it.
+// Input `i`: moved out if this is its last use and it is no tensor, else a copy of the handle.
 inline Value take_container(OpContext& c, std::size_t i) {
   const Value& given = c.input_value(i);
   auto* uses = given.is_sequence() || given.is_map() ? dynamic_cast<LastUses*>(&c.services()) : nullptr;

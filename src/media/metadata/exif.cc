@@ -133,7 +133,7 @@ void put_dpi(std::string& bytes, const View& view, const Directory& d, double dp
   put_short(bytes, view.big(), d.find(0x0128), 2);
 }
 
-// Where the pixels of a thumbnail lie; false: in more pieces than a thumbnail has.
+// Finds the pixels of a thumbnail; false if they are in more pieces than a thumbnail has.
 bool thumbnail_parts(const View& view, const Directory& d, std::vector<std::pair<std::size_t, std::size_t>>& parts) {
   constexpr std::uint64_t kMost = 64;
   const auto add = [&](const Entry* where, const Entry* sizes) {
@@ -203,7 +203,7 @@ void drop_places(std::string& bytes) {
   }
 }
 
-// Behind the last byte that any directory names.
+// The end of the bytes that directories refer to.
 std::size_t used_end(const View& view, const Directory& root) {
   std::size_t end = root.end;
   const auto count = [&end](const Directory& d) {

@@ -81,7 +81,7 @@ class Cutter {
     return tag;
   }
 
-  // From behind a start tag to behind its end tag.
+  // Skips from the end of a start tag to the end of its end tag.
   bool skip_element() {
     for (std::size_t depth = 1; depth > 0;) {
       if (!skip_text() || at_ >= in_.size()) return false;

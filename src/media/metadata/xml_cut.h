@@ -9,11 +9,11 @@
 
 namespace sdx::media {
 
-// The prefixes that the text binds to a namespace, wherever it does; "" among them: elements without a prefix are of it.
+// The prefixes that are bound to a namespace anywhere in the text. They include "" if elements without a prefix belong to it.
 std::vector<std::string> prefixes_of(std::string_view xml, std::string_view space);
 
-// Without the elements (with all that they hold) and the attributes of which `unwanted` says so, by their qualified names. Empty
-// where the text is not well-formed as far as that had to be looked at.
+// Removes the elements (with their content) and attributes for whose qualified names `unwanted` is true. Empty if the text is not
+// well-formed, as far as it had to be read.
 std::optional<std::string> cut_out(std::string_view xml, const std::function<bool(std::string_view name)>& unwanted);
 
 }  // namespace sdx::media

@@ -28,7 +28,7 @@ std::string prefix_of(std::string_view xmp, std::string_view space) {
 
 bool ends_name(char c) { return c == '=' || c == '>' || c == '/' || std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-// Where the name stands alone; npos: nowhere.
+// Finds the name as a whole word; npos: nowhere.
 std::size_t find_name(const std::string& xmp, const std::string& name, std::size_t from) {
   for (std::size_t at = xmp.find(name, from); at != std::string::npos; at = xmp.find(name, at + 1)) {
     const bool begins = at > 0 && (xmp[at - 1] == '<' || std::isspace(static_cast<unsigned char>(xmp[at - 1])) != 0);
@@ -69,15 +69,16 @@ struct Property {
   std::string_view space, name;
 };
 
-// What shows the whole picture, and references to further parts of the file, which are not written again.
+// Properties that show the whole picture, or refer to further parts of the file, which are not written again.
 constexpr Property kElsewhere[] = {
     {"http://ns.adobe.com/xap/1.0/", "Thumbnails"},      {"http://ns.adobe.com/xap/1.0/", "PageInfo"},
     {"http://ns.adobe.com/xmp/note/", "HasExtendedXMP"}, {"http://ns.google.com/photos/1.0/image/", ""},
     {"http://ns.google.com/photos/1.0/depthmap/", ""},   {"http://ns.google.com/photos/1.0/container/", ""},
     {"http://ns.adobe.com/hdr-gain-map/1.0/", ""}};
 
-// Where in the whole picture something is, and who is in it. Sources: MWG Guidelines for Handling Image Metadata 2.0, Microsoft's
-// people tagging, Exif 2.32 for XMP, IPTC Photo Metadata 2023.1, ACDSee's regions, Google's photo sphere.
+// Properties that say where in the whole picture something is, and who is in it. Sources: MWG Guidelines for Handling Image
+// Metadata 2.0, Microsoft's people tagging, Exif 2.32 for XMP, IPTC Photo Metadata 2023.1, ACDSee's regions, Google's photo
+// sphere.
 constexpr Property kPlaces[] = {{"http://www.metadataworkinggroup.com/schemas/regions/", ""},
                                 {"http://ns.microsoft.com/photo/1.2/", ""},
                                 {"http://ns.microsoft.com/photo/1.2/t/RegionInfo#", ""},
@@ -142,7 +143,7 @@ std::string described(const std::vector<std::pair<std::string, std::string>>& ta
 
 std::string upright_xmp(std::string xmp, bool moved) {
   if (moved) {
-    // What is not UTF-8 cannot be searched.
+    // A packet that is not UTF-8 cannot be searched.
     std::optional<std::string> rest = xmp.find('\0') == std::string::npos ? without(xmp, kPlaces) : std::nullopt;
     if (!rest) return "";
     xmp = std::move(*rest);

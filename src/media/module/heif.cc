@@ -113,13 +113,13 @@ Outcome read(const ModuleRead* request, const ModuleSink* sink, ModuleText error
     const bool icc = heif_image_handle_get_raw_color_profile_size(raw) > 0;
     const ModuleFacts facts{
         heif_image_handle_get_width(raw), heif_image_handle_get_height(raw), 1, alpha, false, false, icc, 0, false};
-    // Before it is turned it may be larger, by what is cut off.
+    // Before it is turned, the picture may be larger, by the part that is cut off.
     const std::int64_t stored = std::int64_t{heif_image_handle_get_ispe_width(raw)} * heif_image_handle_get_ispe_height(raw);
     if (!sink->facts(sink->context, &facts)) return Outcome::stopped;
     if (stored > request->most_pixels)
       return say(error, Outcome::unsupported, "it has more pixels than the limit before it is cut");
     if (request->header) return Outcome::ok;
-    // Of the tiles, too, which a file may declare larger than the picture that they make up.
+    // The limit holds for the tiles, too, which a file may declare larger than the picture that they make up.
     const double side = std::ceil(std::sqrt(static_cast<double>(request->most_pixels)));
     heif_context_set_maximum_image_size_limit(context.get(), static_cast<int>(std::min(side, 65535.0)));
     if (request->metadata && !send_blocks(raw, *sink)) return Outcome::stopped;

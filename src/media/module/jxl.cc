@@ -46,7 +46,7 @@ class Box {
     open_ = false;
     const std::size_t size = release();
     if (!exif_) return sink.block(sink.context, Block::xmp, bytes_.data(), size);
-    // In front of EXIF is the distance to its TIFF header.
+    // The distance to the TIFF header precedes EXIF.
     const auto byte = [this](std::size_t i) { return std::size_t{bytes_[i]}; };
     const std::size_t at = size < 4 ? size : 4 + (byte(0) << 24 | byte(1) << 16 | byte(2) << 8 | byte(3));
     return at >= size || sink.block(sink.context, Block::exif, bytes_.data() + at, size - at);

@@ -11,7 +11,7 @@
 namespace sdx::media {
 namespace {
 
-// What shows faces without reading the sensor's data, which takes seconds.
+// A preview shows faces without reading the sensor's data, which takes seconds.
 constexpr int kPreview = 1000;
 
 struct Close {

@@ -39,7 +39,7 @@ sf_count_t copy(void* to, sf_count_t count, void* context) {
   return n;
 }
 
-// libsndfile also reads formats without a signature and rare ones, which nobody has asked for.
+// libsndfile also reads formats without a signature and rare ones; these stay off.
 bool is_wanted(int format) {
   constexpr int kWanted[] = {SF_FORMAT_WAV, SF_FORMAT_WAVEX, SF_FORMAT_RF64, SF_FORMAT_W64, SF_FORMAT_AIFF,
                              SF_FORMAT_AU,  SF_FORMAT_FLAC,  SF_FORMAT_OGG,  SF_FORMAT_MPEG};

@@ -1,5 +1,5 @@
 #pragma once
-// What the modules share.
+// Shared by the modules.
 
 #include <cstdio>
 #include <exception>

@@ -184,7 +184,7 @@ T whole_number(const unsigned char* row, std::size_t i) {
   return value;
 }
 
-// Of 16 bits (5 of exponent) or 24 (7, by Adobe's technical note 3).
+// Floats of 16 bits (5 of exponent) or 24 (7, by Adobe's technical note 3).
 double small_float(std::uint32_t bits, int fraction_bits, int exponent_bits) {
   const std::uint32_t exponent = bits >> fraction_bits & ((1U << exponent_bits) - 1);
   const double fraction = std::ldexp(bits & ((1U << fraction_bits) - 1), -fraction_bits);
@@ -216,7 +216,7 @@ std::uint32_t whole(const Picture& p, const unsigned char* row, std::size_t i) {
   }
 }
 
-// 0 to 255, whatever kind of number it is.
+// A sample as 0 to 255, for any kind of number.
 unsigned number_in_byte(const Picture& p, const unsigned char* row, std::size_t i) {
   if (p.format == SAMPLEFORMAT_IEEEFP) {
     const double value = floating(p, row, i) / p.white;
@@ -238,7 +238,7 @@ unsigned sample(const Picture& p, const unsigned char* row, std::size_t i) {
   return bits_of(row, i * p.bits, p.bits);
 }
 
-// `count` pixels. `plane` < 0: the row has all samples of each pixel.
+// Converts `count` pixels. `plane` < 0: the row has all samples of each pixel.
 void put_pixels(const Picture& p, const unsigned char* row, std::size_t count, int plane, unsigned char* out) {
   const std::size_t channels = static_cast<std::size_t>(p.channels());
   const std::size_t step = plane < 0 ? p.samples : 1;
@@ -316,8 +316,8 @@ bool read_rows(TIFF* t, const Picture& p, const Put& put) {
   return TIFFIsTiled(t) != 0 ? read_tiles(t, p, put) : read_strips(t, p, put);
 }
 
-// Which number is white where numbers are floating: 1, unless most are larger. Then they are those of 8 or 16 bits, or have a
-// range of their own.
+// The number that is white for floating-point samples: 1, unless most samples are larger. Then they have the range of 8 or 16
+// bits, or their own.
 bool find_white(TIFF* t, Picture& p) {
   double sum = 0, most = 0, count = 0;
   const bool good = read_rows(t, p, [&](const unsigned char* row, std::size_t pixels, int plane, std::size_t) {

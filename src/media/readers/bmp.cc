@@ -111,7 +111,7 @@ ImageInfo probe_bmp(std::span<const std::byte> bytes) {
   return info;
 }
 
-// With opacity: BITMAPV4HEADER and masks, which readers of today know; without: the plain header of 40 bytes.
+// Pictures with opacity get a BITMAPV4HEADER with masks, which present readers know; others the plain header of 40 bytes.
 std::string write_bmp(const Image& image, const Writing& writing) {
   const bool alpha = image.channels == 4;
   const std::size_t header = alpha ? 108 : 40;

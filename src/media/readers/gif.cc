@@ -18,7 +18,7 @@ struct Colours {
   unsigned count = 0;  // 0: there is no table
 };
 
-// What precedes the pixels of the first picture.
+// The data before the pixels of the first picture.
 struct Header {
   std::int64_t width = 0, height = 0;  // of the canvas
   std::int64_t left = 0, top = 0, frame_width = 0, frame_height = 0;
@@ -32,7 +32,7 @@ struct Header {
   bool alpha() const { return transparent >= 0 || !covers(); }
 };
 
-// Behind a chain of blocks, which begins with the length of the first.
+// The position after a chain of blocks, which begins with the length of the first.
 std::uint64_t skip_blocks(const ByteReader& r, std::uint64_t at) {
   while (const std::uint32_t size = r.u8(at)) at += 1 + size;
   return at + 1;
@@ -56,7 +56,7 @@ std::string xmp_between(const ByteReader& r, std::uint64_t from, std::uint64_t t
   return {reinterpret_cast<const char*>(part.data()), part.size()};
 }
 
-// `at`: the label. Returns where the next block begins.
+// `at`: the position of the label. Returns the position of the next block.
 std::uint64_t read_extension(const ByteReader& r, std::uint64_t at, Header& h) {
   constexpr std::uint32_t kControl = 0xF9, kApplication = 0xFF;
   const std::uint32_t label = r.u8(at);
@@ -76,7 +76,7 @@ Colours colours_at(std::uint32_t flags, std::uint64_t at) {
   return (flags & 0x80U) != 0 ? Colours{at, 2U << (flags & 7U)} : Colours{};
 }
 
-// `at`: behind the separator.
+// `at`: the position after the separator.
 void read_frame(const ByteReader& r, std::uint64_t at, Header& h) {
   h.left = r.u16(at);
   h.top = r.u16(at + 2);
@@ -114,7 +114,7 @@ Header read_header(const ByteReader& r) {
   }
 }
 
-// Whether another picture follows the first. False where the file ends before.
+// Whether another picture follows the first; false if the file ends before.
 bool is_animation(const ByteReader& r, const Header& first) {
   try {
     Header ignored;

@@ -37,7 +37,7 @@ class Scanner {
   void end_line() {
     while (at_ < r_.size() && r_.u8(at_) != '\n') ++at_;
   }
-  // Behind the single space that ends a binary file's header.
+  // The position after the single space that ends a binary file's header.
   std::uint64_t data() const { return at_ + 1; }
 
  private:
@@ -100,7 +100,7 @@ PnmHeader header_of(const ByteReader& r) {
   return h;
 }
 
-// Of 16 bits the high byte.
+// Keeps the high byte of 16 bits.
 std::uint8_t to_byte(std::int64_t value, std::int64_t most) {
   value = std::min(value, most);
   return static_cast<std::uint8_t>(most == 65535 ? value >> 8 : (value * 255 + most / 2) / most);
@@ -112,7 +112,7 @@ void put_pixel(const std::uint8_t* samples, int count, std::uint8_t* to) {
   if (count % 2 == 0) to[3] = samples[count - 1];
 }
 
-// What cameras and programs send: bytes.
+// A fast path for bytes, the usual samples.
 void copy_bytes(const std::uint8_t* from, int samples, Image& image) {
   if (samples == image.channels) {
     std::memcpy(image.pixels.data(), from, image.pixels.size());

@@ -25,7 +25,7 @@ bool is_mpeg_frame(std::string_view text) {
   return sync && (at(2) & 0xF0) != 0xF0 && (at(2) & 0x0C) != 0x0C;
 }
 
-// "" for what is no sound.
+// Returns "" for data that is not sound.
 std::string_view format_of(std::string_view text) {
   const std::string_view form = text.size() < 12 ? "" : text.substr(8, 4);
   if (text.starts_with("RIFF") && form == "WAVE") return "WAV";

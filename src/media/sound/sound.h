@@ -11,10 +11,10 @@
 
 namespace sdx::media {
 
-// At most, of all channels: 1 GiB of floats.
+// The most frames, of all channels together: 1 GiB of floats.
 constexpr std::int64_t kMostFrames = std::int64_t{1} << 28;
 
-// Whether the file begins as sound does that decode_sound() reads.
+// Whether the file begins like a kind of sound that decode_sound() reads.
 SDX_TOOLS_API bool is_sound(std::span<const std::byte> bytes);
 // ".wav", ".flac", …
 SDX_TOOLS_API bool has_sound_ending(const std::filesystem::path& file);

@@ -54,7 +54,7 @@ void need_arguments(const Node& n, std::size_t inputs) {
 
 // --- how many channels a block has -----------------------------------------------------------------------------------------
 
-// What the sizes in a model permit.
+// The block sizes that the sizes in a model permit.
 struct Blocks {
   bool small = true, large = true;
   void multiple(std::int64_t channels) { large = large && channels % kLargeBlock == 0; }
@@ -85,7 +85,7 @@ void look(const Graph& g, const Node& n, Blocks& blocks) {
   if (channels > kLargeBlock) blocks.multiple(channels);
 }
 
-// What a Reshape with a constant shape asks for; empty: it is none.
+// The constant shape of a Reshape; empty for other nodes.
 std::vector<std::int64_t> shape_asked(const Graph& g, const Node& n) {
   const Tensor* const shape = n.op_type == "Reshape" && n.domain.empty() ? constant(g, n, 1) : nullptr;
   if (shape == nullptr || shape->dtype() != DataType::int64) return {};
@@ -152,7 +152,8 @@ class Unblocker {
  public:
   Unblocker(Graph& graph, std::int64_t block, int opset)
       : g_(graph), block_(block), opset_(opset), blocked_(g_.values().size()) {}
-  // Returns whether nodes wait for the types that others have once these are converted. `first`: nobody has been here before.
+  // Converts the nodes whose types are known. Returns whether others wait for the types of converted ones. `first`: this is the
+  // first call.
   bool run(bool first);
 
  private:
@@ -368,7 +369,7 @@ void check_nodes(const Graph& g) {
   }
 }
 
-// Types of what is converted so far: ONNX Runtime does not write those of all its own operators' results.
+// Infers the types of the converted nodes, because ONNX Runtime does not write the types of all its own operators' results.
 void infer_known(Graph& g) {
   check_nodes(g);  // inference functions rely on it
   ops::InferOptions options;

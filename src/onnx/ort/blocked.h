@@ -1,5 +1,5 @@
 #pragma once
-// Models in which ONNX Runtime keeps channels in blocks (domain com.microsoft.nchwc), as it saves them after all its
+// Reads models in which ONNX Runtime keeps channels in blocks (domain com.microsoft.nchwc), as it saves them after all its
 // optimisations.
 
 #include "base/tools_api.h"
@@ -8,9 +8,10 @@
 namespace sdx {
 
 // Turns operators of com.microsoft.nchwc into those of ai.onnx and com.microsoft (FusedConv): weights get their plain order, and
-// channels that only fill a block stay, as zeros. A block has 8 or 16 channels, by the machine that saved the model; where the
-// model does not tell, it is taken for one of this machine, as ONNX Runtime takes it. Does nothing to other models. Throws
-// Error(not_implemented | invalid_model) naming the node: weights that are not constants, and what ONNX Runtime does not write.
+// channels that only fill a block stay, as zeros. A block has 8 or 16 channels, depending on the machine that saved the model; if
+// the model does not tell, this machine's size is assumed, as in ONNX Runtime. Does nothing to other models. Throws
+// Error(not_implemented | invalid_model) naming the node, for weights that are not constants, and for forms that ONNX Runtime
+// does not write.
 SDX_TOOLS_API void unblock_channels(Model& model);
 
 }  // namespace sdx

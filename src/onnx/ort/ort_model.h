@@ -15,7 +15,7 @@
 
 namespace sdx {
 
-// By the format's mark, which follows the first four bytes.
+// Checks the format's mark, which follows the first four bytes.
 bool is_ort_model(std::string_view data);
 
 // The model as a ModelProto, but for the content of large tensors, which it names as external data: those that `content` has.

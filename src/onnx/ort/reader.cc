@@ -21,7 +21,7 @@ constexpr std::uint32_t kMaxDepth = 256;
 constexpr std::size_t kBytesPerTable = 8;  // a table takes at least as many: one that counts more is shared, over and over
 constexpr std::uint32_t kAlwaysTables = 1'000'000;
 constexpr std::size_t kOutside = std::size_t{64} << 10;  // content from here on is viewed where it lies
-// What the text of a model may take in its other form. Names are written once in .ort files, and here at every use.
+// Limits on the text of a model in its other form: .ort files hold a name once, and the other form holds it at every use.
 constexpr std::size_t kAlwaysText = std::size_t{64} << 20;
 constexpr std::size_t kTextPerByte = 16;
 constexpr const char* kHere = ".";  // the location of tensors in the file itself
@@ -100,7 +100,8 @@ class Converter {
   bool saved_ = false;
 };
 
-// In strings of their own: a nested message without content would be left out, and means an unknown extent or a scalar.
+// Each extent is a string of its own: a nested message without content, which means an unknown extent or a scalar, would be left
+// out otherwise.
 void Converter::add_extents(Writer& w, const file::Extents& extents) {
   std::string shape;
   Writer axes(shape);

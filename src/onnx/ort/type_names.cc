@@ -7,8 +7,8 @@
 namespace sdx {
 namespace {
 
-// Where the names of ONNX Runtime's schemas are not those of our definitions: from which version on, by input > by output. Types
-// that vary go by the name of their variable, others by that of the input or output.
+// Differences between the names in ONNX Runtime's schemas and in our definitions: from which version on, by input > by output.
+// Types that vary have the name of their variable, others the name of the input or output.
 constexpr std::string_view kNames = R"(
 :BatchNormalization 1 T T T T T > T T T T T
 :BatchNormalization 14 T T T U U > T U U

@@ -1,5 +1,5 @@
 #pragma once
-// By which names ONNX Runtime's kernels ask for the types of their arguments.
+// The names under which ONNX Runtime's kernels look up the types of their arguments.
 
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@ struct TypeNames {
   std::vector<std::string> inputs, outputs;  // of the formal arguments, by their places
 };
 
-// Of the operator as it is since that opset version.
+// The names for the operator as it is since that opset version.
 TypeNames type_names(const ops::OpDef& def, int since);
 
 }  // namespace sdx

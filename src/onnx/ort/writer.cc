@@ -164,7 +164,7 @@ Offset<file::Attribute> SessionWriter::subgraph(const Subgraph& s) {
   return file::CreateAttribute(out_, shared(s.attribute), 0, static_cast<std::int32_t>(AttributeType::g), 0, 0, 0, 0, made);
 }
 
-// Arguments of each formal input: the last one takes what is left.
+// The number of arguments of each formal input: the last one takes the rest.
 std::vector<std::int32_t> input_counts(const ops::OpDef* def, std::size_t inputs) {
   if (def == nullptr) return std::vector<std::int32_t>(inputs, 1);
   std::vector<std::int32_t> counts;
@@ -333,9 +333,9 @@ void hold_constants(Graph& g) {
 std::string write_ort_model(const Model& model) {
   Model plain = model;
   hold_constants(plain.graph);
-  // Of these domains ONNX Runtime makes operators of its own when it loads the file.
+  // ONNX Runtime adds operators of these domains when it loads the file, so the file imports both.
   for (const char* domain : {"com.microsoft", "com.microsoft.nchwc"}) plain.opsets.emplace(domain, 1);
-  // Read again, so that every value has the name by which others know it, and outputs are values.
+  // The model is written and read again, so that every value has its final name, and outputs are values.
   const std::string proto = write_model(plain);
   const auto* const bytes = reinterpret_cast<const std::byte*>(proto.data());
   const Model named = read_model({bytes, proto.size()}, std::make_shared<int>(), {});

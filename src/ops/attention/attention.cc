@@ -17,7 +17,7 @@ namespace {
 
 using enum AttentionIn::Slot;
 
-// For an input with 3 axes: Q's heads, or those of K and V.
+// Numbers of heads for an input with 3 axes: Q's, or those of K and V.
 std::int64_t head_count(const Node& node, bool query) {
   const auto attr = parse<AttentionAttrs>(node);
   const std::int64_t n = query ? attr.q_num_heads : attr.kv_num_heads;
@@ -188,7 +188,7 @@ Broadcast<T> broadcast_scores(OpContext& c, const Tensor& t, const Problem& p, c
   return {data, s[0] == 1 ? 0 : s[1] * s[2] * s[3], s[1] == 1 ? 0 : s[2] * s[3], s[2] == 1 ? 0 : s[3], s[3] == 1 ? 0 : 1};
 }
 
-// `see` and `hidden`, after what `add` does.
+// Applies `add`, then `see` and `hidden`.
 template <class T>
 RowHook<T> hidden_hook(OpContext& c, const AttentionProblem<T>& p, RowHook<T> add, Tensor& held) {
   const Tensor *see = c.optional_input(kSee), *hidden = c.optional_input(kHidden);
@@ -205,7 +205,7 @@ RowHook<T> hidden_hook(OpContext& c, const AttentionProblem<T>& p, RowHook<T> ad
   };
 }
 
-// Which keys a query sees for its position's sake.
+// The keys that a query may see because of its position.
 struct Frontier {
   bool causal = false;
   std::int64_t left = -1, right = -1;

@@ -13,7 +13,7 @@
 
 namespace sdx::ops {
 
-// `num_heads` itself. Throws Error(invalid_model) unless it is in [1, 2^20].
+// Returns `num_heads`. Throws Error(invalid_model) unless it is in [1, 2^20].
 std::int64_t checked_heads(std::int64_t num_heads);
 
 // Vectors [batch, head, row, :] somewhere in memory; strides in elements, the vectors themselves contiguous.
@@ -49,7 +49,7 @@ struct AttentionProblem {
   std::int64_t out_batch = 0, out_head = 0, out_row = 0;
   T scale = 1;
   T softcap = 0;  // > 0: scores become softcap * tanh(score / softcap)
-  // Whether rows that see no key, NaN and infinities give what single operators give: q_scale and k_scale, parts of `scale`,
+  // Whether rows that see no key, NaN and infinities give the same as single operators: q_scale and k_scale, parts of `scale`,
   // apply before the product, and no key is skipped for its weight of 0. zero_nan: weights that are NaN become 0.
   bool by_steps = false, zero_nan = false;
   T q_scale = 1, k_scale = 1;
@@ -69,15 +69,15 @@ void attend(const AttentionProblem<double>& problem);
 // past + fresh rows. Throws Error(runtime_failure) beyond 2^40, which no cache reaches.
 std::int64_t total_rows(std::int64_t past, std::int64_t fresh);
 
-// Which beam each cached row comes from: source batch = group * beams + beam. (com.microsoft cache_indirection)
+// The beam that each cached row comes from: source batch = group * beams + beam. (com.microsoft cache_indirection)
 struct Indirection {
   const std::int32_t* data = nullptr;  // [batch, max_len]
   std::int64_t beams = 1, max_len = 0;
 };
 
 // The rows of a key or value cache: [batch, heads, capacity, size], `past_len` rows of `past` first, then `len` new rows (plus
-// bias[heads * size] if given), the rest zero, or what `past` holds there if it is a shared buffer. `past` is [batch, heads,
-// past_capacity, size].
+// bias[heads * size] if given). The rest is zero, or keeps the content of `past` if that is a shared buffer. `past` is [batch,
+// heads, past_capacity, size].
 template <class T>
 struct CacheParts {
   std::int64_t batch = 0, heads = 0, size = 0;

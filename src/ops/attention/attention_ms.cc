@@ -150,7 +150,7 @@ Past past_of(OpContext& c, const Projected& p, std::int64_t heads) {
   return past;
 }
 
-// Which beam each cached row comes from; nothing where each beam has its own.
+// The beam that each cached row comes from; nothing if each beam has its own rows.
 Indirection indirection_of(OpContext& c, std::int64_t rows, std::int64_t past_len) {
   const Tensor* t = c.optional_input(kIndirection);
   if (t == nullptr || c.node().op_type == "Attention") return {};

@@ -47,7 +47,7 @@ void infer_decoder_attention(InferContext& c) {
   } else {
     c.output(0, c.dtype(kQuery));
   }
-  // How many rows the caches have depends on the flags.
+  // The number of rows of the caches depends on the flags.
   const Dim batch = q != nullptr ? (*q)[1] : Dim(), size = q != nullptr ? floor_div((*q)[2], Dim(heads)) : Dim();
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) c.output(i, c.dtype(kQuery), {batch, Dim(heads), Dim(), size});
 }

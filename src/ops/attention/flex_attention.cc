@@ -71,7 +71,7 @@ Tensor modified(OpContext& c, const char* name, Tensor scores) {
     c.fail("{} must give {}{}, received {}", name, sdx::name(type), to_string(shape), r.type_string());
   }
   Tensor out = converted(r, DataTypeOf<T>::value);
-  // Softmax works in place: on memory that is nobody else's.
+  // Softmax works in place, so the memory must not be shared.
   return out.writable() && out.dtype() != type ? out : out.clone();
 }
 

@@ -236,7 +236,7 @@ void watch_scores(OpContext& c, const Problem& p, AttentionProblem<float>& a, Te
   if (mode == 0 || !c.wants_output(3)) return;
   scores = Tensor(DataType::float32, {p.batch, p.heads.q, p.length, p.total});
   auto* to = static_cast<float*>(scores.mutable_data());
-  // Keys that a query may not see count as 0, before softmax too.
+  // Hidden keys count as 0, before softmax, too.
   const auto hook = [to, &p, visible = a.visible](std::int64_t b, std::int64_t h, std::int64_t i, const float* row) {
     const auto [begin, end] = visible(b, i);
     float* at = to + ((b * p.heads.q + h) * p.length + i) * p.total;

@@ -1,5 +1,5 @@
 #pragma once
-// What the com.microsoft attention operators with fewer key than query heads share.
+// Shared by the com.microsoft attention operators with fewer key than query heads.
 
 #include <sdx/tensor.hpp>
 
@@ -22,7 +22,7 @@ struct GroupedQuery {
   HeadView<float> q, k, v;
 };
 
-// `query` is input 0, [batch, length, heads * size], which the caller has checked. Throws where key or value have other shapes.
+// `query` is input 0, [batch, length, heads * size], checked by the caller. Throws if key or value have other shapes.
 GroupedQuery grouped_query(OpContext& c, const HeadCounts& heads, std::int64_t size);
 
 }  // namespace sdx::ops

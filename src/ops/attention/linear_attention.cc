@@ -61,7 +61,7 @@ HeadCounts heads_of(const Node& node) {
   return h;
 }
 
-// How many states past_state and present_state hold on a leading axis; 0: one state, and no such axis.
+// The number of states that past_state and present_state hold on a leading axis; 0: one state, and no such axis.
 std::int64_t window_of(const LinearAttentionAttrs& attr) {
   const std::int64_t window = attr.state_window;
   if (window < 0 || window > 8) fail(ErrorCode::invalid_model, "attribute 'state_window' must be 0 to 8, received {}", window);

@@ -83,7 +83,7 @@ struct Inputs {
   bool cross = false;
 };
 
-// `parts` interleaved arrays of [heads, size] per token, of which this is number `index`.
+// Views array number `index` of `parts` interleaved arrays, each with [heads, size] per token.
 HeadView<float> part_of(const float* data, std::int64_t rows, std::int64_t heads, std::int64_t size, std::int64_t parts,
                         std::int64_t index) {
   // Memory is [batch, row, head, part, size].
@@ -168,7 +168,7 @@ Inputs read_inputs(OpContext& c) {
 
 const Tensor* optional(OpContext& c, std::size_t slot) { return slot == MultiHeadIn::kNone ? nullptr : c.optional_input(slot); }
 
-// How the cache goes on: what is there already, and how much room the present cache has.
+// Reads the cached rows, and the capacity of the present cache.
 void read_past(OpContext& c, const MultiHeadIn& slots, Inputs& in, std::array<Tensor, 2>& past) {
   MsAttention& a = in.a;
   a.kv_len = a.capacity = in.new_keys;

@@ -34,7 +34,7 @@ void infer_paged(InferContext& c) {
   }
 }
 
-// A cache that takes the new rows: where nobody bound the output to the input's memory, a copy.
+// Returns the cache that takes the new rows: a copy, unless the output is bound to the input's memory.
 Tensor& taken_over(OpContext& c, std::size_t input) {
   const Tensor& from = c.input(input);
   Tensor& to = c.output(input - kKeyCache + 1, from.dtype(), from.shape());

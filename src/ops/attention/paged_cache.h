@@ -1,5 +1,5 @@
 #pragma once
-// What kernels of sdx PagedAttention agree on: the shapes of its inputs, the places of a step's tokens, and int8 rows.
+// Shared by kernels of sdx PagedAttention: the shapes of its inputs, the places of a step's tokens, and int8 rows.
 
 #include <array>
 #include <cstdint>
@@ -20,7 +20,7 @@ struct PagedShapes {
   std::int64_t positions = 0, angles = 0;  // rows and columns of cos_cache
   std::int64_t window = -1;                // -1: none
 
-  // Of row `row` of head `head` of a block, counted in rows of `size` elements.
+  // The position of row `row` of head `head` of a block, counted in rows of `size` elements.
   std::int64_t cache_row(std::int64_t block, std::int64_t head, std::int64_t row) const {
     return (block * heads.kv + head) * block_size + row;
   }

@@ -99,7 +99,7 @@ void run_rotary(OpContext& c) {
 }  // namespace
 
 void register_rotary(OpTable& t) {
-  // That of sdx is what passes/fuse/rotary.cc makes in models of any opset.
+  // The operator of domain sdx is made by passes/fuse/rotary.cc in models of any opset.
   for (const bool ours : {false, true}) {
     OpDef def = ours ? OpDef("sdx", "RotaryEmbedding", 1) : OpDef("RotaryEmbedding", 23);
     def.in("X", "T", types::floats).in("cos_cache", "T", types::floats).in("sin_cache", "T", types::floats);

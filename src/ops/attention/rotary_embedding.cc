@@ -71,7 +71,7 @@ std::vector<std::int64_t> positions(OpContext& c, const Tensor& ids, const Geome
   return out;
 }
 
-// Where each token's cosines and sines are; `mixed` holds those that have to be put together.
+// Pointers to each token's cosines and sines; `mixed` holds those that have to be assembled.
 struct Angles {
   std::vector<const float*> cos, sin;
   std::vector<float> mixed;
@@ -86,7 +86,7 @@ Angles plain_angles(OpContext& c, const Geometry& g, const Tensor& cos, const Te
   return a;
 }
 
-// Which of the three positions angle `i` follows.
+// The one of the three positions that angle `i` follows.
 std::vector<std::size_t> streams_of(const RotaryAttrs& attr, std::int64_t half) {
   const IntList parts = attr.mrope_section;
   std::int64_t sum = 0;

@@ -13,9 +13,9 @@ struct AttentionAttrs {
   std::optional<float> scale;                        // else 1 / sqrt(size)
   float softcap = 0;                                 // 0: none
   std::int64_t qk_output_mode = 0;
-  // Of sdx, for what fuse-attention makes of single operators. by_steps: NaN, infinities and rows that see no key give what the
-  // single operators give; a mask that comes with is_causal hides the same keys. zero_nan: probabilities that are NaN become 0.
-  // q_scale, k_scale: the parts of `scale` that Q and K are multiplied with before their product.
+  // Attributes of the sdx operator that fuse-attention makes of single operators. by_steps: NaN, infinities and rows that see no
+  // key give the same as the single operators; a mask that comes with is_causal hides the same keys. zero_nan: probabilities that
+  // are NaN become 0. q_scale, k_scale: the parts of `scale` that Q and K are multiplied by before their product.
   bool by_steps = false, zero_nan = false;
   float q_scale = 1, k_scale = 1;
 

@@ -65,7 +65,7 @@ void infer_sparse(InferContext& c) {
   }
 }
 
-// Which blocks of keys a block of queries sees: compressed rows, one table for each layout; heads take the layouts in turn.
+// The blocks of keys that a block of queries sees: compressed rows, one table for each layout; heads take the layouts in turn.
 class BlockMask {
  public:
   explicit BlockMask(OpContext& c) {

@@ -23,7 +23,8 @@ bool any_stacks(const Graph& graph) {
   });
 }
 
-// `inferred`: the node in a copy of the graph. The body's outputs are a condition (of Loop), the states and the elements.
+// The element types of `inferred`, the node in a copy of the graph. The body's outputs are a condition (of Loop), the states and
+// the elements.
 std::vector<Type> elements_of(const Node& inferred) {
   const bool loop = inferred.op_type == "Loop";
   const Graph& body = *inferred.subgraph("body")->graph;

@@ -1,6 +1,6 @@
 #pragma once
-// What Loop and Scan give where their body never ran: [0, ...] of elements whose shape the model tells before anything is
-// optimised. Passes learn more of a body and drop what it declares; the results must not depend on that.
+// The results of Loop and Scan if their body never ran: [0, ...] of elements whose shape is known from the model before anything
+// is optimised. Passes learn more about a body and drop its declarations; the results must not depend on that.
 
 #include <cstddef>
 
@@ -17,7 +17,7 @@ bool note_element_types(Graph& graph, const InferOptions& options);
 // never ran: the shape is the noted one, if there is any.
 Type unrun_element(const Node& node, std::size_t body, std::size_t formal, std::size_t output);
 
-// What can be said of an element of the node's output number `output`, whether the body runs or not.
+// The type of an element of the node's output number `output` that holds whether the body runs or not.
 Type element_of_any_run(const Node& node, std::size_t output, Type element);
 
 }  // namespace sdx::ops

@@ -31,7 +31,7 @@ Shape counter_shape(const Node& node, std::size_t body, std::size_t formal) {
   return t.shape && t.shape->size() == 1 ? Shape{1} : Shape{};
 }
 
-// Whether there is a first turn in any case.
+// Whether the body certainly runs at least once.
 bool surely_runs(const InferContext& c) {
   const Tensor* limit = c.value(0);
   if (c.has_input(0) && (limit == nullptr || limit->size() != 1 || single_int(*limit, "the trip count of Loop") < 1))

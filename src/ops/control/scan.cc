@@ -124,7 +124,7 @@ void infer_scan(InferContext& c) {
   }
 }
 
-// Where one scan output's items go: the whole output tensor once the first item has told its type and shape.
+// The destination of one scan output's items: the whole output tensor, as soon as the first item determines its type and shape.
 struct Target {
   Tensor tensor;
   std::size_t axis = 0;
@@ -211,7 +211,7 @@ void run_scan_9(OpContext& c) {
   for (std::size_t k = 0; k < p.outputs; ++k) c.set_output(p.states + k, std::move(targets[k].tensor));
 }
 
-// One sample of Scan-8's batch: what goes in, and afterwards what came out.
+// One sample of Scan-8's batch: its inputs, and later its results.
 struct Sample {
   std::int64_t length = 0;
   std::vector<Value> states;

@@ -36,7 +36,7 @@ Type subgraph_output_type(const Node& node, std::size_t index, std::size_t i) {
   if (!v.type.known()) return v.declared;
   Type type = v.type;
   if (!type.is_tensor() || !v.declared.is_tensor() || !v.declared.shape) return type;
-  // What was inferred from captures of unknown extents may say less than the model itself.
+  // Inference from captures of unknown extents may know less than the model declares.
   if (!type.shape) type.shape = v.declared.shape;
   if (type.shape->size() != v.declared.shape->size()) return type;
   for (std::size_t d = 0; d < type.shape->size(); ++d) {

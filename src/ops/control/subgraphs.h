@@ -1,5 +1,5 @@
 #pragma once
-// What If, Loop, Scan, SequenceMap and the decoding loops share.
+// Shared by If, Loop, Scan, SequenceMap and the decoding loops.
 
 #include <cstddef>
 #include <string_view>

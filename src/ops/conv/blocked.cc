@@ -139,7 +139,8 @@ void infer_conv(InferContext& c) {
   c.output(0, DataType::float32, blocked_shape(*y.shape, block));
 }
 
-// Weights of `group` groups, each of which are `joined` with zeros between them, without these.
+// Splits the weights of `group` groups, each of which holds `joined` smaller groups with zeros between them, and drops these
+// zeros.
 Tensor parted(const Tensor& w, std::int64_t group, std::int64_t joined) {
   if (joined < 1 || group < 1 || w.dim(1) % joined != 0 || w.dim(0) % (group * joined) != 0) {
     fail(ErrorCode::invalid_model, "{} joined groups in each of {} do not fit weights of shape {}", joined, group,

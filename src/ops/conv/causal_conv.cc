@@ -108,7 +108,7 @@ void convolve(const C* line, std::int64_t length, const Filter<C>& f, C* out, st
   }
 }
 
-// Where a channel of a sequence lies in an array of `rows` positions, and how far its elements are apart.
+// The position of a channel of a sequence in an array of `rows` positions, and the distance between its elements.
 struct Layout {
   std::int64_t channels;
   bool last;

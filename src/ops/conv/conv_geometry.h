@@ -1,5 +1,5 @@
 #pragma once
-// Where the windows of convolutions and poolings lie. Shared by reference kernels, fast kernels and quantised convolutions.
+// The positions of windows in convolutions and poolings. Shared by reference kernels, fast kernels and quantised convolutions.
 // Sources: ONNX Conv-22, ConvTranspose-22, MaxPool-22, AveragePool-22.
 
 #include <algorithm>
@@ -108,7 +108,7 @@ SymShape conv_transpose_output_shape(const Attributes& attrs, const SymShape& x,
 SymShape pool_output_shape(const Attributes& attrs, const SymShape& x);
 // One WindowAxis per spatial axis of X.
 std::vector<WindowAxis> pool_axes(const Attributes& attrs, const Shape& x);
-// Whether a window may hold nothing but padding, where an average is 0 / 0.
+// Whether a window may lie in the padding only, so that its average is 0 / 0.
 bool may_average_nothing(const WindowAttrs& w);
 
 }  // namespace sdx::ops

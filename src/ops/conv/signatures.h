@@ -29,7 +29,7 @@ struct GroupAttrs {
 // Of any convolution.
 inline std::int64_t group_of(const Attributes& attrs) { return parse<GroupAttrs>(attrs).group; }
 
-// What transposed convolutions have besides.
+// Further attributes of transposed convolutions.
 struct OutputAttrs {
   IntList output_padding, output_shape;
 

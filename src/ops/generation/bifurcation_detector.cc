@@ -1,4 +1,4 @@
-// com.microsoft BifurcationDetector 1: for decoding that first guesses that the text goes on as the source does.
+// com.microsoft BifurcationDetector 1: for decoding that first guesses that the text continues like the source.
 
 #include <algorithm>
 

@@ -189,8 +189,7 @@ Tensor DecoderFeeds::empty_past(std::size_t input, std::int64_t rows) const {
   return t;
 }
 
-// What shared caches need to know: how many rows count, and that every beam's rows are its own (they are put in order after each
-// step).
+// The inputs of shared caches: how many rows count, and that every beam's rows are its own (they are reordered after each step).
 void DecoderFeeds::feed_steps(std::int64_t past) {
   const auto beams = static_cast<std::int32_t>(options_.beams);
   const std::array<std::int32_t, 1> length{static_cast<std::int32_t>(past)}, width{beams};
@@ -233,7 +232,7 @@ void DecoderFeeds::encode(const Tensor& input, const Tensor* mask, const std::ve
   std::vector<Value> inputs(formal_inputs(node, encoder));
   if (inputs.empty()) c_.fail("graph 'encoder' takes no input");
   inputs[0] = input;
-  // Of decoders that may point at the input's tokens.
+  // For decoders that may point at the input's tokens.
   if (slot(decoder_, "encoder_input_ids").present) feed("encoder_input_ids", repeat(input, options_.beams));
   Tensor held;
   if (const Slot s = slot(encoder, "encoder_attention_mask"); s.present) {

@@ -38,7 +38,7 @@ void forbid_token(std::int32_t token, std::span<float> scores) {
   if (token >= 0) forbid_range(token, std::int64_t{token} + 1, scores);
 }
 
-// Where time stamps together are likelier than any word, one of them has to come.
+// If time stamps together are more likely than any word, one of them must come.
 void prefer_timestamps(std::int64_t first, std::span<float> scores) {
   double sum = 0;
   float best_word = kNever;

@@ -1,5 +1,5 @@
 #pragma once
-// What BeamSearch, GreedySearch and Sampling (com.microsoft 1) do with the scores of the next token: rules that change them, and
+// Processing of the next token's scores in BeamSearch, GreedySearch and Sampling (com.microsoft 1): rules that change them, and
 // the choice among beams. Source of beam search with length penalty: Wu et al., arXiv:1609.08144; of the repetition penalty:
 // Keskar et al., arXiv:1909.05858.
 
@@ -52,7 +52,7 @@ struct BeamOptions {
 // The beams of all batch entries.
 class Beams {
  public:
-  // `sequences`: batch * beams, those of one batch entry alike.
+  // `sequences`: batch * beams; those of one batch entry are equal.
   Beams(const BeamOptions& options, std::vector<Tokens> sequences);
 
   // Goes one token on. `scores` [batch * beams, vocab]: for each beam the log-probabilities of its next token, after the rules;
@@ -64,8 +64,7 @@ class Beams {
   const Tokens& next_tokens() const { return next_; }                    // [batch * beams]: what was appended
   const std::vector<std::int64_t>& parents() const { return parents_; }  // [batch * beams]: which beam each goes on from
 
-  // Closes what is open and gives the best: `tokens` [batch, returned, max_length] filled up with pads, `scores` [batch,
-  // returned].
+  // Finishes the open beams and returns the best: `tokens` [batch, returned, max_length], padded, and `scores` [batch, returned].
   void finish(std::int32_t* tokens, float* scores);
 
  private:

@@ -67,7 +67,7 @@ std::vector<std::int32_t> mask_input(OpContext& c, std::size_t i) {
   return {data, data + whole.size()};
 }
 
-// What all four operators read alike.
+// Inputs and attributes that all four operators share.
 struct Request {
   DecoderOptions decoder;
   ScoreRules rules;
@@ -117,7 +117,7 @@ std::vector<Tokens> first_tokens(OpContext& c, const Request& r) {
   return tokens;
 }
 
-// What can be checked only when the logits are there.
+// Checks that need the logits.
 void check_vocabulary(OpContext& c, const Request& r, std::int64_t vocab, std::span<const Tokens> sequences) {
   const auto size = static_cast<std::size_t>(vocab);
   if (r.eos >= vocab || r.eos < 0) c.fail("eos_token_id is {}; the vocabulary has {} tokens", r.eos, vocab);
@@ -199,7 +199,7 @@ void write_step_scores(OpContext& c, const std::vector<float>& all, std::int64_t
   c.set_output(2, typed(c, std::move(wide), kLengthPenalty));
 }
 
-// logits_processor 1: Whisper's rules for time stamps, for whose tokens only WhisperBeamSearch has attributes.
+// logits_processor 1: Whisper's rules for time stamps. Only WhisperBeamSearch has attributes for their tokens.
 TimestampRules timestamp_rules(OpContext& c, const Request& r) {
   TimestampRules t;
   const std::int64_t processor = int_input(c, kProcessor, 0, 0, 1 << 20, "logits_processor");

@@ -72,7 +72,7 @@ Expr with_past(GradientContext& c, std::size_t past, Expr fresh) {
   return c.emit("Concat", {c.emit("Unsqueeze", {c.in(past), c.ints({2})}), fresh}, {{"axis", std::int64_t{3}}});
 }
 
-// `g`: of what with_past() made, but for what comes from output `present`, the same.
+// `g`: the gradient of with_past()'s result, apart from the part that comes from output `present`, which has the same shape.
 void set_keys(GradientContext& c, Heads& heads, std::size_t input, std::size_t past, std::size_t present, Expr g) {
   if (c.dy(present)) {
     const Expr more = c.emit("Unsqueeze", {c.dy(present), c.ints({2})});

@@ -47,7 +47,7 @@ std::optional<std::int64_t> extent(const SymShape& s, std::size_t i) {
 
 // --- activations --------------------------------------------------------------------------------------------------------
 
-// By the result where that says as much as the input, so that one of them need not be kept.
+// Uses the result if it says as much as the input, so that one of the two need not be kept.
 bool relu(GradientContext& c) {
   c.set(0, ms1(c, "ReluGrad", {c.dy(), c.out(0)}));
   return true;
@@ -115,8 +115,8 @@ bool cross_entropy(GradientContext& c) {
   return true;
 }
 
-// Scale, and bias where there is one, must have one element for each of the normalised ones, of which ONNX Runtime's kernel wants
-// two or more.
+// Scale, and bias if there is one, must have one element for each normalised one; ONNX Runtime's kernel needs two or more of
+// these.
 bool normalised_extents(GradientContext& c) {
   const SymShape *x = c.shape(c.in(0)), *scale = c.shape(c.in(1));
   if (x == nullptr || scale == nullptr || !all_const(*scale)) return false;
@@ -233,7 +233,7 @@ Expr product(GradientContext& c, Expr a, bool trans_a, Expr b, bool trans_b) {
 // [..., K] as [rows, K].
 Expr as_rows(GradientContext& c, Expr e, std::int64_t length) { return c.emit("Reshape", {e, c.ints({-1, length})}); }
 
-// Whether two shapes agree but for the last two axes.
+// Whether two shapes agree apart from the last two axes.
 bool same_stack(const SymShape& a, const SymShape& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin());
 }

@@ -39,7 +39,7 @@ constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
 Expr last_extent(GradientContext& c, Expr e) { return c.extents(e, -1, kEnd); }
 
-// x: […, size], of which twice as many as the caches have columns are rotated; cos and sin broadcast to them.
+// Rotates x […, size]: twice as many elements as the caches have columns. cos and sin broadcast to them.
 Expr rotated(GradientContext& c, Expr x, Expr cos, Expr sin, bool interleaved) {
   const Expr half = last_extent(c, cos);
   const Expr dim = call("Add", half, half);
@@ -60,8 +60,8 @@ Expr rotated(GradientContext& c, Expr x, Expr cos, Expr sin, bool interleaved) {
   return join(c, {c.reshape(pairs, join(c, {outer, dim})), parts[1]}, -1);
 }
 
-// Of [batch, length, heads * size] or [batch, heads, length, size]; cos and sin: [batch, length, columns]. `heads` 0: the caches
-// tell the size.
+// Rotates the heads of [batch, length, heads * size] or [batch, heads, length, size]; cos and sin: [batch, length, columns].
+// `heads` 0: the caches determine the size.
 Expr rotate_heads(GradientContext& c, Expr x, Expr cos, Expr sin, std::int64_t heads) {
   const bool interleaved = parse<RotaryAttrs>(c).interleaved;
   if (c.rank(x) == 4) return rotated(c, x, unsqueeze(c, cos, {1}), unsqueeze(c, sin, {1}), interleaved);
@@ -119,7 +119,7 @@ Expr attend(GradientContext& c, const Heads& h) {
   return c.emit("Reshape", {y, c.ints({0, 0, -1})});
 }
 
-// [length, keys]: what is not in the future.
+// [length, keys]: true for keys that are not in the future.
 Expr causal(GradientContext& c, const Heads& h) {
   return c.emit("GreaterOrEqual", {unsqueeze(c, positions_of(c, h.q, 2), {1}), unsqueeze(c, positions_of(c, h.k, 2), {0})});
 }

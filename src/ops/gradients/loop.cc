@@ -15,7 +15,7 @@ namespace {
 
 using flow::Body;
 
-// What an iteration started with, of every iteration.
+// Records the value of a state at the start of every iteration.
 struct Record {
   ValueId outer = kNoValue;
   bool sequence = false;
@@ -70,7 +70,7 @@ class LoopGradient {
     }
   }
 
-  // Of these, the ones on which what has a gradient depends.
+  // Finds those of the states on which something with a gradient depends.
   void find_active() {
     for (std::size_t k = 0; k < states_; ++k) active_[k] = moving_[k] && c_.dy(k);
     for (bool changed = true; changed;) {
@@ -205,7 +205,7 @@ class LoopGradient {
     return outer;
   }
 
-  // How often the Loop ran.
+  // The number of iterations of the Loop.
   Expr count() {
     if (some_sequence_ != kNoValue) return c_.emit("SequenceLength", {c_.expr(some_sequence_)});
     if (some_stack_ == kNoValue) {

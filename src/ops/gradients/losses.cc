@@ -6,7 +6,7 @@
 namespace sdx::ops {
 namespace {
 
-// Of the loss by the logarithms of the probabilities, [N, C, …]: minus the weight at each label, and 0 elsewhere.
+// The derivative of the loss by the logarithms of the probabilities, [N, C, …]: minus the weight at each label, and 0 elsewhere.
 Expr by_log_probability(GradientContext& c, Expr log_like) {
   const Expr x = c.in(0);
   Expr labels = c.emit("Cast", {c.in(1)}, {{"to", static_cast<std::int64_t>(DataType::int64)}});

@@ -148,8 +148,7 @@ Outputs fused_conv(GradientContext& c) {
   return {activate(c, c.has_input(3) ? y + c.in(3) : y)};
 }
 
-// Products of input 0 with weights in a packed form, whose gradients nobody asks for: the rows of an identity matrix give the
-// weights as numbers.
+// Products of input 0 with packed weights, which have no gradients: multiplying an identity matrix gives the weights as numbers.
 void packed_product(GradientContext& c) {
   for (std::size_t i = 1; i < c.num_inputs(); ++i) {
     if (c.wants(i)) c.refuse("the weights");

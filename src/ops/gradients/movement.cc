@@ -25,7 +25,7 @@ void transpose(GradientContext& c) {
   c.set(0, c.emit("Transpose", {c.dy()}, {{"perm", inverse}}));
 }
 
-// How long each input is along the axis.
+// The length of each input along the axis.
 Expr lengths(GradientContext& c, std::int64_t axis) {
   std::vector<Expr> sizes;
   std::vector<std::int64_t> known;
@@ -94,12 +94,12 @@ void pad(GradientContext& c) {
   c.set(2, c.reshape_like(c.emit("ReduceSum", {filled}, {{"keepdims", std::int64_t{0}}}), c.in(2)));
 }
 
-// What the updates of a scatter saw, and where they went.
+// The node of a scatter, with helpers for its updates.
 struct Scatter {
   GradientContext& c;
   bool nd;
 
-  // `e`, shaped like the data, at the places of the updates.
+  // Gathers `e`, shaped like the data, at the places of the updates.
   Expr at_updates(Expr e) const {
     if (nd) return c.emit("GatherND", {e, c.in(1)});
     return c.emit("GatherElements", {e, c.in(1)}, {{"axis", parse<ScatterAttrs>(c).axis}});

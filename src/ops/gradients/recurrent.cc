@@ -41,7 +41,7 @@ Expr clipped(const RecurrentAttrs& a, const RecurrentActivation& f, Expr x) {
   return activation(f, limit > 0 ? c.emit("Clip", {x, c.scalar(-limit), c.scalar(limit)}) : x);
 }
 
-// What one direction reads, in the graph around the Scan. Null: left out.
+// The inputs of one direction, in the graph around the Scan. Null: left out.
 struct Direction {
   Expr gates;  // [steps, batch, gates * hidden]: W X and the biases that are added to it
   // R transposed, [hidden, gates * hidden]; without the hidden gate of GRU, unless linear_before_reset.
@@ -119,7 +119,7 @@ class Unrolled {
   Expr joined(const std::vector<Expr>& parts, std::int64_t axis) {
     return parts.size() == 1 ? parts[0] : c_.emit("Concat", parts, {{"axis", axis}});
   }
-  // From the layout that the node has, or to it.
+  // Converts from the node's layout, or to it.
   Expr turned(Expr e, const std::vector<std::int64_t>& perm) {
     return attrs_.batch_first ? c_.emit("Transpose", {e}, {{"perm", perm}}) : e;
   }
@@ -212,7 +212,7 @@ class Unrolled {
     return out;
   }
 
-  // Beyond its length a sequence keeps its states and gives zeros.
+  // Beyond its length, a sequence keeps its states and gives zeros.
   void finish_step(Graph& g, const Direction& d, const StepValues& v) {
     const auto step = cell_ == Cell::lstm ? lstm_step : cell_ == Cell::gru ? gru_step : rnn_step;
     StepResult r = step(attrs_, d.activations, v);
@@ -234,7 +234,7 @@ class Unrolled {
   Expr x_, hidden_, batch_;
 };
 
-// What ONNX Runtime's LSTMGrad and GRUGrad can do. They hold peephole weights to have no part in the gradient of cells.
+// Whether ONNX Runtime's LSTMGrad and GRUGrad support the node. They ignore peephole weights in the gradient of cells.
 bool is_plain(GradientContext& c, Cell cell, const RecurrentAttrs& a) {
   using enum ActivationKind;
   const bool usual = a.activations[0].kind == sigmoid && a.activations[1].kind == ActivationKind::tanh &&

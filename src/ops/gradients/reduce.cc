@@ -62,7 +62,7 @@ Expr broadcastable(GradientContext& c) {
 
 void reduce_sum(GradientContext& c) { c.set(0, expand(broadcastable(c), c.in(0))); }
 
-// What a mean divides by; 0 where that is not known before the run.
+// The divisor of a mean; 0 if unknown before the run.
 std::int64_t averaged(GradientContext& c) {
   const SymShape* x = c.shape(c.in(0));
   const auto axes = summed_axes(c);

@@ -24,7 +24,7 @@ Expr region(GradientContext& c, std::int64_t axes, std::int64_t k) {
   return concat(c, concat(c, element(c, roi, k), fixed(0)), concat(c, element(c, roi, axes + k), fixed(1)));
 }
 
-// [extent after, extent before] of axis `axis`, to which element `k` of scales or sizes, which have `axes`, belongs.
+// [extent after, extent before] of axis `axis`, which belongs to element `k` of scales or sizes with `axes` elements.
 Expr axis_matrix(GradientContext& c, std::int64_t axis, std::int64_t axes, std::int64_t k) {
   const Expr n = c.extents(c.in(0), axis, axis + 1);
   const Expr eye = c.emit("EyeLike", {c.emit("Expand", {c.scalar(0), concat(c, n, n)})});

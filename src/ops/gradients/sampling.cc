@@ -121,7 +121,7 @@ class GridSampler {
   Expr position(Expr coordinate, const Axis& axis) {
     Expr v = align_ ? (coordinate + 1.0) * 0.5 * (axis.size - 1.0) : ((coordinate + 1.0) * axis.size - 1.0) * 0.5;
     if (nearest_) v = call("Round", v);
-    // Beyond the border a cubic filter still weighs several pixels: there only its taps are clamped.
+    // A cubic filter near the border weighs several pixels beyond it: only its taps are clamped there.
     if (border_ && !cubic_) return c_.emit("Clip", {v, c_.scalar(0), axis.size - 1.0});
     return reflect_ ? reflected(c_, v, low(), axis.size - 1.0 - low()) : v;
   }

@@ -124,7 +124,7 @@ class ScanGradient {
     }
   }
 
-  // What comes slice by slice, against the direction of the forward Scan.
+  // Declares the inputs that arrive slice by slice, in the opposite direction of the forward Scan.
   void scan() {
     const std::vector<ValueId> random = body_.take_random();
     for (const ValueId v : random) scan_record(v);

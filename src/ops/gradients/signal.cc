@@ -74,7 +74,7 @@ std::vector<Expr> stft_formula(GradientContext& c) {
   return {c.emit("DFT", {cut, {}, c.int_scalar(2)}, {{"onesided", onesided}})};
 }
 
-// What each column has of the image: a convolution with one kernel for each place of a block.
+// Reads each column's part of the image by a convolution with one kernel for each place of a block.
 void col2im(GradientContext& c) {
   const Expr g = c.dy();
   const auto attr = parse<Col2ImAttrs>(c);

@@ -40,7 +40,7 @@ Expr sigmoid_slope(GradientContext&, Expr, Expr y) { return y * (1.0 - y); }
 Expr erf_slope(GradientContext&, Expr x, Expr) { return call("Exp", -square(x)) * (2.0 / std::sqrt(kPi)); }
 Expr softplus_slope(GradientContext&, Expr x, Expr) { return call("Sigmoid", x); }
 Expr softsign_slope(GradientContext&, Expr x, Expr) { return 1.0 / square(call("Abs", x) + 1.0); }
-// At a kink, where any slope between the two sides would do, these have the one of frameworks that train: the left side's.
+// At a kink, any slope between the two sides would be right; these use the left side's, as training frameworks do.
 Expr relu_slope(GradientContext&, Expr x, Expr) { return one_if(call("Greater", x, 0.0), x); }
 
 Expr leaky_slope(GradientContext& c, Expr x, Expr) {
@@ -112,7 +112,7 @@ Expr gelu_slope(GradientContext& c, Expr x, Expr) {
 
 void negative(GradientContext& c) { c.set(0, -c.dy()); }
 void same(GradientContext& c) { c.set(0, c.dy()); }
-// Steps: the slope is zero wherever there is one.
+// Steps: the slope is zero wherever it exists.
 void step(GradientContext& c) { c.set(0, c.zeros_like(c.in(0))); }
 
 void cast(GradientContext& c) {

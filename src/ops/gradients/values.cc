@@ -24,7 +24,7 @@ void range(GradientContext& c) {
   c.set(2, total(c, g * c.cast_like(count, g), 2));
 }
 
-// Of the two values: off and on.
+// Sets the gradients of the two values, off and on.
 void one_hot(GradientContext& c) {
   const Expr g = c.dy();
   const Expr marks =
@@ -37,7 +37,7 @@ void one_hot(GradientContext& c) {
   c.set(2, c.emit("Concat", {sum(g * (1.0 - on)), sum(g * on)}, {{"axis", std::int64_t{0}}}));
 }
 
-// Where values are equal the first has the gradient.
+// If values are equal, the first one has the gradient.
 void unique(GradientContext& c) {
   const auto axis = parse<UniqueAttrs>(c).axis;
   const Expr first = c.out(1);
@@ -70,7 +70,7 @@ void moved_floats(GradientContext& c) {
   }));
 }
 
-// What follows from the shape alone, or from a throw of dice, and what stops gradients.
+// Results that depend only on the shape or on random numbers, and nodes that stop gradients.
 void independent(GradientContext&) {}
 
 // --- quantising: rounding counts as the identity, and nothing goes where values are cut off. Source: Bengio, Leonard and
@@ -112,7 +112,7 @@ void dequantize(GradientContext& c) {
   c.set(1, sum_by_scale(c, s, g * steps));
 }
 
-// What comes back is off by more than half a step only where it was cut off.
+// A value that comes back more than half a step off was cut off.
 void quantize(GradientContext& c) {
   const Expr x = c.in(0);
   const Scale s = scale_of(c, x);

@@ -1,5 +1,5 @@
 #pragma once
-// What the gradients of convolutions and of pooling share.
+// Shared by the gradients of convolutions and of pooling.
 
 #include <algorithm>
 #include <string>
@@ -33,7 +33,7 @@ Expr reach_of(GradientContext& c, const Windows& w, Expr kernel);
 // 2, 3, …: the axes behind batch and channels.
 std::vector<std::int64_t> inner_axes(std::size_t count);
 
-// The gradient of the input x, of which only the extents from axis 2 on count, of a convolution with that kernel.
+// The gradient of the input x of a convolution with that kernel. Only x's extents from axis 2 on are read.
 Expr spread(GradientContext& c, const Windows& w, std::int64_t group, Expr g, Expr kernel, Expr x);
 
 }  // namespace sdx::ops

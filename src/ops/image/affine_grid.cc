@@ -45,7 +45,7 @@ double grid_position(std::int64_t i, std::int64_t extent, bool align) {
   return (2 * static_cast<double>(i) + 1) / static_cast<double>(extent) - 1;
 }
 
-// What row number `row` of one item's grid has in common: one output coordinate without the part of the innermost axis.
+// The common part of row number `row` of one item's grid: one output coordinate without the part of the innermost axis.
 template <class T>
 double row_base(const T* coefficients, std::int64_t row, const Ints& size, bool align) {
   const std::size_t spatial = size.size() - 2;

@@ -99,7 +99,7 @@ std::int64_t tap_index(std::int64_t i, std::int64_t extent, const Options& o) {
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::lround(r)), 0, extent - 1);
 }
 
-// Where a normalised coordinate lies among the pixels: finite, and at most four outside.
+// The position of a normalised coordinate among the pixels: finite, and at most four outside.
 double pixel_position(double normalized, std::int64_t extent, const Options& o) {
   const auto n = static_cast<double>(extent);
   double v = o.align ? (normalized + 1) / 2 * (n - 1) : ((normalized + 1) * n - 1) / 2;
@@ -278,7 +278,8 @@ void prepare(const Tensor& grid, std::int64_t first, std::int64_t count, const S
   }
 }
 
-// Whether all sums are numbers. A sum may be none because a tap that weighs nothing, beside one that lies outside, is none.
+// Returns whether all sums are numbers. A sum can be NaN although no pixel that counts is: next to a tap that lies outside, a tap
+// of weight 0 on an infinite or NaN pixel gives NaN.
 template <class W, class T>
 bool sample_linear(const T* plane, const PlaneTaps<W>& taps, std::int64_t count, T* to) {
   const auto value = [](T v) { return static_cast<W>(static_cast<ComputeType<T>>(v)); };
@@ -326,7 +327,7 @@ void sample_planes(const OpContext& c, const Options& o, Tensor& out, F&& sample
   });
 }
 
-// Again what is not a number, without the taps that lie outside.
+// Samples results that are NaN again, without the taps that lie outside.
 template <class T>
 void sample_again(const OpContext& c, const Options& o, const T* plane, std::int64_t first, std::int64_t count, T* to) {
   const Shape& x = c.input(0).shape();

@@ -22,7 +22,7 @@ struct Run {
   std::int64_t step;
 };
 
-// How a row is made: long runs, and single elements.
+// The plan of a row: long runs, and single elements.
 struct RowPlan {
   std::vector<Run> runs;
   std::vector<Run> singles;  // count 1, source >= 0
@@ -147,7 +147,7 @@ void copy_row(const T* __restrict in, T* __restrict out, const RowPlan& plan, st
   for (const Run& r : plan.singles) out[r.at] = in[r.source];
 }
 
-// What one run of copy_mapped() moves: rows of `extent` positions, each `unit` elements.
+// The data of one run of copy_mapped(): rows of `extent` positions, each `unit` elements.
 template <class T>
 struct MappedCopy {
   const T* in;

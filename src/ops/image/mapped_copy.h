@@ -1,5 +1,5 @@
 #pragma once
-// Copies in which every axis has source positions of its own: nearest Resize.
+// Copies in which every axis has its own source positions: nearest Resize.
 
 #include <functional>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace sdx::ops {
 
-// Where a position of the output's axis comes from, -1: nowhere. Null: the axis stays as it is. Called by any thread.
+// The source of a position of the output's axis, -1: none. Null: the axis stays as it is. Called by any thread.
 using SourceOf = std::function<std::int64_t(std::int64_t position)>;
 
 // out[i, j, …] = in[sources[0](i), sources[1](j), …], or element 0 of `fill` where any of these is -1. One for each axis;

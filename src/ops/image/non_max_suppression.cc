@@ -88,15 +88,15 @@ struct Limits {
   float score = 0;
 };
 
-// Larger for what comes first: the higher score, of equal ones the box named first; NaN after all.
+// Boxes with a larger rank come first: higher scores, and of equal ones the box named first; NaN last.
 std::uint64_t rank_of(float score, std::size_t box) {
   const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);  // -0 equals 0
   const std::uint32_t order = score != score ? 0 : ((bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U);
   return std::uint64_t{order} << 32 | (0xFFFFFFFFU - static_cast<std::uint32_t>(box));
 }
 
-// The candidates in order, without sorting those that are never asked for: by the upper 12 bits of their ranks a few hundred of
-// the best are set apart, of which a heap gives one after the other; then the next few hundred.
+// Gives the candidates in order without sorting those that are never needed: the upper 12 bits of their ranks select a few
+// hundred of the best, which a heap returns one after the other; then the next few hundred follow.
 class Candidates {
  public:
   void begin(const float* scores, std::size_t n, const Limits& limits) {

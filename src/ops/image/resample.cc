@@ -25,7 +25,7 @@ T original_position(const ResampleAxis& a, CoordinateMode mode, std::int64_t o) 
     case CoordinateMode::half_pixel: return (x + half) / scale - half;
     case CoordinateMode::half_pixel_symmetric: {
       const T adjustment = static_cast<T>(a.out) / width;
-      // In double from float parts, as ONNX Runtime has it: this decides which of two pixels is nearest.
+      // Computed in double from float parts, as in ONNX Runtime: this decides which of two pixels is nearest.
       const double offset = static_cast<double>(in / 2 * (1 - adjustment));
       return static_cast<T>(offset + (static_cast<double>(x) + 0.5) / static_cast<double>(scale) - 0.5);
     }
@@ -43,8 +43,8 @@ T original_position(const ResampleAxis& a, CoordinateMode mode, std::int64_t o) 
   return x;
 }
 
-// Where a position falls between two pixels decides what the rounding modes pick, and dividing by a scale that is not binary
-// fraction misses that: 2 / (4 / 7) is 3.4999998 in float. Where the scale is the ratio of the lengths, x * in / out is exact.
+// Rounding modes depend on the exact position between two pixels. Dividing by a scale that is no binary fraction misses it: 2 /
+// (4 / 7) is 3.4999998 in float. If the scale is the ratio of the lengths, x * in / out is exact.
 float rounded_position(const ResampleAxis& a, CoordinateMode mode, std::int64_t o) {
   const auto in = static_cast<double>(a.in);
   const auto out = static_cast<double>(a.out);

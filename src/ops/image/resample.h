@@ -48,7 +48,7 @@ bool is_unchanged(const ResampleAxis& axis, const ResampleOptions& options);
 
 // Input positions for nearest resampling; -1: the extrapolation value.
 Ints nearest_map(const ResampleAxis& axis, const ResampleOptions& options);
-// That of one output position.
+// The input position of one output position.
 std::int64_t nearest_source(const ResampleAxis& axis, const ResampleOptions& options, std::int64_t position);
 
 // The inputs [first[o], first[o] + count) that output o weighs, as `count` weights from weights[o * count] on.

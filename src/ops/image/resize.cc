@@ -67,7 +67,7 @@ ResampleOptions options_of(const Node& node, const ResizeAttrs& a) {
   return o;
 }
 
-// What the node says about the target, from attributes and inputs alike. Empty vectors: not given.
+// The node's statements about the target, from attributes and inputs alike. Empty vectors: not given.
 struct Target {
   Ints axes;
   std::vector<float> scales;
@@ -99,11 +99,11 @@ void keep_aspect_ratio(const Target& t, std::vector<ResampleAxis>& plan) {
   }
 }
 
-// tf_crop_and_resize has the same length, whatever part is taken: so compute ONNX Runtime and ONNX's reference, though the
-// specification's text multiplies by the part as well.
+// tf_crop_and_resize has the same length, whatever part is taken. ONNX Runtime and ONNX's reference compute it that way, although
+// the specification's text multiplies by the part as well.
 void scale_axis(ResampleAxis& a, float scale) {
   if (!(scale > 0) || !std::isfinite(scale)) fail(ErrorCode::invalid_model, "scale {} must be positive", scale);
-  // In float, as everywhere: in double 0.7F * 10 is below 7.
+  // Computed in float, like everywhere else: in double, 0.7F * 10 is below 7.
   const float out = std::floor(static_cast<float>(a.in) * scale);
   if (!(out >= 0 && out < 0x1p62F)) fail(ErrorCode::invalid_model, "extent {} cannot be scaled by {}", a.in, scale);
   a.out = static_cast<std::int64_t>(out);
@@ -281,7 +281,7 @@ void run_weighted(OpContext& c, const Shape& shape, const std::vector<ResampleAx
   });
 }
 
-// Whatever the coordinates are, and whatever part `roi` takes, ONNX Runtime copies what no axis scales.
+// If no axis is scaled, ONNX Runtime copies, whatever the coordinates are, and whatever part `roi` takes.
 bool is_copy(const std::vector<ResampleAxis>& plan) {
   return std::all_of(plan.begin(), plan.end(), [](const ResampleAxis& a) { return a.scale == 1 && a.in == a.out; });
 }

@@ -111,7 +111,7 @@ std::int64_t samples_along(const OpContext& c, double bin, std::int64_t ratio) {
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(n));
 }
 
-// Of a bin without samples: 0.
+// A bin without samples is 0.
 template <class C, class T>
 C average(const Sample<C>* samples, std::int64_t count, const T* plane) {
   if (count == 0) return C(0);
@@ -138,7 +138,7 @@ void align_region(OpContext& c, const AlignOptions& o, const T* roi, const T* im
   const std::int64_t channels = c.input(0).dim(1);
   const std::int64_t height = c.input(0).dim(2);
   const std::int64_t width = c.input(0).dim(3);
-  // In the type of the data: in double, 5 * 0.8F is above 4, and the number of samples jumps.
+  // Computed in the type of the data: in double, 5 * 0.8F is above 4, and the number of samples jumps.
   using C = ComputeType<T>;
   const auto edge = [&](int i) { return static_cast<C>(roi[i]) * static_cast<C>(o.scale) - static_cast<C>(o.offset); };
   const C left_edge = edge(0), top_edge = edge(1);
@@ -300,7 +300,8 @@ void infer_crop(InferContext& c) {
   infer_regions(c, known ? (*size)[0] : Dim(), known ? (*size)[1] : Dim());
 }
 
-// Where row or column `i` of `n` lies in the image. Source: com.microsoft CropAndResize (normalised corners, as in TensorFlow).
+// The position of row or column `i` of `n` in the image. Source: com.microsoft CropAndResize (normalised corners, as in
+// TensorFlow).
 double crop_position(double low, double high, std::int64_t i, std::int64_t n, std::int64_t extent) {
   const auto span = static_cast<double>(extent - 1);
   if (n <= 1) return 0.5 * (low + high) * span;

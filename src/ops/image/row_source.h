@@ -1,5 +1,5 @@
 #pragma once
-// Where the rows of a copy come from whose axes each have source positions of their own.
+// The sources of a copy's rows, if each axis has its own source positions.
 
 #include <span>
 
@@ -20,7 +20,7 @@ class RowSource {
     }
     settle();
   }
-  // Of the row's source; -1: it is filled.
+  // The offset of the row's source; -1: the row is filled.
   std::int64_t offset() const { return offset_; }
   void next() {
     if (axes_.empty()) return;

@@ -50,8 +50,8 @@ void infer_where(InferContext& c) {
   c.output_sym(0, std::move(out));
 }
 
-// Both sides are read whatever the condition says, a mask picks, and steps are constants: so the compiler vectorises it. A branch
-// on a random condition costs 5 ns an element.
+// Both sides are read whatever the condition is, a mask selects, and steps are constants, so that the compiler vectorises it. A
+// branch on a random condition costs 5 ns an element.
 template <int kStepX, int kStepY, class T>
 void select_run(const bool* __restrict c, const T* __restrict x, const T* __restrict y, T* __restrict out, std::int64_t n) {
   const auto* flags = reinterpret_cast<const std::uint8_t*>(c);

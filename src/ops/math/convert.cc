@@ -27,7 +27,7 @@ Carrier carrier_of(DataType type) {
   if (type == DataType::float64) return Carrier::f64;
   if (type == DataType::uint64) return Carrier::u64;
   if (type == DataType::int64 || type == DataType::uint32) return Carrier::i64;
-  // What fits: few processors convert vectors of 64-bit integers.
+  // int32 if it suffices: few processors convert vectors of 64-bit integers.
   return is_floating(type) ? Carrier::f32 : Carrier::i32;
 }
 
@@ -72,7 +72,7 @@ float round_to_odd(double v) {
   return std::bit_cast<float>(bits | 1U);
 }
 
-// What x86 gives for numbers that the type cannot hold, so that files made there mean the same everywhere.
+// Gives x86's results for numbers that the type cannot hold, so that files made there mean the same everywhere.
 template <class T, class C>
 T float_to_int(C v) {
   using Wide = std::conditional_t<(sizeof(T) < 4 || std::is_same_v<T, std::int32_t>), std::int32_t, std::int64_t>;

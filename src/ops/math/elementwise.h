@@ -14,7 +14,7 @@
 
 namespace sdx::ops {
 
-// Below this many elements a thread has too little to do to pay for waking it (a few microseconds).
+// With fewer elements, a thread has too little work to be worth waking (a few microseconds).
 inline constexpr std::int64_t kElementGrain = 1 << 14;
 
 // Output 0 has the type and shape of input 0.

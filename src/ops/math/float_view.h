@@ -56,7 +56,7 @@ class FloatInput {
   const C* data_ = nullptr;
 };
 
-// Where to write C elements of a tensor; store() rounds them into it when it has another type. `tensor` must outlive this.
+// Room for C elements of a tensor; store() rounds them into a tensor of another type. `tensor` must outlive this.
 template <class C>
 class FloatOutput {
  public:

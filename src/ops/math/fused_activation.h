@@ -57,7 +57,7 @@ struct FusedActivationAttrs {
 // word.
 FusedActivationAttrs read_fused_activation(const Node& node);
 
-// In place, on a floating tensor.
+// Applies the function in place, to a floating tensor.
 void apply_fused_activation(const FusedActivationAttrs& activation, Tensor& y);
 
 }  // namespace sdx::ops

@@ -10,7 +10,7 @@
 namespace sdx::ops {
 namespace {
 
-// `inner` times `outer` is 1/2: with 1 as the first the product before it is halved may be infinite.
+// `inner` times `outer` is 1/2: if `inner` were 1, the product could be infinite before it is halved.
 struct Exact {
   float inner = 0.5F, outer = 1;
   template <class C>

@@ -85,7 +85,7 @@ Shape common_shape(const OpContext& c) {
   return shape;
 }
 
-// `out` op= `in`, with broadcasting.
+// Computes `out` op= `in`, with broadcasting.
 template <class T, class C, class Op>
 void fold_into(C* out, const Shape& shape, const Tensor& in) {
   const auto* x = static_cast<const T*>(in.data());

@@ -11,7 +11,7 @@
 namespace sdx::ops {
 namespace {
 
-// Whether the root is taken. The metrics that ONNX Runtime computes.
+// Whether the root is taken. The metrics are those that ONNX Runtime computes.
 bool takes_root(const CDistAttrs& attr) {
   const std::string_view metric = attr.metric;
   if (metric == "sqeuclidean" || metric == "euclidean") return metric == "euclidean";

@@ -59,7 +59,7 @@ void tile(const GemmArgs<T>& g, std::int64_t i, std::int64_t j, std::int64_t k0,
   put(3, c30, c31);
 }
 
-// One row, columns [j, end): vectors, then what is left.
+// Computes columns [j, end) of one row: vectors, then the rest.
 template <class T>
 void row(const GemmArgs<T>& g, std::int64_t i, std::int64_t j, std::int64_t end, std::int64_t k0, std::int64_t k1) {
   using L = Lanes<T>;

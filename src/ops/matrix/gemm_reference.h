@@ -19,7 +19,7 @@ struct GemmArgs {
   std::int64_t ldc = 0;
 };
 
-// On the calling thread.
+// Runs on the calling thread only.
 template <class T>
 void gemm_serial(const GemmArgs<T>& g);
 // Rows and columns split over current_pool().

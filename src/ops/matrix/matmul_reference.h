@@ -8,7 +8,7 @@
 
 namespace sdx::ops {
 
-// Where the matrices of a stacked product lie.
+// The positions of the matrices in a stacked product.
 struct MatMulPlan {
   Shape output;  // what the operator returns
   Shape batch;   // broadcast leading extents
@@ -19,7 +19,7 @@ struct MatMulPlan {
 // Throws Error(runtime_failure) naming both shapes. `trans_a` and `trans_b` say that the last two axes are stored swapped (they
 // do nothing for rank 1, as in com.microsoft FusedMatMul).
 MatMulPlan matmul_plan(const Shape& a, const Shape& b, bool trans_a = false, bool trans_b = false);
-// As far as it is known. Throws Error(invalid_model).
+// The known part of the product's shape. Throws Error(invalid_model).
 SymShape matmul_shape(const SymShape& a, const SymShape& b, bool trans_a = false, bool trans_b = false);
 
 // out = alpha * a x b for float32, float64, float16, bfloat16 and 32- and 64-bit integers (alpha: floats only).

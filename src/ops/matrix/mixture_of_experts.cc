@@ -209,7 +209,7 @@ Projection projection_of(OpContext& c, const Options& o, std::size_t number, std
   return p;
 }
 
-// Which tokens an expert sees, and how much its answers count.
+// The tokens of an expert, and the weights of its answers.
 struct Route {
   std::int64_t token;
   float weight;
@@ -288,7 +288,7 @@ std::vector<float> multiply(OpContext& c, const Projection& p, std::int64_t expe
   return out;
 }
 
-// What goes into the last product.
+// The input of the last product.
 std::vector<float> gated(const Options& o, const Experts& x, const std::vector<float>& first, const std::vector<float>& third) {
   const auto inter = static_cast<std::size_t>(x.fc2.columns);
   const auto wide = static_cast<std::size_t>(x.fc1.rows);

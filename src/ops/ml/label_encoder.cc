@@ -29,7 +29,7 @@ std::vector<T> elements(const Tensor& t, std::string_view attribute) {
   return {v.begin(), v.end()};
 }
 
-// What an element becomes that is in no list, for each type that it may have.
+// The result for an element that is in no list, for each type that it may have.
 struct DefaultAttrs {
   std::string_view word = "_Unused";
   std::int64_t number = -1;

@@ -1,5 +1,5 @@
 #pragma once
-// What ai.onnx.ml models do with scores: post_transform and class labels. Where ai.onnx.ml-1 leaves the rules open (one score
+// Processing of scores in ai.onnx.ml models: post_transform and class labels. If ai.onnx.ml-1 leaves the rules open (one score
 // for two classes, for example), they are those of ONNX Runtime.
 
 #include <cstdint>
@@ -29,7 +29,7 @@ T probit(T v);
 template <class T>
 void transform_scores(PostTransform how, T* scores, std::size_t n);
 
-// How one score becomes two.
+// The ways in which one score becomes two.
 enum class SecondScore : std::uint8_t {
   complement,  // 1 - s, s: all weights are positive, so s is a probability
   opposite,    // -s, s

@@ -110,7 +110,7 @@ struct SvmModel {
   std::int64_t pairs() const { return classes * (classes - 1) / 2; }
   // The model's own scores of a row.
   std::int64_t scores() const { return votes() && !has_probabilities() ? pairs() : classes; }
-  // What is written: one score of two classes is written for both.
+  // The number of columns written: one score of two classes is written for both.
   std::int64_t columns() const { return scores() == 1 && labels.size() == 2 ? 2 : scores(); }
 };
 
@@ -244,7 +244,7 @@ void probabilities(const SvmModel& m, std::vector<double>& scores) {
   couple(m.classes, pairwise, scores);
 }
 
-// Linear models: two classes with one rho call the second one positive, whichever score is the larger.
+// Linear models: with two classes and one rho, the second class is called positive, whichever score is larger.
 std::int64_t linear_label(const SvmModel& m, const std::vector<double>& scores) {
   const auto best = std::max_element(scores.begin(), scores.end());
   if (m.labels.size() == 2 && m.rho.size() == 1) {

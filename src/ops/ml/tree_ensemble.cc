@@ -212,7 +212,7 @@ struct Classifier {
   PostTransform post;
   TreeForest<T> forest;
 
-  // Of two scores, or of one that stands for both: which class, 0 or 1.
+  // The class, 0 or 1, of two scores, or of one that stands for both.
   std::int64_t pick(T score) const { return one_sided && positive ? score > T(0.5f) : score > 0; }
 
   std::int64_t two(std::span<TreeScore<T>> s, T* out) const {
@@ -283,7 +283,7 @@ void classify(OpContext& c) {
                     if (classes == 1) {
                       finish_row<T>(k->post, scores, k->base, done);
                       const bool chosen = done[0] > 0;
-                      // With one class ONNX Runtime answers 1 or 0: a member of it or not.
+                      // With one class, ONNX Runtime answers 1 or 0: whether the row belongs to it.
                       if (labels.strings.empty()) {
                         static_cast<std::int64_t*>(y.mutable_data())[r] = chosen ? 1 : 0;
                       } else {

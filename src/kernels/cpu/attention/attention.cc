@@ -147,8 +147,8 @@ AttentionArgs heads_as_queries(const AttentionArgs& a) {
   return g;
 }
 
-// So few queries after the last half of a panel are computed row by row, because they would fill at most an eighth of another
-// half: of 49 queries in a window, or of the 50 or 257 of a vision transformer.
+// This few queries after the last half of a panel are computed row by row, because they would fill at most an eighth of another
+// half: one of 49 queries in a window, or of the 50 or 257 of a vision transformer.
 std::int64_t queries_apart(const AttentionArgs& a) {
   const std::int64_t half = gemm_kernels().nr / 2, rest = a.queries % half;
   return a.source.run == nullptr && 8 * rest <= half ? rest : 0;

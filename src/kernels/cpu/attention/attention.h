@@ -58,8 +58,8 @@ struct AttentionArgs {
   // idle.
   bool share_keys = false;
   KeySource source;  // only attend_panels() uses it
-  // Per query (may be null): becomes 1 where the result is not, for sure, what single operators give, and stays else. That is
-  // where no score exceeds least_score, one exceeds 1e28 or is NaN, or an element of the result is not finite.
+  // Per query (may be null): set to 1 if the result may differ from that of single operators, and left alone otherwise. It may
+  // differ if no score exceeds least_score, one exceeds 1e28 or is NaN, or an element of the result is not finite.
   std::uint8_t* odd = nullptr;
   std::int64_t odd_batch = 0, odd_head = 0, odd_row = 0;
   float least_score = -std::numeric_limits<float>::infinity();

@@ -40,13 +40,14 @@ struct Block {
   std::int64_t nk = 0;
   const float* keys = nullptr;    // tiles [size][keys]; null: not packed yet
   const float* values = nullptr;  // tiles [keys][value_step]
-  // In place of packed tiles: rows in place, so far apart.
+  // Without packed tiles: the distances of rows, which are read in place.
   std::int64_t key_row = 0;
   std::int64_t value_row = 0;
   bool only = false;  // no other block adds to the sums, which are not set before
 };
 
-// From one key to the next in a tile of values: whole vectors, which are written faster than rows of 13 that cross cache lines.
+// The distance between two keys in a tile of values: whole vectors, which are written faster than rows of 13 that cross cache
+// lines.
 std::int64_t value_step(const GemmKernels& gemm) { return round_up(gemm.mr, gemm.nr / 2); }
 
 // Running state of one panel of queries.
@@ -80,7 +81,7 @@ KeyRun tile_keys(const Block& b, std::int64_t batch, std::int64_t kv, std::int64
   }
 }
 
-// What packing takes and makes.
+// The arguments of packing.
 struct Packing {
   std::int64_t batch, kv;
   float* to;

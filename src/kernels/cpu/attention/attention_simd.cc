@@ -239,7 +239,7 @@ void rotate(const float* x, const float* cos, const float* sin, float* y, std::i
   }
 }
 
-// 0 times what is not finite is NaN.
+// 0 times infinity or NaN is NaN.
 bool ordinary_columns(const float* x, std::int64_t width, const float* max, const float* sum, float least, float most,
                       std::int64_t n, std::int64_t count) {
   const DF d;

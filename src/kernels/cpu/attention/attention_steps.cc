@@ -53,7 +53,7 @@ void hide_keys(const AttentionArgs& a, const AttentionSteps& s, const Row& r, fl
   }
 }
 
-// Where the largest score is not a finite number, infinity less infinity or a NaN makes all weights NaN.
+// If the largest score is not finite, infinity minus infinity or a NaN makes all weights NaN.
 void weigh_keys(const AttentionArgs& a, const AttentionSteps& s, float* scores) {
   float most = -std::numeric_limits<float>::infinity(), total = 0.0F;
   for (std::int64_t j = 0; j < a.keys; ++j) most = scores[j] > most || std::isnan(scores[j]) ? scores[j] : most;

@@ -24,8 +24,8 @@ struct AttentionSteps {
   bool zero_nan = false;  // weights that are NaN become 0
 };
 
-// Recomputes the queries for which args.odd is set. args.mask, causal and window are not read: `steps` says what hides keys.
-// Split over current_pool().
+// Recomputes the queries for which args.odd is set. args.mask, causal and window are not read: `steps` says which keys are
+// hidden. Split over current_pool().
 void attention_by_steps_f32(const AttentionArgs& args, const AttentionSteps& steps);
 
 }  // namespace sdx::cpu

@@ -96,7 +96,7 @@ HWY_INLINE hn::Vec<hn::Full128<float> > sum_of_blocks(D d, hn::Vec<D> v) {
 HWY_INLINE void store_sums(VF a, VF b, VF c, VF e, float* y, std::int64_t n) {
   const DF d;
   const hn::Repartition<double, DF> dd;
-  // In each block of four: a0 + a2, b0 + b2, a1 + a3, b1 + b3.
+  // Each block of four becomes a0 + a2, b0 + b2, a1 + a3, b1 + b3.
   const auto ab = hn::BitCast(dd, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
   const auto ce = hn::BitCast(dd, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
   const VF sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(dd, ab, ce)), hn::BitCast(d, hn::InterleaveUpper(dd, ab, ce)));

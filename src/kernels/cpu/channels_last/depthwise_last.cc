@@ -28,7 +28,7 @@ struct DepthwiseArguments {
   float* y;
 };
 
-// How many outputs from ox on have the taps `t`, at most 4.
+// The number of outputs from ox on that have the taps `t`, at most 4.
 std::int64_t alike(const ConvShape& s, std::int64_t ox, const Span& t) {
   std::int64_t count = 1;
   for (; count < kMostPixels && ox + count < s.out[2]; ++count) {

@@ -12,7 +12,7 @@ namespace sdx::cpu {
 bool depthwise_last_supports(const ConvShape& s);
 
 std::size_t depthwise_last_packed_bytes(const ConvShape& s);
-// From floats [C, 1, kernel...] at any address.
+// Packs floats [C, 1, kernel...] at any address.
 void depthwise_last_pack_f32(const ConvShape& s, const void* weights, float* packed);
 
 // y = act(conv(x, weights) + bias + residual). bias [C] and residual (of y's extents) may be null; residual may be x.

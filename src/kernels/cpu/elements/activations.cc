@@ -12,7 +12,7 @@ namespace sdx::cpu {
 namespace {
 
 constexpr DataType kReal = DataType::float64;
-// Elements of a part, all of whose steps stay in the first cache.
+// The number of elements of a part: all steps on them stay in the first-level cache.
 constexpr std::int64_t kPart = 512;
 constexpr std::int64_t kGrain = 4096;
 
@@ -93,7 +93,7 @@ std::optional<UnaryFn> single(Unary op) {
   }
 }
 
-// Of at most kPart elements; `to` and x do not overlap.
+// Computes at most kPart elements; `to` and x do not overlap.
 void compute(const UnarySpec& spec, const double* x, double* to, std::int64_t n) {
   Part p{to, n};
   const double a = spec.a, b = spec.b;

@@ -25,7 +25,7 @@ To converted(From x) {
   } else if constexpr (is_half_v<To>) {
     return To(static_cast<float>(load(x)));
   } else if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool> && !std::is_integral_v<From>) {
-    // What the type cannot hold: by way of int64, of which it keeps the low bits.
+    // Numbers that the type cannot hold are converted to int64, and the type keeps the low bits.
     const auto f = static_cast<double>(load(x));
     const bool fits = f > -0x1p63 && f < 0x1p63;
     if (std::is_same_v<To, std::uint64_t> && f >= 0x1p63 && f < 0x1p64) return static_cast<To>(static_cast<std::uint64_t>(f));

@@ -13,7 +13,7 @@
 
 namespace sdx::cpu {
 
-// Whether there is such a function of the type.
+// Whether the function exists for the type.
 bool supports(UnaryFn fn, DataType type);
 bool supports(BinaryFn fn, DataType type);
 
@@ -27,7 +27,7 @@ SDX_TOOLS_API void select(int bytes, const RowPlan<3>& plan, const std::uint8_t*
 // y = min(max(x, low), high) for n elements; NaN stays NaN. `low` and `high` point to one element or are null: no bound.
 void clip(DataType type, const void* low, const void* high, const void* x, void* y, std::int64_t n);
 
-// Whether one of n elements of an integer type is 0.
+// Whether any of n elements of an integer type is 0.
 bool has_zero(DataType type, const void* x, std::int64_t n);
 
 }  // namespace sdx::cpu

@@ -6,7 +6,7 @@
 
 namespace sdx::cpu {
 
-// `type` is one of the two.
+// `type` is float16 or bfloat16.
 inline void widen(DataType type, const void* x, float* y, std::int64_t n) {
   type == DataType::float16 ? half_to_f32(x, y, n) : bfloat_to_f32(x, y, n);
 }

@@ -79,7 +79,7 @@ template <BinaryFn kFn, class T>
 HWY_INLINE T larger(T a, T b) {
   const bool first = kFn == BinaryFn::maximum ? a > b : a < b;
   if constexpr (std::is_floating_point_v<T>) {
-    // Also signed zeros: maximum(-0, 0) is 0.
+    // Signed zeros are ordered, too: maximum(-0, 0) is 0.
     const bool sign = std::signbit(a);
     const bool zeros = (a == b) & (sign == (kFn == BinaryFn::minimum));
     return ((a != a) | first | zeros) ? a : b;
@@ -138,7 +138,7 @@ HWY_INLINE auto combine(T a, T b) {
   }
 }
 
-// What a function does with 0 and 1, of which booleans are made.
+// The function's result for 0 and 1, which booleans are reduced to.
 template <BinaryFn kFn>
 HWY_INLINE Byte combine(Truth left, Truth right) {
   const bool a = left.byte != 0, b = right.byte != 0;

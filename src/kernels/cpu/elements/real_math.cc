@@ -51,7 +51,7 @@ T real_remainder(T a, T b) {
   return b != 0 ? std::copysign(T(0), b) : r;
 }
 
-// With remainder(): a = b * floor_divide(a, b) + remainder(a, b), as far as rounding allows.
+// Together with remainder(): a = b * floor_divide(a, b) + remainder(a, b), as far as rounding allows.
 template <class T>
 T real_floor_divide(T a, T b) {
   if (b == 0 || std::isinf(a)) return a / b;

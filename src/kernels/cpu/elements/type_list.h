@@ -46,7 +46,7 @@ decltype(auto) with_type(DataType type, F&& f) {
   fail(ErrorCode::not_implemented, "arrays have no elements of {}", name(type));
 }
 
-// In which comparisons and arithmetic on T are done.
+// The type in which comparisons and arithmetic on T are done.
 template <class T>
 using Computed = std::conditional_t<is_half_v<T>, float, T>;
 

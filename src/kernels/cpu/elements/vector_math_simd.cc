@@ -28,7 +28,7 @@ struct Range {
   double low, high;
 };
 
-// Where the formula holds.
+// The range in which the formula holds.
 constexpr Range range_of(UnaryFn fn) {
   switch (fn) {
     case UnaryFn::log:
@@ -49,7 +49,7 @@ constexpr Range range_of(UnaryFn fn) {
   }
 }
 
-// Beyond it the result is NaN.
+// Outside of it the result is NaN.
 constexpr Range domain_of(UnaryFn fn) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   switch (fn) {
@@ -65,8 +65,8 @@ constexpr Range domain_of(UnaryFn fn) {
   }
 }
 
-// Below this size the result is the number itself, sign and all, to the last place: the functions that leave 0 with slope 1. For
-// the cosine it is 1. The formulas lose the sign of 0 on some instruction sets, or a digit. 0: they do not.
+// Below this size the result is the number itself, with its sign and to the last place (functions that leave 0 with slope 1); for
+// the cosine it is 1. The formulas lose the sign of 0 on some instruction sets, or a digit. 0: they lose nothing.
 constexpr double tiny_for(UnaryFn fn) {
   switch (fn) {
     case UnaryFn::sin:
@@ -115,8 +115,8 @@ HWY_INLINE V formula(V x) {
   }
 }
 
-// One vector, and the elements for which the formula does not hold by the C library. The same number gives the same result
-// wherever it is.
+// Computes one vector; elements outside the formula's range go to the C library. The same number gives the same result at any
+// position.
 template <UnaryFn kFn>
 HWY_INLINE V mapped(V x) {
   const D d;
@@ -182,7 +182,7 @@ HWY_NOINLINE void map_row(const void* x, void* y, std::int64_t n) {
 
 constexpr double kFar = 1e300;
 
-// What pairs need to lie in for their formulas.
+// The pairs for which the formulas hold.
 template <BinaryFn kFn>
 HWY_INLINE hn::Mask<D> holds_for(V a, V b) {
   const D d;
@@ -277,7 +277,7 @@ UnaryRow common_row(UnaryFn fn) {
   }
 }
 
-// In float64 log2(8) would not be 3 exactly, and tan would lose a digit.
+// Not for float64: log2(8) would not be exactly 3, and tan would lose a digit.
 UnaryRow unary(UnaryFn fn, DataType type) {
   if (type == DataType::float64) return common_row<double>(fn);
   if (type != DataType::float32) return nullptr;

@@ -56,7 +56,7 @@ void fill_with(const char* from, char* to, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = value;
 }
 
-// `step` 0: the one element n times; else n elements as they are.
+// `step` 0: repeats one element n times; else copies n elements.
 void spread(int bytes, const char* from, std::int64_t step, char* to, std::int64_t n) {
   if (step != 0) {
     std::memcpy(to, from, static_cast<std::size_t>(n * bytes));
@@ -70,7 +70,7 @@ void spread(int bytes, const char* from, std::int64_t step, char* to, std::int64
   }
 }
 
-// For rows too short to be worth a call.
+// Gathers rows that are too short to be worth a call.
 template <class T>
 void gather_short(const T* from, const std::int64_t* steps, const std::int64_t* dims, std::size_t rank, std::int64_t first, T* to,
                   std::int64_t n) {
@@ -203,7 +203,7 @@ void ChainPlan::settle_tile() {
   }
 }
 
-// What one thread needs to compute a range of tiles.
+// The state of one thread while it computes a range of tiles.
 class ChainPlan::Worker {
  public:
   Worker(const ChainPlan& plan, const void* const* inputs, void* const* outputs)

@@ -31,7 +31,7 @@ struct ChainStep {
   std::uint8_t bytes = 4;  // of an element of the result
 };
 
-// What is computed. Results equal, bit for bit, those of the functions called one after the other.
+// The computation. Results equal, bit for bit, those of the functions called one after the other.
 struct Chain {
   static constexpr std::size_t kMostInputs = 24, kMostSteps = 64, kMostOutputs = 16;
 
@@ -63,7 +63,7 @@ class ChainPlan {
   void run(const void* const* inputs, void* const* outputs) const;
 
  private:
-  // How an input is read: as it is; its single element; repeating every `period` elements; or through `dims`.
+  // The way in which an input is read: as it is; its single element; repeating every `period` elements; or through `dims`.
   enum class Form : std::uint8_t { full, single, periodic, general };
   struct Input {
     Form form = Form::full;

@@ -24,7 +24,7 @@ HWY_INLINE VF with_sign_of(VF x, VF rounded) {
   return rounded;
 }
 
-// Of Gelu: y, or with a = 1 half of twice y, which is infinite beyond half of the largest float (see fuse-gelu).
+// The last step of Gelu: y, or with a = 1 half of twice y, which is infinite beyond half of the largest float (see fuse-gelu).
 HWY_INLINE VF halved(VF y, VF a) {
   const VF one = hn::Set(DF(), 1.0F), half = hn::Set(DF(), 0.5F);
   return hn::Mul(hn::Mul(y, hn::Add(one, a)), hn::NegMulAdd(half, a, one));

@@ -16,8 +16,8 @@ struct ElementwiseKernels {
   void (*binary)(Binary op, const float* a, const float* b, float* y, std::int64_t n);
   void (*scalar_right)(Binary op, const float* a, float b, float* y, std::int64_t n);
   void (*scalar_left)(Binary op, float a, const float* b, float* y, std::int64_t n);
-  // Rows of n that are dense in y and a_row and b_row elements apart in a and b, where an element may stand for a whole row:
-  // `one` says of which operand. All operations but pow.
+  // Computes rows of n, which are dense in y, and a_row and b_row elements apart in a and b. `one` says which operand has a
+  // single element per row. All operations but pow.
   void (*binary_rows)(Binary op, OneForRow one, const float* a, std::int64_t a_row, const float* b, std::int64_t b_row, float* y,
                       std::int64_t rows, std::int64_t n);
   // One row: y = act(x + bias + residual); residual may be null.

@@ -7,7 +7,8 @@
 
 namespace sdx::cpu {
 
-// By y: relu, leaky_relu (alpha not negative), sigmoid, tanh. By x: gelu, gelu_tanh, quick_gelu (x * sigmoid(alpha x)); relu too.
+// Computed from y: relu, leaky_relu (alpha not negative), sigmoid, tanh. Computed from x: gelu, gelu_tanh, quick_gelu (x *
+// sigmoid(alpha x)), and relu, too.
 enum class Slope : std::uint8_t { leaky_relu, sigmoid, tanh, gelu, gelu_tanh, quick_gelu };
 
 void slope_f32(Slope op, float alpha, const float* dy, const float* saved, float* dx, std::int64_t n);

@@ -14,7 +14,7 @@ constexpr std::int64_t kLanes = 16;
 bool real_input(Fourier f) { return f == Fourier::half || f == Fourier::half_doubled; }
 bool real_output(Fourier f) { return f == Fourier::whole || f == Fourier::real_of_complex; }
 
-// What one thread works with.
+// The workspace of one thread.
 template <class T>
 struct Work {
   std::unique_ptr<T[]> numbers;
@@ -31,7 +31,7 @@ void run_plan(const FftPlan<T>& plan, bool up, Work<T>& w, std::int64_t lanes) {
   up ? plan.run(w.im, w.re, w.scratch, lanes) : plan.run(w.re, w.im, w.scratch, lanes);
 }
 
-// `lanes` signals at once.
+// `lanes` signals that are transformed together.
 template <class C, class T, Layout kLayout>
 class Signals {
  public:
@@ -61,7 +61,7 @@ class Signals {
   }
 
  private:
-  // Where element k of signal v lies; `extent` of the axis.
+  // The position of element k of signal v; `extent`: that of the axis.
   std::int64_t at(std::int64_t k, std::int64_t v, std::int64_t extent) const {
     if constexpr (kLayout == Layout::one) return k;
     if constexpr (kLayout == Layout::beside) return k * job_.inner + v;
@@ -118,7 +118,7 @@ class Signals {
          [&](std::int64_t k, std::int64_t v) { re[place(k, v, lanes)] = in[at(2 * k, v, extent)]; });
   }
 
-  // What there is of the first n / 2 + 1 numbers, lane by lane.
+  // Reads as many of the first n / 2 + 1 numbers as the input has, lane by lane.
   void half_of(const C* in, std::int64_t lanes, T* re, T* im) const {
     const std::int64_t all = job_.n / 2 + 1, count = std::min(all, job_.in), extent = job_.in;
     each(0, count, lanes, [&](std::int64_t k, std::int64_t v) {

@@ -10,7 +10,7 @@
 
 namespace sdx::cpu {
 
-// What a transform of n numbers makes of its input, whose axis is cut, or filled with zeros, to what it needs.
+// The kinds of transforms of n numbers. The input's axis is cut, or filled with zeros, to the length that a kind needs.
 enum class Fourier : std::int64_t {
   complex,          // complex to complex
   half,             // real to the first n / 2 + 1 complex numbers, exp(-...)
@@ -28,8 +28,8 @@ struct FourierJob {
   double scale = 1;                     // of all results
 };
 
-// How elements and signals lie: one signal, element after element; elements of several signals side by side; signals one after
-// the other, several at once.
+// The arrangement of elements and signals: one signal, element after element; elements of several signals side by side; signals
+// one after the other, several at once.
 enum class FourierLayout { one, beside, behind };
 
 // Elements of type C, computed in T. Immutable, so safe to share between threads.

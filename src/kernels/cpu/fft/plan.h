@@ -26,10 +26,10 @@ class FftPlan {
   explicit FftPlan(std::int64_t n);
 
   std::int64_t length() const noexcept { return n_; }
-  // Numbers of scratch, in elements of T, that one call needs.
+  // The number of elements of T that one call needs as scratch.
   std::size_t scratch(std::int64_t lanes) const noexcept;
-  // `lanes` transforms at once, element k of transform v at [k * lanes + v]; in place, forward (negative exponent), unscaled. The
-  // other direction: exchange re and im.
+  // Computes `lanes` transforms at once, element k of transform v at [k * lanes + v]; in place, forward (negative exponent),
+  // unscaled. For the other direction, exchange re and im.
   void run(T* re, T* im, T* scratch, std::int64_t lanes) const;
   std::size_t bytes() const noexcept;
   // cos and sin of 2 pi k / 2n, k < n: what takes real transforms of twice the length apart. Made when first asked for.

@@ -332,7 +332,8 @@ std::int64_t tasks_worth(std::int64_t m, std::int64_t n, std::int64_t k, std::in
 }
 
 // For products by tiles of bfloat16: each cut of the columns splits the rows again, which takes as long as 46 columns, and each
-// cut of the rows splits the panels again, as long as 20 rows. What ends first if all threads are equally fast.
+// cut of the rows splits the panels again, as long as 20 rows. The choice is the one that ends first if all threads are equally
+// fast.
 TaskGrid choose_split_grid(std::int64_t m, std::int64_t n, std::int64_t k) {
   const std::int64_t threads = current_pool().threads(), most_tasks = std::max<std::int64_t>(1, tasks_worth(m, n, k, 1));
   const std::int64_t blocks = up_div(m, kSplitRows), panels = up_div(n, kSplitColumns);

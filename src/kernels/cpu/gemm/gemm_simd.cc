@@ -31,7 +31,8 @@ HWY_INLINE float read_f32(const char* p) {
 }
 HWY_INLINE const float* at(const char* p, std::int64_t index) { return reinterpret_cast<const float*>(p + index * 4); }
 
-// What store() does to whole vectors on their way to C. Activation functions other than bounds are left to the caller.
+// The steps that store() applies to whole vectors on their way to C. Activation functions other than bounds are left to the
+// caller.
 struct Finish {
   bool on;   // false: stores plain products
   bool all;  // false: only adds what C holds
@@ -195,7 +196,7 @@ HWY_INLINE void fetch_rows(const float* b, std::int64_t ldb) {
 #define SDX_STORE(I) \
   if constexpr (M > I) store<kWide>(t, f, I, c##I, e##I, out, ldo);
 
-// How the operands lie: A tiles packed, or as rows in place; with packed ones, B as a panel or as a list of rows.
+// The arrangement of the operands: A tiles packed, or as rows in place; with packed ones, B as a panel or as a list of rows.
 enum class Lie : std::uint8_t { packed, rows, listed };
 
 #define SDX_ROW(I) (kLie == Lie::listed ? b + rows[I] : b + (I)*ldb)

@@ -24,7 +24,7 @@ using Floats = __m512;
 
 inline __m512i bits(Floats x) { return _mm512_castps_si512(x); }
 
-// What the upper 16 bits of x leave out.
+// The part of x that its upper 16 bits leave out.
 inline Floats rest_of(Floats x) {
   return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(bits(x), _mm512_set1_epi32(static_cast<int>(0xFFFF0000)))));
 }
@@ -36,7 +36,7 @@ inline __m512i in_order(Floats a, Floats b) {
   return _mm512_permutex2var_epi16(bits(a), _mm512_load_si512(kOdd), bits(b));
 }
 
-// Those of a and b in turns: pairs of rows, as tiles of the right operand have them.
+// The upper 16 bits of a and b alternately: pairs of rows, as tiles of the right operand have them.
 inline __m512i in_turns(Floats a, Floats b) {
   return _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(bits(a), 16), bits(b));
 }

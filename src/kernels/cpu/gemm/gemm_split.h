@@ -68,8 +68,8 @@ struct SplitKernels {
 };
 
 // Whether a product of m rows by n columns takes less time than with FMAs, measured on an Intel of family 6, model 167 (AMX):
-// multiplying takes 0.62 of the time, for whole tiles of rows. Splitting the rows takes as long as multiplying `left` columns,
-// and what of splitting panels is not hidden, as long as 12 rows.
+// multiplying takes 0.62 of the time, for whole tiles of rows. Splitting the rows takes as long as multiplying `left` columns;
+// the part of splitting panels that is not hidden takes as long as 12 rows.
 inline constexpr double kSplitLying = 46.0, kSplitPixels = 64.0, kSplitTransposed = 80.0;
 bool split_pays(std::int64_t m, std::int64_t n, std::int64_t k, double left = kSplitLying);
 

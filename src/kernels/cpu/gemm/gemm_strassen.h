@@ -14,12 +14,12 @@
 
 namespace sdx::cpu {
 
-// Which of the weights' columns are similar enough in magnitude. One object per matrix; the first product determines it.
+// Records which of the weights' columns are similar enough in magnitude. One object per matrix; the first product fills it.
 class StrassenColumns {
  public:
   enum class State : std::uint8_t { unknown, even, uneven };
   explicit StrassenColumns(std::int64_t n);
-  // Of a pair of panels. Threads may determine it at the same time, alike.
+  // The result for a pair of panels. Several threads may determine it at the same time; all find the same.
   std::atomic<State>& of(std::int64_t pair) { return states_[pair]; }
 
  private:

@@ -13,7 +13,7 @@ namespace sdx::cpu {
 inline constexpr std::int64_t kStrassenSum = 128;
 inline constexpr std::int64_t kMostStrassenSums = 8;
 
-// Where a product of quarters goes: to the tile's sums, contiguous rows of nr, and the last one to C: sums + sign product [+
+// The destination of a product of quarters: the tile's sums, contiguous rows of nr, and the last one C: sums + sign product [+
 // residual] [+ bias], then the activation function.
 struct StrassenTarget {
   float* sums = nullptr;
@@ -25,7 +25,7 @@ struct StrassenTarget {
   const float* bias = nullptr;      // from this tile's first column on
 };
 
-// What forms the right operand: one panel, or the sum or difference of two.
+// The right operand: one panel, or the sum or difference of two.
 enum class StrassenRight : std::uint8_t { one, sum, difference };
 
 // A register tile of a product of quarters: `rows` rows of A, stored [k][rows], times a panel of nr columns stored in pieces

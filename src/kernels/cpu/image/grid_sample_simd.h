@@ -20,7 +20,7 @@ struct SampleTaps {
 struct GridSampleKernels {
   // grid: `count` positions; taps are written up to a multiple of the vectors, those beyond `count` valid and weightless.
   void (*prepare)(const GridSample& shape, const float* grid, std::int64_t count, SampleTaps& taps);
-  // Of one plane whose rows have `width` elements. False if a result is not a number.
+  // Samples one plane whose rows have `width` elements. False if a result is not a number.
   bool (*sample)(const float* plane, std::int64_t width, const SampleTaps& taps, std::int64_t count, float* y);
 };
 

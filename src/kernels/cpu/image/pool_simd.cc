@@ -75,7 +75,7 @@ HWY_INLINE void join(const PoolRows& p, std::int64_t row, float* out) {
   }
 }
 
-// A vector of results i, of which `v` points to column i * stride of the combined row.
+// A vector of results i; `v` points to column i * stride of the combined row.
 template <bool kMax, int kKernel, int kStride>
 HWY_INLINE VF across(const float* v, std::int64_t kernel, std::int64_t dilation) {
   const DF d;

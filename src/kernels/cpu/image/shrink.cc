@@ -10,7 +10,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Which pixels along a side each new pixel covers, and their weights. Each has `count` weights; surplus ones are 0.
+// The pixels along a side that each new pixel covers, and their weights. Each has `count` weights; surplus ones are 0.
 struct Cover {
   std::vector<std::int64_t> first;
   std::vector<float> weights;  // [new side][count]

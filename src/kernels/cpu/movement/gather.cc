@@ -33,7 +33,7 @@ decltype(auto) with_indices(const GatherArgs& g, F&& f) {
   return g.wide ? f(Indices<std::int64_t>{at, g.extent}) : f(Indices<std::int32_t>{at, g.extent});
 }
 
-// How many stretches of consecutive indices there are.
+// The number of stretches of consecutive indices.
 template <class List>
 std::int64_t stretches(const List& list, std::int64_t picks) {
   std::int64_t n = picks > 0 ? 1 : 0;
@@ -41,7 +41,7 @@ std::int64_t stretches(const List& list, std::int64_t picks) {
   return n;
 }
 
-// Whether whole stretches are worth a copy each, by the first indices.
+// Whether whole stretches are worth a copy each, judged by the first indices.
 template <class List>
 bool in_stretches(const GatherArgs& g, const List& list) {
   constexpr std::int64_t kSample = 256, kWorthACopy = 32;  // bytes of an average stretch

@@ -6,7 +6,8 @@
 
 namespace sdx::cpu {
 
-// `data` has extents [outer, extent, ...], of which the last ones take `run` bytes together; `indices` has `picks` elements.
+// `data` has extents [outer, extent, ...]; the extents after the second take `run` bytes together. `indices` has `picks`
+// elements.
 struct GatherArgs {
   std::int64_t outer = 1, extent = 0, picks = 0;
   std::int64_t run = 0;

@@ -10,9 +10,9 @@
 
 namespace sdx::cpu {
 
-// As MatMulNBits stores them: B [n, k_blocks, block * bits / 8] with the low nibble first; scales [n, k_blocks]; zero points
-// [n, ceil(k_blocks * bits / 8)] packed likewise, or null (2^(bits-1)), or as floats in zero_points_f32. Blocks are a power of
-// two >= 16; the last one may extend past k: its surplus codes are multiplied by zeros.
+// The formats are those of MatMulNBits: B [n, k_blocks, block * bits / 8] with the low nibble first; scales [n, k_blocks]; zero
+// points [n, ceil(k_blocks * bits / 8)] packed likewise, or null (2^(bits-1)), or as floats in zero_points_f32. Blocks are a
+// power of two >= 16; the last one may extend past k: its surplus codes are multiplied by zeros.
 struct NBitsSource {
   std::int64_t k = 0;
   std::int64_t n = 0;

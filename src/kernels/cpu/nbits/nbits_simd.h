@@ -40,7 +40,7 @@ struct NBitsKernels {
                std::int64_t m, float* out);
   // Rows [k0, k0 + kc) of a panel as floats [kc][nr].
   void (*expand)(const NBitsLayout& layout, const std::uint32_t* panel, std::int64_t k0, std::int64_t kc, float* out);
-  // Of a block's elements; NaN if one of them is NaN or at least kNBitsMost.
+  // The sum of a block's elements; NaN if one of them is NaN or at least kNBitsMost.
   float (*sum)(const float* x, std::int64_t n);
 };
 

@@ -38,7 +38,7 @@ HWY_INLINE VF decayed_square(const Rule& r, VF state, VF g) {
 }
 HWY_INLINE VF over_root(VF x, VF squares, const Rule& r) { return hn::Div(x, hn::Add(hn::Sqrt(squares), r.epsilon)); }
 
-// What is subtracted from the weights. The states change in place.
+// The amount that is subtracted from the weights. The states change in place.
 template <UpdateKind kKind, bool kNesterov>
 HWY_INLINE VF change(const Rule& r, VF g, VF& m, VF& v) {
   const DF d;

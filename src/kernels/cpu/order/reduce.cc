@@ -15,7 +15,7 @@ constexpr std::int64_t kGrain = 16384;
 // Sums of so many numbers are summed in turn: the error grows with the logarithm of the count.
 constexpr std::int64_t kBlock = 128;
 
-// What sums and products of T are computed in.
+// The type in which sums and products of T are computed.
 template <class T>
 struct AccumulatorOf {
   using type = Computed<T>;

@@ -46,7 +46,7 @@ A combine(A a, A b) {
   }
 }
 
-// What combines with any number to that number.
+// The neutral element: combined with any number, it gives that number.
 template <ScanFn kFn, class A>
 A neutral() {
   if constexpr (kFn == ScanFn::sum) return A(0);
@@ -79,7 +79,7 @@ void scan_columns(const T* x, T* y, std::int64_t count, std::int64_t inner, std:
   }
 }
 
-// One row: what has been combined stays in a register (0.6 ms for a million floats; through memory, as in columns, 3.2).
+// Scans one row. The running result stays in a register (0.6 ms for a million floats; through memory, as in columns, 3.2).
 template <ScanFn kFn, class T>
 void scan_row(const T* x, T* y, std::int64_t count, bool reverse, bool inclusive) {
   using A = Computed<T>;

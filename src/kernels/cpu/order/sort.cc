@@ -29,8 +29,8 @@ bool complex_before(std::complex<T> a, std::complex<T> b) {
   return b.imag() != b.imag() ? a.imag() == a.imag() : a.imag() < b.imag();
 }
 
-// By key alone. A partition does not settle the order of its elements: of values and of places it is the same only because the
-// same comparisons lead to it. Gradients go by the places.
+// Compares keys alone. A partition does not settle the order of its elements: values and places get the same order only because
+// the same comparisons lead to it, and gradients rely on the places.
 struct KeyBefore {
   template <class K>
   bool operator()(K a, K b) const {
@@ -56,7 +56,7 @@ void for_lanes(const Lanes& e, F&& lane) {
 template <class T>
 T* scratch_of(std::int64_t n) {
   static thread_local std::vector<T> kept;  // many threads sort rows at once
-  // What long rows took is given back by the next short one.
+  // Memory of long rows is freed by the next short one.
   if (kept.size() > (std::size_t{1} << 20) && static_cast<std::size_t>(n) < kept.size() / 8) std::vector<T>().swap(kept);
   if (kept.size() < static_cast<std::size_t>(n)) kept.resize(static_cast<std::size_t>(n));
   return kept.data();

@@ -42,8 +42,8 @@ HWY_AFTER_NAMESPACE();
 
 #include "kernels/cpu/simd/dispatch.h"
 
-// What chooses pivots. Highway's own, in a library that is not linked here, asks the system for random numbers; from fixed ones
-// runs repeat, and the sort falls back to a heap where pivots are bad.
+// Provides the random numbers that choose pivots. Highway's own function, in a library that is not linked here, asks the system
+// for them; with fixed ones, runs are reproducible, and the sort falls back to a heap where pivots are bad.
 void hwy::Sorter::Fill24Bytes(const void*, std::size_t, void* bytes) {
   constexpr unsigned char kSeed[24] = {0x9E, 0x37, 0x79, 0xB9, 0x7F, 0x4A, 0x7C, 0x15, 0xF3, 0x9C, 0xC0, 0x60,
                                        0x5C, 0xED, 0xC8, 0x34, 0x10, 0x82, 0x27, 0x6B, 0xF3, 0xA2, 0x72, 0x51};

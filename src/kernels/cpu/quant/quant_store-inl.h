@@ -13,7 +13,7 @@ namespace sdx::cpu::HWY_NAMESPACE {
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2  // better targets have lower numbers
 
-// What turns sums of 16 columns into bytes, in registers for all rows.
+// Converts sums of 16 columns to bytes, in registers for all rows.
 struct Columns {
   __m256i bias0, bias1;
   __m256 scale0, scale1, low, high;

@@ -74,7 +74,7 @@ Spread spread_of(const NormKernels& k, const float* x, std::int64_t slices, std:
   for (std::int64_t o = 0; o < slices; ++o) {
     const RowMoments m = k.moments(x + o * step, n);
     const double own = static_cast<double>(m.mean) + static_cast<double>(m.rest);
-    // As running values: a mean of squares minus a squared mean would cancel.
+    // Mean and squares are updated as running values: the mean of squares minus the squared mean would cancel.
     const double by = own - mean;
     mean += by / static_cast<double>(o + 1);
     square += by * (own - mean);

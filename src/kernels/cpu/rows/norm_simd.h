@@ -7,7 +7,7 @@
 
 namespace sdx::cpu {
 
-// Of n values. Where these hardly vary around their mean, a float says too little of it: mean + rest is the mean.
+// The moments of n values. If these hardly vary around their mean, one float is too coarse for it: the mean is mean + rest.
 struct RowMoments {
   float mean = 0, rest = 0;
   float variance = 0;  // of the population

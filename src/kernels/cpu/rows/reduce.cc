@@ -28,7 +28,7 @@ void over_slices(const X* x, Y* y, std::int64_t outer, std::int64_t axis, std::i
                [&](std::int64_t i, std::int64_t b, std::int64_t e) { columns(x + i * axis * inner, y + i * inner, b, e); });
 }
 
-// Elements of which only the size matters.
+// Works on elements of which only the size matters.
 template <class T>
 void over_typed(TypedReduce fn, Reduce op, const void* x, void* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) {
   over_slices(

@@ -21,9 +21,9 @@ void reduce_f32(Reduce op, const float* x, float* y, std::int64_t outer, std::in
 // threads compute the parts. For sum, mean, max, min, sum_square and sum_abs.
 inline constexpr std::int64_t kReducePart = 4096;
 bool reduces_in_parts(Reduce op);
-// Of one part, n <= kReducePart.
+// Reduces one part, n <= kReducePart.
 float reduce_part_f32(Reduce op, const float* x, std::int64_t n);
-// Of all parts of a row of n elements, in order.
+// Joins all parts of a row of n elements, in order.
 float join_parts_f32(Reduce op, const float* parts, std::int64_t count, std::int64_t n);
 
 // Only sum, max and min, of float64 and of integers of 8 to 64 bits, whose sums wrap around. Sums of float64 run in several
@@ -41,8 +41,8 @@ SDX_TOOLS_API void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t
 void top_k_f32(const float* x, std::int64_t n, std::int64_t k, bool largest, float* values, std::int64_t* indices,
                std::uint64_t* scratch);
 
-// The same of `columns` neighbours at x, whose n elements are `step` apart; n < 2^31, 1 <= k <= kMostTopColumns. What is found
-// also lies `step` apart in values and indices, each of which may be null. Runs on the calling thread only.
+// The same of `columns` neighbours at x, whose n elements are `step` apart; n < 2^31, 1 <= k <= kMostTopColumns. Results are also
+// `step` apart in values and indices, each of which may be null. Runs on the calling thread only.
 inline constexpr std::int64_t kMostTopColumns = 16;
 void top_k_columns_f32(const float* x, std::int64_t n, std::int64_t step, std::int64_t columns, std::int64_t k, bool largest,
                        float* values, std::int64_t* indices);

@@ -187,7 +187,7 @@ HWY_INLINE V joined(V a, V b) {
     return hn::Add(a, b);
   }
 }
-// In every 128-bit block the results of a, b, c and e in that block.
+// Every 128-bit block holds the results of a, b, c and e in that block.
 template <Reduce kOp>
 HWY_INLINE VF joined_in_blocks(VF a, VF b, VF c, VF e) {
   const DF d;

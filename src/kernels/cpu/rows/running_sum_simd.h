@@ -5,7 +5,7 @@
 
 namespace sdx::cpu {
 
-// Of one lane: its elements are x[0], x[step], and so on, `count` of them.
+// One lane: its elements are x[0], x[step], and so on, `count` of them.
 struct RunningSumLane {
   const float* x;
   float* y;

@@ -1,5 +1,5 @@
 #pragma once
-// Prefetching what is read later.
+// Prefetches memory that is read later.
 
 #include <cstdint>
 

@@ -5,7 +5,7 @@
 
 namespace sdx::cpu {
 
-// What ldtilecfg reads: extents of up to 8 tiles.
+// The operand of ldtilecfg: extents of up to 8 tiles.
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {};

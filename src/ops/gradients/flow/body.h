@@ -1,5 +1,5 @@
 #pragma once
-// What gradients of operators with graphs share: a copy of the body that computes forward again and leads gradients back.
+// Shared by gradients of operators with graphs: a copy of the body that computes forward again and leads gradients back.
 
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@ namespace sdx::ops::flow {
 // after prune(). So long as a value is neither provided nor an input, nothing computes it.
 class Body {
  public:
-  // `index`: which subgraph of the context's node.
+  // `index`: the number of the subgraph of the context's node.
   Body(GradientContext& c, std::size_t index);
 
   Graph& graph() { return graph_; }
@@ -28,7 +28,8 @@ class Body {
   std::size_t operand(std::size_t j) const { return first_operand_ + j; }  // of the node
   bool wanted(std::size_t j) const { return context_.wants(operand(j)); }
 
-  // The captures of which gradients are wanted and found, with these; `sources` get theirs in the same place as before.
+  // The captures whose gradients are wanted and were found, with these. The gradients of `sources` have the same places as the
+  // sources.
   struct Found {
     std::vector<ValueId> sources;                           // kNoValue: none
     std::vector<std::pair<std::size_t, ValueId>> captures;  // number of the capture, gradient
@@ -38,12 +39,12 @@ class Body {
   // A value of the enclosing graph, inside.
   ValueId capture(ValueId outer);
 
-  // Drops what the graph's outputs do not need. Afterwards used() says what is still read of the values that nothing computes.
+  // Drops nodes that the graph's outputs do not need. Afterwards used() says which values that nothing computes are still read.
   void prune();
   bool used(ValueId v) const { return used_.at(v); }
-  // What random nodes that are still needed gave: it cannot be computed again. Their nodes are dropped.
+  // Takes the outputs of random nodes that are still needed, because they cannot be computed again. Their nodes are dropped.
   std::vector<ValueId> take_random();
-  // `v` is what the node computes, or `other`.
+  // Defines `v` as the result of the node, or as `other`.
   void provide(ValueId v, const char* op, std::vector<ValueId> inputs);
   void provide(ValueId v, ValueId other) { provide(v, "Identity", {other}); }
 

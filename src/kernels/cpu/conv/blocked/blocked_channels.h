@@ -5,7 +5,7 @@
 
 namespace sdx::cpu {
 
-// As lrn_f32 of norm.h: x and y [batch, ceil(channels / c), plane, c]; y must not be x.
+// Computes lrn_f32() of norm.h for x and y [batch, ceil(channels / c), plane, c]; y must not be x.
 void lrn_blocked_f32(const float* x, float* y, std::int64_t batch, std::int64_t channels, std::int64_t plane, std::int64_t size,
                      float alpha, float beta, float bias);
 

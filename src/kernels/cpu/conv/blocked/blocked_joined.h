@@ -32,7 +32,7 @@ class LeftOut {
   std::vector<LeftOutPart> parts_;
 };
 
-// What was left out of a convolution. `packed`: weights of `group_floats` for each group, followed by the bias.
+// Computes the outputs that a convolution left out. `packed`: weights of `group_floats` for each group, followed by the bias.
 struct ApartConv {
   const float* x;
   const float* packed;

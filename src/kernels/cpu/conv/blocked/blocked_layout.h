@@ -15,8 +15,8 @@ namespace sdx::cpu {
 // Channels in a block under cpu_isa(): two vectors or one.
 std::int64_t channel_block();
 
-// Between plain and blocked: x is [batch, channels, plane], y [batch, ceil(channels / c), plane, c], and back. Lanes beyond the
-// channels become 0.
+// Convert between plain and blocked: x is [batch, channels, plane], y [batch, ceil(channels / c), plane, c], and back. Lanes
+// beyond the channels become 0.
 void to_blocked_f32(std::int64_t batch, std::int64_t channels, std::int64_t plane, const float* x, float* y);
 void from_blocked_f32(std::int64_t batch, std::int64_t channels, std::int64_t plane, const float* x, float* y);
 

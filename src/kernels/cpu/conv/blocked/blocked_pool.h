@@ -7,7 +7,7 @@
 
 namespace sdx::cpu {
 
-// As in pool.h; `in_channels` of the shape counts blocks.
+// Pools as in pool.h; `in_channels` of the shape counts blocks.
 void max_pool_blocked_f32(const ConvShape& shape, const float* x, float* y);
 void average_pool_blocked_f32(const ConvShape& shape, const std::int64_t (&pad_end)[3], bool count_pad, const float* x, float* y);
 // The mean over `plane` > 0 elements: x [images, rows, plane, c], y [images, rows, c].

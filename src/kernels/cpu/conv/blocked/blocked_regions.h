@@ -20,7 +20,8 @@ struct Region {
 // else none. Windows with a wide dilation over a small image, as in spatial pyramids, lie mostly in the padding.
 std::vector<Region> regions_worth_it(const ConvShape& s);
 
-// Products for each pair of channels, in whole register tiles: those of the regions if they are worth it, else those of all taps.
+// Number of products for each pair of channels, in whole register tiles: those of the regions if they are worth it, else those of
+// all taps.
 double direct_products(const ConvShape& s);
 
 }  // namespace sdx::cpu

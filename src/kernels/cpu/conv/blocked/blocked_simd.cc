@@ -22,7 +22,7 @@ namespace {
 constexpr int kWide = kTileRows;
 constexpr int kNarrow = std::min(14, 2 * kTileRows);
 
-// How far apart the pixels are, if known at compile time.
+// The distance between pixels, if known at compile time.
 enum class Step : std::uint8_t { point, block, two_blocks, two, any, spread };
 
 template <Step kStep>

@@ -45,7 +45,7 @@ SplitRows split_block(const SplitKernels& split, const Block& b, std::uint16_t* 
   return rows;
 }
 
-// Adds up in floats what has an infinity or NaN.
+// Adds up in floats where there is an infinity or NaN.
 void plain_sums(const Block& b, const SplitPart& part, float* sums) {
   std::fill(sums, sums + part.rows * kSplitColumns, 0.0F);
   for (std::int64_t i = 0; i < part.rows; ++i) {

@@ -28,7 +28,7 @@ struct SplitResults {
   UnarySpec act;
 };
 
-// Whether so many pixels, chunks and pairs are faster this way, and the machine can do it.
+// Whether the machine supports it and this many pixels, chunks and pairs are faster this way.
 bool split_pixels_pay(std::int64_t pixels, std::int64_t count, std::int64_t pairs);
 
 // Pairs of vectors of outputs; `weights` is [pair][16 * count][32].

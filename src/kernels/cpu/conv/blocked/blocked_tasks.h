@@ -63,7 +63,7 @@ struct Ahead {
         blocks(tile_blocks),
         each(up_div(lines, std::max<std::int64_t>(1, blocks * tiles))) {}
 
-  // For tile number `tile` and those that follow it.
+  // Sets what tile number `tile` and those after it prefetch.
   template <class Tile>
   void set(Tile& t, std::int64_t tile) const {
     t.ahead = next + std::min(lines, tile * each * blocks) * 16;

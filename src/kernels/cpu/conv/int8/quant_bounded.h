@@ -12,7 +12,7 @@
 
 namespace sdx::cpu {
 
-// What a pair of weights exceeds the bound by.
+// The amount by which a pair of weights exceeds the bound.
 struct QExcess {
   std::uint16_t k;
   std::uint8_t column;  // of the panel

@@ -78,7 +78,7 @@ Trailer trailer_of(const ConvShape& s, std::int64_t nr, const void* packed, bool
 const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide);
 const std::int32_t* column_sums_of(const ConvShape& s, std::int64_t nr, const void* packed);
 QOctetTable octet_table_of(const ConvShape& s, std::int64_t nr, const void* packed, std::int64_t panel);
-// Of bounded quads: the excess of all panels, most_excess() entries each, and before them the number of each panel's.
+// The excess of bounded quads: most_excess() entries for each panel, and before them the number of each panel's.
 struct ExcessTables {
   std::int32_t* counts;
   QExcess* entries;

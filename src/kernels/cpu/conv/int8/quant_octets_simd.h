@@ -63,8 +63,8 @@ struct QOctetKernels {
   // Clears the eighth bits of rows and lists them as entries; false if there are more than most_entries.
   bool (*split)(const QOctetRows& r);
   void (*panel)(const QOctetPanel& g);
-  // Widens quads of a panel to int16 in the order in which quant_nhwc_pack.cc packs pairs, [quads][2][16][2]. `place`: that of
-  // the first quad in a table.
+  // Widens quads of a panel to int16 in the order in which quant_nhwc_pack.cc packs pairs, [quads][2][16][2]. `place`: the first
+  // quad's entry in a table.
   void (*widen)(const std::int8_t* panel, const std::uint16_t* place, std::int64_t quads, std::int16_t* out);
 };
 const QOctetKernels* qoctet_kernels();  // null if not compiled

@@ -22,7 +22,7 @@ struct QQuadProduct {
   const QQuadImage* image = nullptr;  // if set, rows are read from it: one for each of its outputs; null: rows of the source
 };
 
-// What turns sums of columns [column, column + n), at most 32, into bytes.
+// Converts sums of columns [column, column + n), at most 32, to bytes.
 QQuadFinish qquad_finish(const QEpilogue& e, std::int64_t column, std::int64_t n);
 // Whether qquad_block() multiplies rows of k bytes by tiles of 32 rows, if there are enough rows.
 bool qquad_by_tiles(std::int64_t k);

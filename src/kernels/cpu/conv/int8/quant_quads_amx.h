@@ -17,7 +17,7 @@ constexpr std::int64_t kTileRows = 16, kTileBytes = 64;
 constexpr std::int64_t kTileAllRows = std::int64_t{1} << 62;
 constexpr std::int64_t kTileSlack = 15 * 4 * kQuadColumns;  // bytes after a panel that may be read
 
-// For at most 16 rows: tiles 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns.
+// The tiles for at most 16 rows: 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns.
 inline TileConfig qtile_config(std::int64_t rows) {
   TileConfig config;
   for (int i = 0; i < 8; ++i) config.set(i, i < 6 ? rows : kTileBytes / 4, kTileBytes);
@@ -39,7 +39,7 @@ struct QTilePanel {
   const char* ahead = nullptr;  // memory needed next, prefetched piece by piece
   std::int64_t ahead_bytes = 0;
   std::int64_t first = 0;  // bytes only: index of the first row in the product
-  // Of each `line` rows of the product, only the first `width` are stored.
+  // Only the first `width` of each `line` rows of the product are stored.
   std::int64_t line = kTileAllRows, width = kTileAllRows;
 };
 

@@ -14,7 +14,7 @@ namespace sdx::cpu {
 
 constexpr std::int64_t kQuadRows = 12, kQuadColumns = 32;  // for AVX-512; tiles of AVX2 have 6 rows and 16 columns
 
-// What turns sums of 32 columns into bytes; columns that do not exist may hold any finite values.
+// Converts sums of 32 columns to bytes; columns that do not exist may hold any finite values.
 struct QQuadFinish {
   alignas(64) std::int32_t bias[kQuadColumns] = {};
   alignas(64) float scale[kQuadColumns] = {};

@@ -31,7 +31,7 @@ HWY_INLINE __m256i load(const std::int32_t* p) { return _mm256_loadu_si256(reint
 HWY_INLINE __m256i pair_of(const std::int16_t* p) { return _mm256_set1_epi32(read_pair(p)); }
 HWY_INLINE __m256i multiply_add(__m256i acc, __m256i a, __m256i b) { return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b)); }
 
-// What sums start from: biases, less each column's surplus for crossed products.
+// The initial values of sums: biases, less each column's surplus for crossed products.
 struct Start {
   __m256i first, second;
 };

@@ -149,7 +149,7 @@ void qwinograd_conv(const ConvShape& s, const std::uint8_t* x, bool x_signed, st
         w.input(pixels, x_signed, x_zero, channels, v + t * stride, v_step);
       }
     });
-    // If there are fewer panels than threads, tiles are cut too.
+    // If there are fewer panels than threads, tiles are divided, too.
     const std::int64_t threads = current_pool().threads();
     const std::int64_t parts = panel_count >= threads ? 1 : std::clamp<std::int64_t>(count / kernels.mr, 1, threads);
     const Cuts cuts(count, (count + parts - 1) / parts);

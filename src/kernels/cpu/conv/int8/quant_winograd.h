@@ -16,7 +16,8 @@ namespace sdx::cpu {
 
 inline constexpr std::int64_t kWinogradSums = std::int64_t{1} << 25;
 
-// Whether this supports the shape and is faster than direct summation. `largest`: upper bound of the sums' absolute values.
+// Whether this algorithm supports the shape and is faster than direct summation. `largest`: upper bound of the sums' absolute
+// values.
 bool qwinograd_pays(const ConvShape& s, std::int64_t largest);
 
 // `panels`: from qnhwc_pack(), narrow.

@@ -71,7 +71,7 @@ PanelColumns columns_of(const Images& images, std::int64_t first, std::int64_t c
   return p;
 }
 
-// What tap `tap` of each column reads in the first channel, and the step to the next channel.
+// The input that tap `tap` of each column reads in the first channel, and the step to the next channel.
 void find_taps(const ConvShape& s, const PanelColumns& p, std::int64_t tap, const float** from, std::int64_t* step) {
   static constexpr float kZero = 0;
   const std::int64_t x = tap % s.kernel[2] * s.dilation[2], y = tap / s.kernel[2] % s.kernel[1] * s.dilation[1],

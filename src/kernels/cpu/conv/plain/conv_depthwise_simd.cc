@@ -187,7 +187,7 @@ struct Ahead {
   }
 };
 
-// `done`: outputs above this block.
+// `done`: the number of outputs above this block.
 template <int K, int R>
 HWY_NOINLINE void depthwise_in_place(const Depthwise& c, std::int64_t done, float* y) {
   constexpr int S = 1;
@@ -292,7 +292,7 @@ HWY_INLINE void strided_in_place(const Depthwise& c, std::int64_t done, float* y
 #undef SDX_PUT
 #undef SDX_PUT_ALL
 
-// As many rows at a time as R says, if there are so many.
+// Computes R rows at a time while there are so many.
 template <bool kInPlace, int K, int S, int R>
 HWY_INLINE void depthwise_some(const Depthwise& c, float* y, std::int64_t rows, std::int64_t& done) {
   constexpr int kMost = S == 1 ? kRowsAtOnce : kStridedRowsAtOnce;

@@ -22,7 +22,7 @@ struct DepthwiseRows {
   float bias;
   UnarySpec act;  // none, relu or clip
   bool add = false;
-  // Only of rows_in_place(), to which rows and columns outside the input are zeros:
+  // For rows_in_place() alone, to which rows and columns outside the input are zeros:
   std::int64_t first_row = 0, row_gap = 1;  // the row at `at`, which may be negative, and from there to the next tap's
   std::int64_t in_rows = 0, in_columns = 0;
 };
@@ -31,8 +31,8 @@ struct DepthwiseKernels {
   int rows_at_once;  // with stride 1
   // Reads offset[kx] + ox, so columns are split by the stride's phases. Rows must be readable up to width rounded up to lanes.
   void (*rows)(const DepthwiseRows& of, float* y, std::int64_t rows);
-  // Reads the input as it is, without what is outside. With stride 2, the offsets of neighbouring taps differ by 1. Null where
-  // vectors have no masks.
+  // Reads the input in place and skips taps outside of it. With stride 2, the offsets of neighbouring taps differ by 1. Null
+  // where vectors have no masks.
   void (*rows_in_place)(const DepthwiseRows& of, float* y, std::int64_t rows);
 };
 

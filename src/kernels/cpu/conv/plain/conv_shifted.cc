@@ -22,19 +22,19 @@ struct Copy {
   std::int64_t width;    // of a phase
 
   explicit Copy(const ConvShape& shape, std::int64_t rows, std::int64_t outputs, const GemmKernels& kernels) : s(&shape) {
-    // Of few rows, more columns stay in the second-level cache, and more of them share the inputs at their ends.
+    // With few rows, more columns stay in the second-level cache, and more of them share the inputs at their ends.
     columns = std::min(round_up(outputs, kernels.nr), rows <= 128 ? 2 * kGemmNBlock : kGemmNBlock);
     width = round_up(columns + (s->kernel[2] - 1) * s->dilation[2] / s->stride[2] + 1, kLine);
     // Channels a multiple of 4 KB apart would share few sets of the first-level cache.
     if (width * s->stride[2] % 256 == 0) width += kLine;
   }
   std::int64_t channel_floats() const { return s->stride[2] * width; }
-  // Of as many channels as a block of K touches.
+  // The floats of as many channels as a block of K touches.
   std::int64_t floats(std::int64_t lanes) const {
     const std::int64_t touched = std::min((kGemmKBlock - 1) / s->kernel[2] + 2, s->in_channels / s->groups);
     return touched * channel_floats() + lanes;
   }
-  // Where each row of the patch matrix begins, within the copy of its block of K.
+  // The position of each row of the patch matrix within the copy of its block of K.
   std::vector<std::int64_t> rows(std::int64_t k_total) const {
     const std::int64_t taps = s->kernel[2];
     std::vector<std::int64_t> of_tap, all;
@@ -74,7 +74,7 @@ GemmTile tile_of(const GemmArgs& args, std::int64_t k0, std::int64_t kc, const f
   return t;
 }
 
-// Results and what is added to them come from memory if they are long.
+// Results and residuals come from memory if they are long.
 void fetch_results(const GemmTile& t) {
   for (std::int64_t i = 0; i < t.m; ++i) {
     __builtin_prefetch(t.c + i * t.ldc, 1);

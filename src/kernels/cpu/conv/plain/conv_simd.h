@@ -14,7 +14,7 @@ struct ConvTap {
   float weight;
 };
 
-// What masked_sum() adds: x[at + i] where mask[i] has all bits set, nothing where it has none.
+// The terms of masked_sum(): x[at + i] where mask[i] has all bits set, nothing where it has none.
 struct MaskedTap {
   std::int64_t at;
   const std::uint32_t* mask;

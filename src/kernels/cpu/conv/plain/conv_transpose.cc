@@ -202,7 +202,7 @@ struct Sums {
   std::int64_t images;
 };
 
-// For `from.images` images, from y on.
+// Adds the products of `from.images` images up, and stores them from y on.
 void put_sums(const ConvShape& s, const Sums& from, std::int64_t group, float* y) {
   const std::int64_t channels = s.out_channels / s.groups, n = volume(s.in), plane = volume(s.out);
   const std::int64_t line = (s.out[2] + s.stride[2] - 1) / s.stride[2], per_channel = volume(s.kernel) * n;

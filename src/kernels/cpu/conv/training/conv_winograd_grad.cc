@@ -172,7 +172,7 @@ bool mark_gradients(const WinogradPass& j, const float* squares, std::uint8_t* d
   return any;
 }
 
-// Which tiles of this pass are summed directly; returns whether there are any.
+// Marks the tiles of this pass that are summed directly; returns whether there are any.
 bool mark_direct(const WinogradPass& j, std::uint8_t* direct) {
   const ConvShape& s = j.p.shape;
   const std::int64_t in = j.images * volume(s.in), out = j.images * volume(s.out);
@@ -295,7 +295,7 @@ void conv_winograd_grad_f32(const ConvWinogradGrad& p, const float* x, const flo
   j.inputs = j.dy + p.dy;
   j.outputs = j.inputs + p.inputs;
   if (p.sums > 0) j.sums = j.outputs + p.outputs;
-  // Columns of the last panel that no block of channels writes are multiplied too.
+  // Columns of the last panel that no block of channels writes are multiplied, too.
   if (p.panels * j.k.width > p.out_blocks * j.block) std::fill_n(j.outputs, p.outputs, 0.0F);
   std::vector<std::uint8_t> direct;
   std::vector<float> beside;  // sums of the tiles that are not transformed, if there are any

@@ -12,7 +12,8 @@
 
 namespace sdx::cpu {
 
-// Whether it can be computed so, and is worth rearranging x and y: one group, several taps, and channels enough for vectors.
+// Whether the convolution can be computed in this way, and is worth rearranging x and y: one group, several taps, and enough
+// channels for vectors.
 bool conv_volume_suits(const ConvShape& shape);
 // The fastest algorithm for the pictures of a shape that suits.
 BlockedConv conv_volume_choose(const ConvShape& shape);

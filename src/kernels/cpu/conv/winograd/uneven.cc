@@ -16,7 +16,7 @@ namespace {
 constexpr float kMostUneven = 8.0F * 8.0F;  // of squares
 constexpr std::int64_t kTileRowsTogether = 8;
 
-// What outputs [first, first + count) of an axis read of the input, as far as it exists.
+// The input positions that outputs [first, first + count) of an axis read, without padding.
 struct Span {
   std::int64_t begin, end;
   Span(const ConvShape& s, int axis, std::int64_t first, std::int64_t count)
@@ -24,7 +24,7 @@ struct Span {
         end(std::clamp<std::int64_t>((first + count - 1) * s.stride[axis] + 3 - s.pad[axis], 0, s.in[axis])) {}
 };
 
-// Else a window may lie in the padding.
+// Otherwise, a window may consist of padding.
 bool windows_hold_pixels(const ConvShape& s, int axis) {
   return s.pad[axis] <= 2 && (s.out[axis] - 1) * s.stride[axis] - s.pad[axis] < s.in[axis];
 }
@@ -39,11 +39,12 @@ struct Columns {
 
   explicit Columns(std::int64_t columns)
       : width(columns), least(to_size(kBefore + width + kBeyond), std::numeric_limits<float>::infinity()), most(least.size()) {}
-  // Whether all are finite.
+  // Returns whether all of them are finite.
   bool set(const float* squares, std::int64_t rows) {
     return kernels.extremes(squares, rows, width, least.data() + kBefore, most.data() + kBefore);
   }
-  // Whether `lanes` windows are that begin with a column from `first` on, which is one of the pixels or kBefore before them.
+  // Whether none of `lanes` windows is uneven. Their first columns begin at `first`, which is one of the pixels or at most
+  // kBefore before them.
   bool even(std::int64_t first, int window) const {
     return kernels.even(least.data() + kBefore + first, most.data() + kBefore + first, window, kMostUneven);
   }
@@ -54,7 +55,7 @@ struct Image {
   const ConvShape& s;
   const float* squares;
 
-  // Of the pixels in a window; of none where all of it is padding.
+  // The sum of the pixels in a window; 0 if it consists of padding.
   float window(std::int64_t y, std::int64_t x) const {
     const Span rows(s, 1, y, 1), columns(s, 2, x, 1);
     float sum = 0.0F;

@@ -1,7 +1,7 @@
 #pragma once
-// Which tiles of a picture the transforms of 3x3 convolutions would spoil: they add up all pixels of a tile, so that rounding
-// errors of a large one reach outputs whose window does not hold it, and an infinite one makes all of them NaN. Such tiles are
-// computed directly. Internal to the convolutions.
+// Finds the tiles of a picture that the transforms of 3x3 convolutions would spoil. A transform adds up all pixels of a tile, so
+// rounding errors of a large pixel reach outputs whose window does not hold it, and an infinite one makes all of them NaN. Such
+// tiles are computed directly. Internal to the convolutions.
 
 #include <cstdint>
 

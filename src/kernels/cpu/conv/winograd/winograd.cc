@@ -158,7 +158,7 @@ class DirectTiles {
     }
   }
 
-  // What the outputs of a tile read through tap k, in columns from `column` on of panels [kc][nr].
+  // The input that the outputs of a tile read through tap k, in columns from `column` on of panels [kc][nr].
   void gather(std::int64_t tile, std::int64_t k, std::int64_t k0, std::int64_t kc, std::int64_t column, float* panels) const {
     const std::int64_t t = job_.t, plane = s_.in[1] * s_.in[2];
     const std::int64_t y0 = tile / job_.tiles_x * t - s_.pad[1] + k / 3, x0 = tile % job_.tiles_x * t - s_.pad[2] + k % 3;
@@ -211,7 +211,7 @@ void find_direct(const WinogradArguments& job, std::int64_t image, std::int64_t 
   }
 }
 
-// In place of the transforms' results, rows [row][t][ld] of one channel.
+// Replaces the transforms' results in rows [row][t][ld] of one channel.
 void put_direct(const WinogradArguments& job, const Direct& direct, std::int64_t row, float* results, std::int64_t ld) {
   const std::int64_t t = job.t;
   for (std::int64_t i = 0; i < direct.count; ++i) {

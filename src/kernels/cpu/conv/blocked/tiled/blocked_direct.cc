@@ -12,7 +12,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Of vector number `vector` of a group's outputs.
+// The filters of vector number `vector` of a group's outputs.
 PackedFilters filters_of(const TiledConv& j, std::int64_t elements, int t, std::int64_t group, std::int64_t vector) {
   const std::int64_t pair = vector / 2, width = j.width(pair);
   const float* const w = j.weights + j.weights_at(group, pair, elements) + vector % 2 * j.k->lanes;

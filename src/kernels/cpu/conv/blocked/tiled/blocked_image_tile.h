@@ -1,5 +1,5 @@
 #pragma once
-// What the transforms of 3x3 convolutions work on; internal to this folder.
+// The operands of the transforms of 3x3 convolutions; internal to this folder.
 
 #include <cstdint>
 

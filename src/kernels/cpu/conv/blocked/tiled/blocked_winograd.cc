@@ -24,9 +24,9 @@ namespace {
 constexpr std::int64_t kMostTiles = 48;             // of one block of tiles
 constexpr std::int64_t kInputFloats = 384 * 1024;   // transformed input of one block
 constexpr std::int64_t kLightWeights = 512 * 1024;  // floats
-// What a second-level cache of 1 MB, the least of machines with AVX-512, holds beside the image. (Floats.)
+// The floats that a second-level cache of 1 MB, the smallest of machines with AVX-512, holds beside the image.
 constexpr std::int64_t kCacheFloats = 240 * 1024;
-// For weights that are transformed in each run: more tiles share a transform.
+// Limits for weights that are transformed in each run: more tiles share a transform.
 constexpr std::int64_t kLeanTiles = kMostPlaces;
 constexpr std::int64_t kLeanInputFloats = 1024 * 1024;
 
@@ -38,7 +38,7 @@ struct BlockedWinograd : TiledConv {
   BlockedWinograd(int tile, bool is_lean, const ConvShape& shape)
       : TiledConv(shape), t(tile), lean(is_lean), elements((tile + 2) * (tile + 2)) {}
   std::int64_t filter_floats() const { return lean ? 9 : elements; }  // of one channel
-  // Of a block of tiles.
+  // The most tiles of a block.
   std::int64_t most_tiles() const {
     const std::int64_t fit = (lean ? kLeanInputFloats : kInputFloats) / (elements * in_blocks * k->block);
     return std::clamp<std::int64_t>(fit, k->wide_pixels, lean ? kLeanTiles : kMostTiles);

@@ -94,7 +94,7 @@ void arrange(const QDepthwise3& d, Weights& w) {
   }
 }
 
-// What one output row reads: pairs of image rows and their weights.
+// The operands of one output row: pairs of image rows and their weights.
 struct Row {
   const std::int16_t* pairs[kMostPairs];
   std::int64_t count;

@@ -52,7 +52,7 @@ void arrange(const QDepthwise3& d, std::int64_t place, QuadWeights& w) {
   }
 }
 
-// What one output row reads.
+// The operands of one output row.
 struct QuadRow {
   const std::uint8_t* quads[kMostRing];
   std::int64_t count, taps;

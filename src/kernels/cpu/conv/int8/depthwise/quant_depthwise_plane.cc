@@ -60,7 +60,7 @@ std::int64_t groups_at(std::int64_t block, std::int64_t stop) {
   return left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
-// For fewer than 16 channels: pads the image to 16, the others of which hold any values.
+// For fewer than 16 channels: pads the image to 16; the added ones may hold any values.
 void few_channels(ConvShape s, const QDepthwiseImage& x, const std::int16_t* weights, bool quads, const QEpilogue& epilogue,
                   std::uint8_t* y) {
   const std::int64_t channels = s.groups;
@@ -107,7 +107,7 @@ void qdepthwise_plane_conv(const ConvShape& s, const QDepthwiseImage& x, const s
   if (current_pool().threads() > 1) rows = std::min(rows, std::max(kLeastRows, kTaskProducts / row_work));
   rows = rows / 2 * 2;
   const std::int64_t strips = (s.out[1] + rows - 1) / rows;
-  // If there are few rows but many channels, channels are cut too.
+  // If there are few rows but many channels, channels are divided, too.
   const std::int64_t blocks = (channels + 15) / 16;
   const std::int64_t wanted = std::clamp<std::int64_t>(s.out[1] * row_work / kTaskProducts, 1, 2 * current_pool().threads());
   const std::int64_t parts = std::clamp<std::int64_t>((wanted + strips - 1) / strips, 1, blocks);

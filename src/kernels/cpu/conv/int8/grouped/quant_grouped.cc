@@ -32,16 +32,17 @@ struct Layout {
   std::int64_t columns() const { return panels * kQuadColumns; }
   std::int64_t panel_bytes() const { return taps * quads * kQuadColumns * 4; }
   bool ordered() const { return out < kVector; }
-  // The input channels from which the vector of outputs with this first one reads.
+  // The input channels that the vector of outputs with this first one reads.
   std::int64_t first_input(std::int64_t column) const { return column / out * in; }
-  // The quads after it that this vector needs, as bits: those of all its groups, of which the last vector may have fewer.
+  // The quads from the first one on that this vector needs, as bits: those of all its groups, of which the last vector may have
+  // fewer.
   std::uint16_t quads_of(std::int64_t column, std::int64_t outputs) const {
     const std::int64_t groups = std::min(up_div(kVector, out), up_div(outputs - column, out));
     return static_cast<std::uint16_t>((std::uint32_t{1} << (groups * quads)) - 1);
   }
 };
 
-// Which quad each lane takes, for each of a group's.
+// The quad that each lane takes, for each quad of a group.
 void order_of(const Layout& l, std::int32_t* order) {
   for (std::int64_t j = 0; j < l.quads; ++j) {
     for (std::int64_t lane = 0; lane < kVector; ++lane) *order++ = static_cast<std::int32_t>(lane / l.out * l.quads + j);
@@ -53,7 +54,7 @@ struct Block {
   std::int64_t first, pixels;  // outputs, counted over the batch
 };
 
-// What one tap of `count` outputs of a line reads, the first of them at `ix` of `line`; null: a line of padding.
+// The pixels that one tap reads for `count` outputs of a line, the first at `ix` of `line`; null: a line of padding.
 void find_line(const ConvShape& s, const std::uint8_t* line, const std::uint8_t* zeros, std::int64_t ix, std::int64_t count,
                const std::uint8_t** to) {
   const std::int64_t stride = s.stride[2], step = stride * s.in_channels;
