@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "support/conv_problems.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
@@ -16,20 +17,8 @@ using test::for_each_isa;
 using test::Guarded;
 using test::random_floats;
 
-struct Axis {
-  std::int64_t in, kernel, stride, dilation, pad, pad_end;
-};
-
-ConvShape shape_of(std::int64_t batch, std::int64_t c, Axis h, Axis w) {
-  ConvShape s;
-  s.batch = batch, s.in_channels = c, s.out_channels = c, s.groups = c;
-  const Axis axes[2] = {h, w};
-  for (int i = 1; i < 3; ++i) {
-    const Axis& a = axes[i - 1];
-    s.in[i] = a.in, s.kernel[i] = a.kernel, s.stride[i] = a.stride, s.dilation[i] = a.dilation, s.pad[i] = a.pad;
-    s.out[i] = (a.in + a.pad + a.pad_end - (a.kernel - 1) * a.dilation - 1) / a.stride + 1;
-  }
-  return s;
+ConvShape depthwise(std::int64_t batch, std::int64_t c, const test::Axis& h, const test::Axis& w) {
+  return test::conv_shape(batch, c, c, c, h, w);
 }
 
 double one_output(const ConvShape& s, const std::vector<float>& x, const std::vector<float>& w, std::int64_t n, std::int64_t oy,
@@ -77,14 +66,14 @@ void check(const ConvShape& s, const UnarySpec& act, bool with_bias, bool with_r
 TEST(DepthwiseLast, AnyWindowAndCountOfChannels) {
   for_each_isa([] {
     for (const ConvShape& s : {
-             shape_of(1, 32, {7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}), shape_of(2, 21, {5, 3, 1, 1, 1, 1}, {6, 3, 1, 1, 1, 1}),
-             shape_of(1, 3, {9, 5, 1, 1, 2, 2}, {8, 5, 1, 1, 2, 2}), shape_of(1, 17, {8, 7, 1, 1, 3, 3}, {12, 7, 1, 1, 3, 3}),
-             shape_of(2, 40, {9, 3, 2, 1, 1, 1}, {11, 3, 2, 1, 1, 0}), shape_of(1, 16, {9, 3, 1, 2, 2, 2}, {10, 3, 1, 2, 2, 2}),
-             shape_of(1, 24, {12, 3, 2, 2, 2, 2}, {13, 3, 2, 2, 2, 2}),  // outputs and taps move alike
-             shape_of(1, 9, {4, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}), shape_of(1, 8, {6, 2, 2, 1, 0, 0}, {9, 4, 3, 1, 1, 2}),
-             shape_of(1, 8, {2, 3, 1, 1, 4, 4}, {3, 3, 1, 1, 5, 4}),  // windows in the padding alone
-             shape_of(1, 8, {9, 3, 1, 1, -2, -1}, {9, 3, 1, 1, -1, 0}),
-             shape_of(1, 300, {1, 1, 1, 1, 0, 0}, {40, 3, 1, 1, 1, 1}),  // activations are applied in parts of a row
+             depthwise(1, 32, {7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}), depthwise(2, 21, {5, 3, 1, 1, 1, 1}, {6, 3, 1, 1, 1, 1}),
+             depthwise(1, 3, {9, 5, 1, 1, 2, 2}, {8, 5, 1, 1, 2, 2}), depthwise(1, 17, {8, 7, 1, 1, 3, 3}, {12, 7, 1, 1, 3, 3}),
+             depthwise(2, 40, {9, 3, 2, 1, 1, 1}, {11, 3, 2, 1, 1, 0}), depthwise(1, 16, {9, 3, 1, 2, 2, 2}, {10, 3, 1, 2, 2, 2}),
+             depthwise(1, 24, {12, 3, 2, 2, 2, 2}, {13, 3, 2, 2, 2, 2}),  // outputs and taps move alike
+             depthwise(1, 9, {4, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}), depthwise(1, 8, {6, 2, 2, 1, 0, 0}, {9, 4, 3, 1, 1, 2}),
+             depthwise(1, 8, {2, 3, 1, 1, 4, 4}, {3, 3, 1, 1, 5, 4}),  // windows in the padding alone
+             depthwise(1, 8, {9, 3, 1, 1, -2, -1}, {9, 3, 1, 1, -1, 0}),
+             depthwise(1, 300, {1, 1, 1, 1, 0, 0}, {40, 3, 1, 1, 1, 1}),  // activations are applied in parts of a row
          }) {
       for (const bool residual : {false, true}) {
         check(s, {}, residual, residual);
@@ -97,7 +86,7 @@ TEST(DepthwiseLast, AnyWindowAndCountOfChannels) {
 }
 
 TEST(DepthwiseLast, ThreadsDoNotChangeResults) {
-  const ConvShape s = shape_of(2, 48, {33, 3, 1, 1, 1, 1}, {29, 3, 1, 1, 1, 1});
+  const ConvShape s = depthwise(2, 48, {33, 3, 1, 1, 1, 1}, {29, 3, 1, 1, 1, 1});
   const std::int64_t n = s.batch * s.in[1] * s.in[2] * s.in_channels;
   const std::vector<float> x = random_floats(n, 1), w = random_floats(s.in_channels * 9, 2);
   std::vector<float> packed(w.size()), one(x.size()), four(x.size());
@@ -110,7 +99,7 @@ TEST(DepthwiseLast, ThreadsDoNotChangeResults) {
 }
 
 TEST(DepthwiseLast, RefusesSharedFilters) {
-  ConvShape s = shape_of(1, 8, {4, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1});
+  ConvShape s = depthwise(1, 8, {4, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1});
   s.groups = 4;
   EXPECT_FALSE(depthwise_last_supports(s));
   s.groups = 8, s.out_channels = 16;

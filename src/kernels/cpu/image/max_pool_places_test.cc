@@ -28,7 +28,7 @@ ConvShape shape_of(std::int64_t batch, std::int64_t channels, const Axis& d, con
 }
 
 void check(const ConvShape& s, const std::vector<float>& values) {
-  SCOPED_TRACE(testing::Message() << s.in[1] << "x" << s.in[2] << ", kernel " << s.kernel[2] << ", stride " << s.stride[2]);
+  SCOPED_TRACE(::testing::Message() << s.in[1] << "x" << s.in[2] << ", kernel " << s.kernel[2] << ", stride " << s.stride[2]);
   const std::int64_t planes = s.batch * s.in_channels, in = volume(s.in), out = volume(s.out);
   Guarded<float> x(planes * in, 1, values), y(planes * out, 3);
   Guarded<std::int64_t> places(planes * out, 1);

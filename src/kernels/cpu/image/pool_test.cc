@@ -6,36 +6,25 @@
 #include <limits>
 
 #include "base/thread_pool.h"
+#include "support/conv_problems.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
 namespace {
 
+using test::Axis;
 using test::for_each_isa;
 using test::Guarded;
+using test::kNone;
 using test::random_floats;
-
-struct Axis {
-  std::int64_t in, kernel, stride, dilation, pad, pad_end;
-};
-constexpr Axis kNone{1, 1, 1, 1, 0, 0};
 
 struct Case {
   ConvShape s;
   std::int64_t pad_end[3] = {0, 0, 0};
 };
 
-Case case_of(std::int64_t batch, std::int64_t channels, Axis d, Axis h, Axis w) {
-  Case c;
-  c.s.batch = batch, c.s.in_channels = channels;
-  const Axis axes[3] = {d, h, w};
-  for (int i = 0; i < 3; ++i) {
-    const Axis& a = axes[i];
-    c.s.in[i] = a.in, c.s.kernel[i] = a.kernel, c.s.stride[i] = a.stride, c.s.dilation[i] = a.dilation, c.s.pad[i] = a.pad;
-    c.s.out[i] = (a.in + a.pad + a.pad_end - (a.kernel - 1) * a.dilation - 1) / a.stride + 1;
-    c.pad_end[i] = a.pad_end;
-  }
-  return c;
+Case case_of(std::int64_t batch, std::int64_t channels, const Axis& d, const Axis& h, const Axis& w) {
+  return {test::conv_shape(batch, channels, 1, 1, d, h, w), {d.pad_end, h.pad_end, w.pad_end}};
 }
 
 enum class Kind : std::uint8_t { max, average, padded_average };

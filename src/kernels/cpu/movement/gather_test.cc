@@ -40,8 +40,8 @@ List all_of(std::int64_t extent) {
 
 template <class Index>
 void check(std::int64_t outer, std::int64_t extent, std::int64_t run, const List& list) {
-  SCOPED_TRACE(testing::Message() << outer << " x " << extent << " x " << run << " bytes, " << list.size() << " indices of "
-                                  << sizeof(Index) << " bytes");
+  SCOPED_TRACE(::testing::Message() << outer << " x " << extent << " x " << run << " bytes, " << list.size() << " indices of "
+                                    << sizeof(Index) << " bytes");
   // Nothing is aligned.
   std::vector<unsigned char> data(static_cast<std::size_t>(outer * extent * run + 1));
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<unsigned char>(i * 2654435761U >> 13);

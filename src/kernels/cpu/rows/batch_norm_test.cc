@@ -14,7 +14,7 @@ using test::random_floats;
 
 // Sums in float lanes: 1e-6 of the sum of magnitudes.
 void check(const BatchNormSizes& s, float offset) {
-  SCOPED_TRACE(testing::Message() << s.batch << "x" << s.channels << "x" << s.inner << " around " << offset);
+  SCOPED_TRACE(::testing::Message() << s.batch << "x" << s.channels << "x" << s.inner << " around " << offset);
   const std::int64_t size = s.batch * s.channels * s.inner;
   std::vector<float> values = random_floats(size, 1);
   for (float& v : values) v += offset;

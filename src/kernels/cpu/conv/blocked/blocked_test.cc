@@ -9,30 +9,18 @@
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/image/pool.h"
 #include "kernels/cpu/rows/norm.h"
+#include "support/conv_problems.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
 namespace {
 
+using test::Axis;
+using test::conv_shape;
 using test::for_each_isa;
 using test::Guarded;
+using test::plain_conv;
 using test::random_floats;
-
-struct Axis {
-  std::int64_t in, kernel, stride, dilation, pad, pad_end;
-};
-
-ConvShape shape_of(std::int64_t batch, std::int64_t c, std::int64_t m, std::int64_t groups, Axis h, Axis w) {
-  ConvShape s;
-  s.batch = batch, s.in_channels = c, s.out_channels = m, s.groups = groups;
-  const Axis axes[2] = {h, w};
-  for (int i = 1; i < 3; ++i) {
-    const Axis& a = axes[i - 1];
-    s.in[i] = a.in, s.kernel[i] = a.kernel, s.stride[i] = a.stride, s.dilation[i] = a.dilation, s.pad[i] = a.pad;
-    s.out[i] = (a.in + a.pad + a.pad_end - (a.kernel - 1) * a.dilation - 1) / a.stride + 1;
-  }
-  return s;
-}
 
 std::int64_t area(const std::int64_t (&v)[3]) { return v[1] * v[2]; }
 std::int64_t padded(std::int64_t channels) { return (channels + channel_block() - 1) / channel_block() * channel_block(); }
@@ -63,35 +51,6 @@ std::vector<float> plain(const float* from, std::int64_t batch, std::int64_t cha
   return out;
 }
 
-std::vector<double> naive(const ConvShape& s, const std::vector<float>& x, const std::vector<float>& w) {
-  const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;
-  std::vector<double> y;
-  for (std::int64_t n = 0; n < s.batch; ++n) {
-    for (std::int64_t m = 0; m < s.out_channels; ++m) {
-      for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
-        for (std::int64_t ox = 0; ox < s.out[2]; ++ox) {
-          double sum = 0;
-          std::int64_t k = m * cg * area(s.kernel);
-          for (std::int64_t c = 0; c < cg; ++c) {
-            const std::int64_t plane = (n * s.in_channels + m / mg * cg + c) * area(s.in);
-            for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
-              for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx, ++k) {
-                const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky * s.dilation[1];
-                const std::int64_t ix = ox * s.stride[2] - s.pad[2] + kx * s.dilation[2];
-                if (iy < 0 || iy >= s.in[1] || ix < 0 || ix >= s.in[2]) continue;
-                sum +=
-                    static_cast<double>(x[static_cast<std::size_t>(plane + iy * s.in[2] + ix)]) * w[static_cast<std::size_t>(k)];
-              }
-            }
-          }
-          y.push_back(sum);
-        }
-      }
-    }
-  }
-  return y;
-}
-
 std::vector<float> shuffled(const ConvShape& s, const std::vector<float>& x) {
   std::vector<float> out;
   for (std::int64_t i = 0; i < s.batch * s.in_channels; ++i) {
@@ -119,7 +78,7 @@ void check(const ConvShape& s, BlockedConv algorithm, const UnarySpec& act, bool
   Guarded<float> workspace(static_cast<std::int64_t>(conv_blocked_workspace_bytes(algorithm, s) / 4), 0);
   conv_blocked_f32(algorithm, s, x.data(), packed.data(), with_residual ? y.data() : nullptr, act, y.data(), workspace.data());
   const std::vector<float> got = plain(y.data(), s.batch, s.out_channels, area(s.out));
-  const std::vector<double> want = naive(s, s.shuffle != 1 ? shuffled(s, xv) : xv, wv);
+  const std::vector<double> want = plain_conv(s, s.shuffle != 1 ? shuffled(s, xv) : xv, wv);
   double scale = 1;
   for (const double v : want) scale = std::max(scale, std::fabs(v));
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -147,22 +106,22 @@ void check_all(const ConvShape& s, BlockedConv algorithm, double tolerance) {
 TEST(BlockedConv, DirectOfAnyWindow) {
   for_each_isa([] {
     for (const ConvShape& s : {
-             shape_of(1, 8, 16, 1, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
-             shape_of(2, 21, 40, 1, {5, 1, 1, 1, 0, 0}, {3, 1, 1, 1, 0, 0}),
-             shape_of(1, 35, 17, 1, {9, 1, 2, 1, 0, 0}, {8, 1, 2, 1, 0, 0}),
-             shape_of(1, 16, 24, 1, {13, 3, 1, 1, 1, 1}, {17, 3, 1, 1, 1, 1}),
-             shape_of(2, 19, 33, 1, {8, 3, 2, 1, 1, 0}, {13, 3, 2, 1, 1, 1}),
-             shape_of(1, 9, 8, 1, {12, 5, 1, 1, 2, 2}, {11, 3, 1, 1, 0, 0}),
-             shape_of(1, 16, 9, 1, {12, 3, 1, 2, 2, 2}, {15, 3, 1, 3, 3, 3}),
-             shape_of(1, 11, 8, 1, {1, 1, 1, 1, 0, 0}, {40, 7, 3, 2, 4, 1}),
-             shape_of(1, 8, 8, 1, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),     // padding wider than the image
-             shape_of(1, 8, 8, 1, {9, 3, 1, 1, -2, -1}, {9, 2, 1, 1, -1, 0}),  // cropping
-             shape_of(1, 8, 8, 1, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
+             conv_shape(1, 8, 16, 1, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+             conv_shape(2, 21, 40, 1, {5, 1, 1, 1, 0, 0}, {3, 1, 1, 1, 0, 0}),
+             conv_shape(1, 35, 17, 1, {9, 1, 2, 1, 0, 0}, {8, 1, 2, 1, 0, 0}),
+             conv_shape(1, 16, 24, 1, {13, 3, 1, 1, 1, 1}, {17, 3, 1, 1, 1, 1}),
+             conv_shape(2, 19, 33, 1, {8, 3, 2, 1, 1, 0}, {13, 3, 2, 1, 1, 1}),
+             conv_shape(1, 9, 8, 1, {12, 5, 1, 1, 2, 2}, {11, 3, 1, 1, 0, 0}),
+             conv_shape(1, 16, 9, 1, {12, 3, 1, 2, 2, 2}, {15, 3, 1, 3, 3, 3}),
+             conv_shape(1, 11, 8, 1, {1, 1, 1, 1, 0, 0}, {40, 7, 3, 2, 4, 1}),
+             conv_shape(1, 8, 8, 1, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),     // padding wider than the image
+             conv_shape(1, 8, 8, 1, {9, 3, 1, 1, -2, -1}, {9, 2, 1, 1, -1, 0}),  // cropping
+             conv_shape(1, 8, 8, 1, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
              // Tiles that extend over the ends of rows, with full and partly filled blocks, and in more than one band.
-             shape_of(2, 20, 48, 1, {14, 3, 2, 1, 1, 1}, {14, 3, 2, 1, 1, 1}),
-             shape_of(1, 16, 32, 1, {9, 3, 1, 1, 1, 1}, {3, 3, 1, 1, 1, 1}),
-             shape_of(1, 17, 32, 1, {5, 3, 2, 2, 2, 2}, {1, 3, 2, 1, 1, 1}),
-             shape_of(1, 64, 16, 1, {250, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
+             conv_shape(2, 20, 48, 1, {14, 3, 2, 1, 1, 1}, {14, 3, 2, 1, 1, 1}),
+             conv_shape(1, 16, 32, 1, {9, 3, 1, 1, 1, 1}, {3, 3, 1, 1, 1, 1}),
+             conv_shape(1, 17, 32, 1, {5, 3, 2, 2, 2, 2}, {1, 3, 2, 1, 1, 1}),
+             conv_shape(1, 64, 16, 1, {250, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
          }) {
       check_all(s, BlockedConv::direct, kSum);
     }
@@ -172,36 +131,36 @@ TEST(BlockedConv, DirectOfAnyWindow) {
 TEST(BlockedConv, WindowsMostlyInThePadding) {
   for_each_isa([] {
     for (const ConvShape& s : {
-             shape_of(2, 21, 40, 1, {10, 3, 1, 12, 12, 12}, {9, 3, 1, 14, 14, 14}),  // only the middle tap reads anything
-             shape_of(1, 35, 24, 1, {20, 3, 1, 12, 12, 12}, {20, 3, 1, 12, 12, 12}),
-             shape_of(1, 16, 33, 1, {17, 3, 2, 9, 9, 9}, {13, 5, 1, 6, 12, 12}),
-             shape_of(1, 8, 8, 1, {12, 3, 1, 1, 1, 1}, {11, 3, 1, 9, 9, 9}),
-             shape_of(1, 19, 17, 1, {4, 7, 1, 1, 3, 3}, {12, 1, 1, 1, 0, 0}),
-             shape_of(1, 9, 16, 1, {6, 3, 1, 7, 19, 3}, {12, 3, 1, 4, 11, 6}),  // some windows read nothing
+             conv_shape(2, 21, 40, 1, {10, 3, 1, 12, 12, 12}, {9, 3, 1, 14, 14, 14}),  // only the middle tap reads anything
+             conv_shape(1, 35, 24, 1, {20, 3, 1, 12, 12, 12}, {20, 3, 1, 12, 12, 12}),
+             conv_shape(1, 16, 33, 1, {17, 3, 2, 9, 9, 9}, {13, 5, 1, 6, 12, 12}),
+             conv_shape(1, 8, 8, 1, {12, 3, 1, 1, 1, 1}, {11, 3, 1, 9, 9, 9}),
+             conv_shape(1, 19, 17, 1, {4, 7, 1, 1, 3, 3}, {12, 1, 1, 1, 0, 0}),
+             conv_shape(1, 9, 16, 1, {6, 3, 1, 7, 19, 3}, {12, 3, 1, 4, 11, 6}),  // some windows read nothing
          }) {
       check_all(s, BlockedConv::direct, kSum);
       if (s.in_channels < 16) check_all(s, BlockedConv::plain, kSum);
     }
-    check_all(shape_of(2, 32, 64, 2, {6, 3, 1, 5, 5, 5}, {10, 3, 1, 6, 6, 6}), BlockedConv::direct, kSum);
+    check_all(conv_shape(2, 32, 64, 2, {6, 3, 1, 5, 5, 5}, {10, 3, 1, 6, 6, 6}), BlockedConv::direct, kSum);
   });
 }
 
 TEST(BlockedConv, GroupsOfWholeBlocks) {
   for_each_isa([] {
-    check_all(shape_of(2, 32, 64, 2, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 1, 1}), BlockedConv::direct, kSum);
-    check_all(shape_of(1, 48, 48, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}), BlockedConv::direct, kSum);
-    EXPECT_FALSE(conv_blocked_supports(BlockedConv::direct, shape_of(1, 12, 12, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0})));
+    check_all(conv_shape(2, 32, 64, 2, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 1, 1}), BlockedConv::direct, kSum);
+    check_all(conv_shape(1, 48, 48, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}), BlockedConv::direct, kSum);
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::direct, conv_shape(1, 12, 12, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0})));
   });
 }
 
 TEST(BlockedConv, GroupsOfAnySizeAndShuffledChannels) {
   for_each_isa([] {
     for (ConvShape s : {
-             shape_of(1, 24, 112, 4, {9, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
-             shape_of(2, 136, 136, 4, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
-             shape_of(1, 12, 21, 3, {5, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
-             shape_of(3, 66, 6, 6, {1, 1, 1, 1, 0, 0}, {14, 1, 1, 1, 0, 0}),
-             shape_of(1, 96, 10, 1, {33, 1, 1, 1, 0, 0}, {32, 1, 1, 1, 0, 0}),  // more than one piece
+             conv_shape(1, 24, 112, 4, {9, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+             conv_shape(2, 136, 136, 4, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+             conv_shape(1, 12, 21, 3, {5, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
+             conv_shape(3, 66, 6, 6, {1, 1, 1, 1, 0, 0}, {14, 1, 1, 1, 0, 0}),
+             conv_shape(1, 96, 10, 1, {33, 1, 1, 1, 0, 0}, {32, 1, 1, 1, 0, 0}),  // more than one piece
          }) {
       for (const std::int64_t groups : {1, 2, 3}) {
         if (s.in_channels % groups != 0) continue;
@@ -209,18 +168,18 @@ TEST(BlockedConv, GroupsOfAnySizeAndShuffledChannels) {
         check_all(s, BlockedConv::listed, kSum);
       }
     }
-    EXPECT_EQ(conv_blocked_choose(shape_of(1, 12, 12, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0})), BlockedConv::listed);
-    EXPECT_FALSE(conv_blocked_supports(BlockedConv::listed, shape_of(1, 12, 12, 3, {5, 1, 2, 1, 0, 0}, {7, 1, 1, 1, 0, 0})));
+    EXPECT_EQ(conv_blocked_choose(conv_shape(1, 12, 12, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0})), BlockedConv::listed);
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::listed, conv_shape(1, 12, 12, 3, {5, 1, 2, 1, 0, 0}, {7, 1, 1, 1, 0, 0})));
   });
 }
 
 TEST(BlockedConv, PlainPictures) {
   for_each_isa([] {
     for (const ConvShape& s : {
-             shape_of(2, 3, 32, 1, {15, 3, 2, 1, 1, 1}, {18, 3, 2, 1, 1, 1}),
-             shape_of(1, 3, 20, 1, {23, 7, 2, 1, 3, 3}, {29, 7, 2, 1, 3, 3}),
-             shape_of(1, 1, 9, 1, {9, 5, 1, 2, 0, 0}, {12, 5, 1, 2, 4, 4}),
-             shape_of(1, 4, 8, 1, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+             conv_shape(2, 3, 32, 1, {15, 3, 2, 1, 1, 1}, {18, 3, 2, 1, 1, 1}),
+             conv_shape(1, 3, 20, 1, {23, 7, 2, 1, 3, 3}, {29, 7, 2, 1, 3, 3}),
+             conv_shape(1, 1, 9, 1, {9, 5, 1, 2, 0, 0}, {12, 5, 1, 2, 4, 4}),
+             conv_shape(1, 4, 8, 1, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
          }) {
       check_all(s, BlockedConv::plain, kSum);
     }
@@ -230,36 +189,36 @@ TEST(BlockedConv, PlainPictures) {
 TEST(BlockedConv, Depthwise) {
   for_each_isa([] {
     for (const ConvShape& s : {
-             shape_of(2, 19, 19, 19, {9, 3, 1, 1, 1, 1}, {14, 3, 1, 1, 1, 1}),
-             shape_of(1, 8, 8, 8, {9, 3, 2, 1, 1, 1}, {15, 3, 2, 1, 1, 1}),
-             shape_of(1, 32, 32, 32, {7, 5, 1, 1, 2, 2}, {7, 5, 1, 1, 2, 2}),
-             shape_of(1, 17, 17, 17, {14, 5, 2, 1, 1, 2}, {21, 5, 2, 1, 1, 2}),
-             shape_of(1, 8, 8, 8, {5, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),
-             shape_of(1, 8, 8, 8, {6, 5, 1, 1, 2, 2}, {9, 5, 1, 1, 2, 2}),
-             shape_of(1, 8, 8, 8, {6, 5, 1, 1, 2, 2}, {13, 5, 1, 1, 1, 2}),
-             shape_of(1, 8, 8, 8, {6, 5, 2, 1, 2, 2}, {12, 5, 2, 1, 2, 1}),
-             shape_of(1, 8, 8, 8, {6, 5, 1, 1, 2, 2}, {11, 5, 1, 1, 0, 2}),
-             shape_of(1, 8, 8, 8, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 0, 1}),
-             shape_of(1, 8, 8, 8, {6, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}),
-             shape_of(1, 8, 8, 8, {9, 3, 1, 2, 2, 2}, {9, 3, 1, 2, 2, 2}),
-             shape_of(1, 8, 8, 8, {9, 7, 1, 1, 3, 3}, {8, 2, 3, 1, 0, 1}),
-             shape_of(2, 19, 19, 19, {9, 7, 1, 1, 3, 3}, {14, 7, 1, 1, 3, 3}),
-             shape_of(1, 8, 8, 8, {15, 7, 2, 1, 3, 3}, {15, 7, 2, 1, 3, 2}),
-             shape_of(1, 8, 8, 8, {6, 7, 1, 1, 3, 3}, {11, 7, 1, 1, 2, 2}),
-             shape_of(1, 8, 8, 8, {6, 7, 2, 1, 2, 3}, {17, 7, 2, 1, 2, 1}),
-             shape_of(1, 8, 8, 8, {6, 7, 1, 1, 3, 3}, {12, 7, 1, 1, 1, 1}),
-             shape_of(1, 8, 8, 8, {3, 7, 1, 1, 3, 3}, {3, 7, 1, 1, 3, 3}),
-             shape_of(1, 8, 8, 8, {7, 7, 1, 1, 3, 3}, {7, 7, 1, 1, 4, 3}),
-             shape_of(1, 8, 8, 8, {3, 3, 1, 1, 4, 4}, {2, 3, 1, 1, 4, 5}),
-             shape_of(1, 8, 8, 8, {1, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
-             shape_of(2, 19, 19, 19, {3, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
-             shape_of(1, 8, 8, 8, {4, 1, 2, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
-             shape_of(2, 19, 19, 19, {20, 3, 1, 2, 2, 2}, {23, 3, 1, 2, 2, 2}),
-             shape_of(1, 8, 8, 8, {21, 3, 1, 3, 3, 3}, {9, 3, 1, 1, 1, 1}),
-             shape_of(1, 8, 8, 8, {17, 5, 1, 2, 4, 4}, {19, 5, 1, 3, 6, 6}),
-             shape_of(1, 8, 8, 8, {3, 3, 1, 4, 4, 4}, {5, 3, 1, 6, 6, 6}),  // input smaller than the dilation
-             shape_of(1, 8, 8, 8, {12, 7, 1, 2, 6, 6}, {40, 7, 1, 2, 5, 7}),
-             shape_of(1, 8, 8, 8, {15, 3, 1, 2, -3, 1}, {16, 3, 1, 3, 1, -2}),  // negative padding crops
+             conv_shape(2, 19, 19, 19, {9, 3, 1, 1, 1, 1}, {14, 3, 1, 1, 1, 1}),
+             conv_shape(1, 8, 8, 8, {9, 3, 2, 1, 1, 1}, {15, 3, 2, 1, 1, 1}),
+             conv_shape(1, 32, 32, 32, {7, 5, 1, 1, 2, 2}, {7, 5, 1, 1, 2, 2}),
+             conv_shape(1, 17, 17, 17, {14, 5, 2, 1, 1, 2}, {21, 5, 2, 1, 1, 2}),
+             conv_shape(1, 8, 8, 8, {5, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),
+             conv_shape(1, 8, 8, 8, {6, 5, 1, 1, 2, 2}, {9, 5, 1, 1, 2, 2}),
+             conv_shape(1, 8, 8, 8, {6, 5, 1, 1, 2, 2}, {13, 5, 1, 1, 1, 2}),
+             conv_shape(1, 8, 8, 8, {6, 5, 2, 1, 2, 2}, {12, 5, 2, 1, 2, 1}),
+             conv_shape(1, 8, 8, 8, {6, 5, 1, 1, 2, 2}, {11, 5, 1, 1, 0, 2}),
+             conv_shape(1, 8, 8, 8, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 0, 1}),
+             conv_shape(1, 8, 8, 8, {6, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}),
+             conv_shape(1, 8, 8, 8, {9, 3, 1, 2, 2, 2}, {9, 3, 1, 2, 2, 2}),
+             conv_shape(1, 8, 8, 8, {9, 7, 1, 1, 3, 3}, {8, 2, 3, 1, 0, 1}),
+             conv_shape(2, 19, 19, 19, {9, 7, 1, 1, 3, 3}, {14, 7, 1, 1, 3, 3}),
+             conv_shape(1, 8, 8, 8, {15, 7, 2, 1, 3, 3}, {15, 7, 2, 1, 3, 2}),
+             conv_shape(1, 8, 8, 8, {6, 7, 1, 1, 3, 3}, {11, 7, 1, 1, 2, 2}),
+             conv_shape(1, 8, 8, 8, {6, 7, 2, 1, 2, 3}, {17, 7, 2, 1, 2, 1}),
+             conv_shape(1, 8, 8, 8, {6, 7, 1, 1, 3, 3}, {12, 7, 1, 1, 1, 1}),
+             conv_shape(1, 8, 8, 8, {3, 7, 1, 1, 3, 3}, {3, 7, 1, 1, 3, 3}),
+             conv_shape(1, 8, 8, 8, {7, 7, 1, 1, 3, 3}, {7, 7, 1, 1, 4, 3}),
+             conv_shape(1, 8, 8, 8, {3, 3, 1, 1, 4, 4}, {2, 3, 1, 1, 4, 5}),
+             conv_shape(1, 8, 8, 8, {1, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
+             conv_shape(2, 19, 19, 19, {3, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
+             conv_shape(1, 8, 8, 8, {4, 1, 2, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
+             conv_shape(2, 19, 19, 19, {20, 3, 1, 2, 2, 2}, {23, 3, 1, 2, 2, 2}),
+             conv_shape(1, 8, 8, 8, {21, 3, 1, 3, 3, 3}, {9, 3, 1, 1, 1, 1}),
+             conv_shape(1, 8, 8, 8, {17, 5, 1, 2, 4, 4}, {19, 5, 1, 3, 6, 6}),
+             conv_shape(1, 8, 8, 8, {3, 3, 1, 4, 4, 4}, {5, 3, 1, 6, 6, 6}),  // input smaller than the dilation
+             conv_shape(1, 8, 8, 8, {12, 7, 1, 2, 6, 6}, {40, 7, 1, 2, 5, 7}),
+             conv_shape(1, 8, 8, 8, {15, 3, 1, 2, -3, 1}, {16, 3, 1, 3, 1, -2}),  // negative padding crops
          }) {
       check_all(s, BlockedConv::depthwise, kSum);
     }
@@ -270,30 +229,31 @@ TEST(BlockedConv, Depthwise) {
 TEST(BlockedConv, Winograd) {
   for_each_isa([] {
     for (const ConvShape& s : {
-             shape_of(1, 16, 16, 1, {14, 3, 1, 1, 1, 1}, {14, 3, 1, 1, 1, 1}),
-             shape_of(2, 37, 41, 1, {7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}),
-             shape_of(1, 20, 24, 1, {11, 3, 1, 1, 0, 0}, {6, 3, 1, 1, 2, 2}),
-             shape_of(1, 8, 8, 1, {3, 3, 1, 1, 0, 0}, {3, 3, 1, 1, 0, 0}),
-             shape_of(3, 17, 8, 1, {40, 3, 1, 1, 1, 1}, {3, 3, 1, 1, 1, 1}),
-             shape_of(2, 48, 96, 3, {9, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
-             shape_of(1, 96, 32, 2, {13, 3, 1, 1, 1, 1}, {13, 3, 1, 1, 1, 1}),
-             shape_of(1, 301, 33, 1, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),    // weights transformed in several pieces
-             shape_of(1, 128, 32, 1, {28, 3, 1, 1, 1, 1}, {28, 3, 1, 1, 1, 1}),  // blocks of tiles that fit the cache
+             conv_shape(1, 16, 16, 1, {14, 3, 1, 1, 1, 1}, {14, 3, 1, 1, 1, 1}),
+             conv_shape(2, 37, 41, 1, {7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}),
+             conv_shape(1, 20, 24, 1, {11, 3, 1, 1, 0, 0}, {6, 3, 1, 1, 2, 2}),
+             conv_shape(1, 8, 8, 1, {3, 3, 1, 1, 0, 0}, {3, 3, 1, 1, 0, 0}),
+             conv_shape(3, 17, 8, 1, {40, 3, 1, 1, 1, 1}, {3, 3, 1, 1, 1, 1}),
+             conv_shape(2, 48, 96, 3, {9, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
+             conv_shape(1, 96, 32, 2, {13, 3, 1, 1, 1, 1}, {13, 3, 1, 1, 1, 1}),
+             conv_shape(1, 301, 33, 1, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),    // weights transformed in several pieces
+             conv_shape(1, 128, 32, 1, {28, 3, 1, 1, 1, 1}, {28, 3, 1, 1, 1, 1}),  // blocks of tiles that fit the cache
              // By phases of different sizes, with fewer outputs than phases, cropped, in groups.
-             shape_of(1, 19, 24, 1, {14, 3, 1, 2, 2, 2}, {15, 3, 1, 2, 2, 2}),
-             shape_of(2, 16, 17, 1, {11, 3, 1, 3, 1, 4}, {9, 3, 1, 1, 1, 1}),
-             shape_of(1, 32, 64, 2, {13, 3, 1, 2, 0, 0}, {23, 3, 1, 5, 3, 7}),
-             shape_of(1, 8, 8, 1, {17, 3, 1, 6, -1, -2}, {15, 3, 1, 12, 12, 12}),
-             shape_of(1, 8, 8, 1, {2, 3, 1, 4, 4, 4}, {3, 3, 1, 4, 4, 4}),
+             conv_shape(1, 19, 24, 1, {14, 3, 1, 2, 2, 2}, {15, 3, 1, 2, 2, 2}),
+             conv_shape(2, 16, 17, 1, {11, 3, 1, 3, 1, 4}, {9, 3, 1, 1, 1, 1}),
+             conv_shape(1, 32, 64, 2, {13, 3, 1, 2, 0, 0}, {23, 3, 1, 5, 3, 7}),
+             conv_shape(1, 8, 8, 1, {17, 3, 1, 6, -1, -2}, {15, 3, 1, 12, 12, 12}),
+             conv_shape(1, 8, 8, 1, {2, 3, 1, 4, 4, 4}, {3, 3, 1, 4, 4, 4}),
          }) {
       check_all(s, BlockedConv::winograd2, 2e-6);
       check_all(s, BlockedConv::winograd4, 8e-6);
       check_all(s, BlockedConv::winograd2_lean, 2e-6);
       check_all(s, BlockedConv::winograd4_lean, 8e-6);
     }
-    EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 8, 8, 1, {9, 3, 2, 1, 0, 0}, {9, 3, 2, 1, 0, 0})));
-    EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 8, 8, 1, {9, 3, 1, 37, 37, 37}, {9, 3, 1, 1, 0, 0})));
-    EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 24, 24, 2, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1})));
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, conv_shape(1, 8, 8, 1, {9, 3, 2, 1, 0, 0}, {9, 3, 2, 1, 0, 0})));
+    EXPECT_FALSE(
+        conv_blocked_supports(BlockedConv::winograd4, conv_shape(1, 8, 8, 1, {9, 3, 1, 37, 37, 37}, {9, 3, 1, 1, 0, 0})));
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, conv_shape(1, 24, 24, 2, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1})));
   });
 }
 
@@ -313,9 +273,9 @@ void check_great_values(const ConvShape& s, BlockedConv algorithm) {
       std::vector<float> sizes = x;
       for (float& v : sizes) v = std::fabs(v);
       for (float& v : weights) v = std::fabs(v);
-      const std::vector<double> want = naive(s, x, w), scale = naive(s, sizes, weights);
+      const std::vector<double> want = plain_conv(s, x, w), scale = plain_conv(s, sizes, weights);
       sizes[static_cast<std::size_t>(at)] = 0.0F;
-      const std::vector<double> without = naive(s, sizes, weights);
+      const std::vector<double> without = plain_conv(s, sizes, weights);
       const std::vector<float> xb = blocked(x, s.batch, s.in_channels, plane);
       std::vector<float> yb(static_cast<std::size_t>(s.batch * padded(s.out_channels) * area(s.out)));
       conv_blocked_f32(algorithm, s, xb.data(), packed.data(), nullptr, {}, yb.data(), workspace.data());
@@ -336,15 +296,15 @@ void check_great_values(const ConvShape& s, BlockedConv algorithm) {
 
 TEST(BlockedConv, OnePixelOfGreatValueDisturbsNoOther) {
   for_each_isa([] {
-    for (const ConvShape& s : {shape_of(2, 18, 21, 1, {13, 3, 1, 1, 1, 1}, {15, 3, 1, 1, 1, 1}),
-                               shape_of(1, 64, 32, 2, {9, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 0, 2}),
-                               shape_of(1, 16, 16, 1, {21, 3, 1, 2, 2, 2}, {17, 3, 1, 3, 3, 3})}) {
+    for (const ConvShape& s : {conv_shape(2, 18, 21, 1, {13, 3, 1, 1, 1, 1}, {15, 3, 1, 1, 1, 1}),
+                               conv_shape(1, 64, 32, 2, {9, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 0, 2}),
+                               conv_shape(1, 16, 16, 1, {21, 3, 1, 2, 2, 2}, {17, 3, 1, 3, 3, 3})}) {
       for (const BlockedConv algorithm :
            {BlockedConv::winograd2, BlockedConv::winograd4, BlockedConv::winograd2_lean, BlockedConv::winograd4_lean}) {
         if (conv_blocked_supports(algorithm, s)) check_great_values(s, algorithm);
       }
     }
-    check_great_values(shape_of(2, 18, 21, 1, {14, 3, 2, 1, 1, 1}, {19, 3, 2, 1, 1, 1}), BlockedConv::strided);
+    check_great_values(conv_shape(2, 18, 21, 1, {14, 3, 2, 1, 1, 1}, {19, 3, 2, 1, 1, 1}), BlockedConv::strided);
   });
 }
 
@@ -354,7 +314,7 @@ TEST(BlockedConv, WinogradOfAnyExtents) {
     const auto axis = [](std::int64_t out) { return Axis{out + 1, 3, 1, 1, 1, 0}; };
     for (std::int64_t h = 1; h <= 9; ++h) {
       for (std::int64_t w = 1; w <= 9; ++w) {
-        const ConvShape s = shape_of(h == w ? 9 : 1, 9, 17, 1, axis(h), axis(w));
+        const ConvShape s = conv_shape(h == w ? 9 : 1, 9, 17, 1, axis(h), axis(w));
         check(s, BlockedConv::winograd2, {Unary::relu}, true, 2e-6);
         check(s, BlockedConv::winograd4, {Unary::tanh}, true, 8e-6);
       }
@@ -368,34 +328,34 @@ TEST(BlockedConv, StridedTiles) {
     for (std::int64_t h = 1; h <= 9; ++h) {
       for (std::int64_t w = 1; w <= 9; ++w) {
         const Axis rows{2 * h, 3, 2, 1, 1, 0}, columns{2 * w + 1, 3, 2, 1, w % 2, w % 2};
-        check(shape_of(h == 5 ? 8 : 1, 9, 17, 1, rows, columns), BlockedConv::strided, {Unary::relu}, true, 4e-6);
+        check(conv_shape(h == 5 ? 8 : 1, 9, 17, 1, rows, columns), BlockedConv::strided, {Unary::relu}, true, 4e-6);
       }
     }
     for (const ConvShape& s : {
-             shape_of(1, 301, 33, 1, {14, 3, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 1}),  // weights transformed in several pieces
-             shape_of(3, 48, 96, 3, {28, 3, 2, 1, 1, 1}, {30, 3, 2, 1, 0, 1}),
-             shape_of(1, 16, 16, 1, {40, 3, 2, 1, 1, 1}, {47, 3, 2, 1, 1, 1}),   // several blocks of tiles
-             shape_of(1, 8, 8, 1, {4, 3, 2, 1, 5, 5}, {4, 3, 2, 1, 6, 7}),       // padding wider than the image
-             shape_of(1, 8, 8, 1, {19, 3, 2, 1, -2, -1}, {12, 3, 2, 1, -1, 0}),  // cropping
+             conv_shape(1, 301, 33, 1, {14, 3, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 1}),  // weights transformed in several pieces
+             conv_shape(3, 48, 96, 3, {28, 3, 2, 1, 1, 1}, {30, 3, 2, 1, 0, 1}),
+             conv_shape(1, 16, 16, 1, {40, 3, 2, 1, 1, 1}, {47, 3, 2, 1, 1, 1}),   // several blocks of tiles
+             conv_shape(1, 8, 8, 1, {4, 3, 2, 1, 5, 5}, {4, 3, 2, 1, 6, 7}),       // padding wider than the image
+             conv_shape(1, 8, 8, 1, {19, 3, 2, 1, -2, -1}, {12, 3, 2, 1, -1, 0}),  // cropping
          }) {
       check_all(s, BlockedConv::strided, 4e-6);
     }
-    EXPECT_FALSE(conv_blocked_supports(BlockedConv::strided, shape_of(1, 8, 8, 1, {9, 3, 1, 1, 0, 0}, {9, 3, 2, 1, 0, 0})));
-    EXPECT_FALSE(conv_blocked_supports(BlockedConv::strided, shape_of(1, 24, 24, 2, {9, 3, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 1})));
-    EXPECT_EQ(conv_blocked_choose(shape_of(1, 128, 128, 1, {56, 3, 2, 1, 1, 1}, {56, 3, 2, 1, 1, 1})), BlockedConv::strided);
-    EXPECT_EQ(conv_blocked_choose(shape_of(1, 8, 8, 1, {56, 3, 2, 1, 1, 1}, {56, 3, 2, 1, 1, 1})), BlockedConv::direct);
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::strided, conv_shape(1, 8, 8, 1, {9, 3, 1, 1, 0, 0}, {9, 3, 2, 1, 0, 0})));
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::strided, conv_shape(1, 24, 24, 2, {9, 3, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 1})));
+    EXPECT_EQ(conv_blocked_choose(conv_shape(1, 128, 128, 1, {56, 3, 2, 1, 1, 1}, {56, 3, 2, 1, 1, 1})), BlockedConv::strided);
+    EXPECT_EQ(conv_blocked_choose(conv_shape(1, 8, 8, 1, {56, 3, 2, 1, 1, 1}, {56, 3, 2, 1, 1, 1})), BlockedConv::direct);
   });
 }
 
 TEST(BlockedConv, LargeWeightsStaySmall) {
   for_each_isa([] {
     const auto image = [](std::int64_t channels, std::int64_t side) {
-      return shape_of(1, channels, channels, 1, {side, 3, 1, 1, 1, 1}, {side, 3, 1, 1, 1, 1});
+      return conv_shape(1, channels, channels, 1, {side, 3, 1, 1, 1, 1}, {side, 3, 1, 1, 1, 1});
     };
     EXPECT_EQ(conv_blocked_choose(image(256, 14)), BlockedConv::winograd4_lean);
     EXPECT_EQ(conv_blocked_choose(image(512, 28)), BlockedConv::winograd4_lean);
     EXPECT_EQ(conv_blocked_choose(image(64, 56)), BlockedConv::winograd4);
-    EXPECT_EQ(conv_blocked_choose(shape_of(1, 64, 64, 1, {56, 3, 1, 2, 2, 2}, {56, 3, 1, 2, 2, 2})), BlockedConv::winograd4);
+    EXPECT_EQ(conv_blocked_choose(conv_shape(1, 64, 64, 1, {56, 3, 1, 2, 2, 2}, {56, 3, 1, 2, 2, 2})), BlockedConv::winograd4);
     EXPECT_EQ(conv_blocked_choose(image(256, 56)), BlockedConv::winograd4);  // weights would be transformed several times
     const std::size_t plain = 256 * 256 * 9 * sizeof(float);
     EXPECT_LT(conv_blocked_packed_bytes(BlockedConv::winograd4_lean, image(256, 14)), plain + plain / 100);
@@ -403,12 +363,12 @@ TEST(BlockedConv, LargeWeightsStaySmall) {
 }
 
 TEST(BlockedConv, TheSameForAnyNumberOfThreads) {
-  ConvShape s = shape_of(1, 40, 72, 1, {19, 3, 1, 1, 1, 1}, {23, 3, 1, 1, 1, 1});
+  ConvShape s = conv_shape(1, 40, 72, 1, {19, 3, 1, 1, 1, 1}, {23, 3, 1, 1, 1, 1});
   const std::vector<float> xb = blocked(random_floats(40 * area(s.in), 1), 1, 40, area(s.in));
   const std::vector<float> w = random_floats(40 * 72 * 9, 2);
   for (const BlockedConv algorithm : {BlockedConv::direct, BlockedConv::winograd2, BlockedConv::winograd4,
                                       BlockedConv::winograd2_lean, BlockedConv::winograd4_lean, BlockedConv::strided}) {
-    if (algorithm == BlockedConv::strided) s = shape_of(1, 40, 72, 1, {19, 3, 2, 1, 1, 1}, {23, 3, 2, 1, 1, 1});
+    if (algorithm == BlockedConv::strided) s = conv_shape(1, 40, 72, 1, {19, 3, 2, 1, 1, 1}, {23, 3, 2, 1, 1, 1});
     std::vector<float> packed(conv_blocked_packed_bytes(algorithm, s) / 4);
     conv_blocked_pack(algorithm, s, w.data(), nullptr, packed.data());
     std::vector<std::vector<float>> results;
@@ -429,9 +389,9 @@ TEST(BlockedChannels, TheSameForAnyNumberOfThreads) {
   for (const std::int64_t images : {1, 2}) {
     const std::int64_t c = channel_block(), in = 29 * 31, n = images * 5 * in * c;
     const std::vector<float> xv = random_floats(n, 5), sv = random_floats(images * 5 * c, 6), w = random_floats(5 * c * 9, 7);
-    ConvShape depthwise = shape_of(images, 5 * c, 5 * c, 5 * c, {29, 3, 1, 1, 1, 1}, {31, 3, 1, 1, 1, 1});
-    ConvShape pool = shape_of(images, 5, 1, 1, {29, 3, 2, 1, 1, 1}, {31, 3, 2, 1, 1, 1});
-    ConvShape point = shape_of(images, 5 * c, 3 * c, 1, {29, 1, 1, 1, 0, 0}, {31, 1, 1, 1, 0, 0});
+    ConvShape depthwise = conv_shape(images, 5 * c, 5 * c, 5 * c, {29, 3, 1, 1, 1, 1}, {31, 3, 1, 1, 1, 1});
+    ConvShape pool = conv_shape(images, 5, 1, 1, {29, 3, 2, 1, 1, 1}, {31, 3, 2, 1, 1, 1});
+    ConvShape point = conv_shape(images, 5 * c, 3 * c, 1, {29, 1, 1, 1, 0, 0}, {31, 1, 1, 1, 0, 0});
     std::vector<float> packed(conv_blocked_packed_bytes(BlockedConv::depthwise, depthwise) / 4);
     conv_blocked_pack(BlockedConv::depthwise, depthwise, w.data(), nullptr, packed.data());
     std::vector<float> packed_point(conv_blocked_packed_bytes(BlockedConv::direct, point) / 4);
@@ -478,11 +438,11 @@ TEST(BlockedChannels, InAndBack) {
 TEST(BlockedPool, LikePlainOnes) {
   for_each_isa([] {
     for (const ConvShape& s : {
-             shape_of(2, 11, 1, 1, {9, 3, 2, 1, 1, 1}, {14, 3, 2, 1, 1, 1}),
-             shape_of(1, 16, 1, 1, {8, 2, 2, 1, 0, 0}, {7, 3, 1, 1, 1, 1}),
-             shape_of(1, 8, 1, 1, {9, 3, 1, 2, 0, 0}, {9, 5, 3, 1, 2, 2}),
-             shape_of(1, 24, 1, 1, {30, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),
-             shape_of(1, 8, 1, 1, {8, 2, 2, 1, 0, 0}, {31, 2, 2, 1, 0, 0}),
+             conv_shape(2, 11, 1, 1, {9, 3, 2, 1, 1, 1}, {14, 3, 2, 1, 1, 1}),
+             conv_shape(1, 16, 1, 1, {8, 2, 2, 1, 0, 0}, {7, 3, 1, 1, 1, 1}),
+             conv_shape(1, 8, 1, 1, {9, 3, 1, 2, 0, 0}, {9, 5, 3, 1, 2, 2}),
+             conv_shape(1, 24, 1, 1, {30, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),
+             conv_shape(1, 8, 1, 1, {8, 2, 2, 1, 0, 0}, {31, 2, 2, 1, 0, 0}),
          }) {
       std::vector<float> xv = random_floats(s.batch * s.in_channels * area(s.in), 5);
       xv[3] = std::numeric_limits<float>::quiet_NaN();

@@ -9,67 +9,20 @@
 #include "kernels/cpu/conv/plain/conv_transpose_tiles.h"
 #include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "support/conv_problems.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
 namespace {
 
+using test::Axis;
+using test::conv_shape;
 using test::for_each_isa;
+using test::for_each_product;
 using test::Guarded;
+using test::kNone;
+using test::plain_conv;
 using test::random_floats;
-
-struct Geometry {
-  std::int64_t in, kernel, stride, dilation, pad, pad_end;
-};
-
-ConvShape shape_of(std::int64_t batch, std::int64_t c, std::int64_t m, std::int64_t groups, Geometry d, Geometry h, Geometry w) {
-  ConvShape s;
-  s.batch = batch, s.in_channels = c, s.out_channels = m, s.groups = groups;
-  const Geometry axes[3] = {d, h, w};
-  for (int i = 0; i < 3; ++i) {
-    s.in[i] = axes[i].in, s.kernel[i] = axes[i].kernel, s.stride[i] = axes[i].stride;
-    s.dilation[i] = axes[i].dilation, s.pad[i] = axes[i].pad;
-    s.out[i] = (axes[i].in + axes[i].pad + axes[i].pad_end - (axes[i].kernel - 1) * axes[i].dilation - 1) / axes[i].stride + 1;
-  }
-  return s;
-}
-constexpr Geometry kNone{1, 1, 1, 1, 0, 0};
-
-std::vector<double> naive(const ConvShape& s, const std::vector<float>& x, const std::vector<float>& w) {
-  const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;
-  std::vector<double> y(static_cast<std::size_t>(s.batch * s.out_channels * volume(s.out)));
-  std::size_t at = 0;
-  for (std::int64_t n = 0; n < s.batch; ++n) {
-    for (std::int64_t m = 0; m < s.out_channels; ++m) {
-      for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
-        for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
-          for (std::int64_t ox = 0; ox < s.out[2]; ++ox) {
-            double sum = 0;
-            std::int64_t k = m * cg * volume(s.kernel);
-            for (std::int64_t c = 0; c < cg; ++c) {
-              for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
-                for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
-                  for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx, ++k) {
-                    const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
-                    const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky * s.dilation[1];
-                    const std::int64_t ix = ox * s.stride[2] - s.pad[2] + kx * s.dilation[2];
-                    if (iz < 0 || iz >= s.in[0] || iy < 0 || iy >= s.in[1] || ix < 0 || ix >= s.in[2]) continue;
-                    const std::int64_t channel = n * s.in_channels + m / mg * cg + c;
-                    sum += static_cast<double>(
-                               x[static_cast<std::size_t>(((channel * s.in[0] + iz) * s.in[1] + iy) * s.in[2] + ix)]) *
-                           w[static_cast<std::size_t>(k)];
-                  }
-                }
-              }
-            }
-            y[at++] = sum;
-          }
-        }
-      }
-    }
-  }
-  return y;
-}
 
 void check(const ConvShape& s, ConvAlgorithm algorithm, bool with_residual, double tolerance) {
   const std::int64_t cg = s.in_channels / s.groups;
@@ -88,7 +41,7 @@ void check(const ConvShape& s, ConvAlgorithm algorithm, bool with_residual, doub
   Guarded<float> y(ny, 5, rv);
   const UnarySpec act = with_residual ? UnarySpec{Unary::relu} : UnarySpec{Unary::tanh};
   conv_f32(algorithm, s, x.data(), packed.data(), bias.data(), with_residual ? y.data() : nullptr, act, y.data());
-  const std::vector<double> want = naive(s, xv, wv);
+  const std::vector<double> want = plain_conv(s, xv, wv);
   double scale = 1;
   for (const double v : want) scale = std::max(scale, std::fabs(v));
   for (std::int64_t i = 0; i < ny; ++i) {
@@ -100,26 +53,26 @@ void check(const ConvShape& s, ConvAlgorithm algorithm, bool with_residual, doub
 
 const std::vector<ConvShape>& general_shapes() {
   static const std::vector<ConvShape> all = {
-      shape_of(1, 3, 8, 1, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
-      shape_of(2, 5, 7, 1, kNone, {8, 3, 2, 1, 1, 0}, {13, 3, 2, 1, 1, 1}),
-      shape_of(1, 3, 16, 1, kNone, {23, 7, 2, 1, 3, 3}, {29, 7, 2, 1, 3, 3}),
-      shape_of(1, 8, 20, 1, kNone, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
-      shape_of(1, 70, 30, 1, kNone, {14, 1, 1, 1, 0, 0}, {14, 1, 1, 1, 0, 0}),
-      shape_of(1, 8, 20, 1, kNone, {7, 1, 2, 1, 0, 0}, {9, 1, 2, 1, 0, 0}),
-      shape_of(2, 8, 12, 4, kNone, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 1, 1}),
-      shape_of(1, 4, 6, 2, kNone, {12, 3, 1, 2, 2, 2}, {12, 3, 1, 3, 3, 3}),
-      shape_of(1, 6, 5, 1, kNone, kNone, {40, 5, 3, 2, 4, 1}),
-      shape_of(1, 2, 3, 1, {5, 3, 2, 1, 1, 1}, {6, 2, 1, 1, 0, 1}, {7, 3, 1, 1, 1, 1}),
-      shape_of(1, 60, 5, 1, kNone, {5, 3, 1, 1, 1, 1}, {60, 3, 1, 1, 1, 1}),
+      conv_shape(1, 3, 8, 1, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
+      conv_shape(2, 5, 7, 1, kNone, {8, 3, 2, 1, 1, 0}, {13, 3, 2, 1, 1, 1}),
+      conv_shape(1, 3, 16, 1, kNone, {23, 7, 2, 1, 3, 3}, {29, 7, 2, 1, 3, 3}),
+      conv_shape(1, 8, 20, 1, kNone, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+      conv_shape(1, 70, 30, 1, kNone, {14, 1, 1, 1, 0, 0}, {14, 1, 1, 1, 0, 0}),
+      conv_shape(1, 8, 20, 1, kNone, {7, 1, 2, 1, 0, 0}, {9, 1, 2, 1, 0, 0}),
+      conv_shape(2, 8, 12, 4, kNone, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 1, 1}),
+      conv_shape(1, 4, 6, 2, kNone, {12, 3, 1, 2, 2, 2}, {12, 3, 1, 3, 3, 3}),
+      conv_shape(1, 6, 5, 1, kNone, kNone, {40, 5, 3, 2, 4, 1}),
+      conv_shape(1, 2, 3, 1, {5, 3, 2, 1, 1, 1}, {6, 2, 1, 1, 0, 1}, {7, 3, 1, 1, 1, 1}),
+      conv_shape(1, 60, 5, 1, kNone, {5, 3, 1, 1, 1, 1}, {60, 3, 1, 1, 1, 1}),
       // Patches of 4 columns: whole images, a rest, rows outside, and a block of K that ends within a patch.
-      shape_of(2, 3, 24, 1, kNone, {40, 4, 4, 1, 0, 0}, {76, 4, 4, 1, 0, 0}),
-      shape_of(1, 3, 20, 1, {3, 2, 1, 1, 0, 0}, {19, 3, 3, 2, 2, 3}, {47, 4, 4, 1, 0, 0}),
-      shape_of(1, 33, 18, 1, kNone, {32, 5, 5, 1, 0, 0}, {76, 4, 4, 1, 0, 0}),
-      shape_of(1, 3, 2, 1, kNone, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),     // padding wider than the image
-      shape_of(1, 2, 3, 1, kNone, {6, 3, 1, 1, -1, 1}, {9, 3, 1, 1, -2, -1}),  // negative padding crops
-      shape_of(2, 4, 6, 2, kNone, {40, 5, 2, 2, 3, 1}, kNone),                 // one column
-      shape_of(1, 4, 6, 1, {3, 2, 1, 1, 0, 1}, {40, 5, 1, 1, 2, 2}, kNone),
-      shape_of(1, 4, 6, 1, kNone, {20, 5, 1, 1, 2, 2}, {1, 2, 1, 1, 1, 0}),  // one column of results from two taps
+      conv_shape(2, 3, 24, 1, kNone, {40, 4, 4, 1, 0, 0}, {76, 4, 4, 1, 0, 0}),
+      conv_shape(1, 3, 20, 1, {3, 2, 1, 1, 0, 0}, {19, 3, 3, 2, 2, 3}, {47, 4, 4, 1, 0, 0}),
+      conv_shape(1, 33, 18, 1, kNone, {32, 5, 5, 1, 0, 0}, {76, 4, 4, 1, 0, 0}),
+      conv_shape(1, 3, 2, 1, kNone, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),     // padding wider than the image
+      conv_shape(1, 2, 3, 1, kNone, {6, 3, 1, 1, -1, 1}, {9, 3, 1, 1, -2, -1}),  // negative padding crops
+      conv_shape(2, 4, 6, 2, kNone, {40, 5, 2, 2, 3, 1}, kNone),                 // one column
+      conv_shape(1, 4, 6, 1, {3, 2, 1, 1, 0, 1}, {40, 5, 1, 1, 2, 2}, kNone),
+      conv_shape(1, 4, 6, 1, kNone, {20, 5, 1, 1, 2, 2}, {1, 2, 1, 1, 1, 0}),  // one column of results from two taps
   };
   return all;
 }
@@ -137,13 +90,13 @@ TEST(KernelsConv, ImplicitGemmMatchesTheDefinition) {
 
 TEST(KernelsConv, ManyImagesOfFewPixels) {
   for_each_isa([] {
-    for (const ConvShape& s : {shape_of(37, 5, 7, 1, kNone, kNone, {4, 3, 1, 1, 1, 1}),
-                               shape_of(9, 130, 20, 1, kNone, kNone, {4, 3, 2, 1, 1, 1}),  // two blocks of sums
-                               shape_of(131, 4, 9, 1, kNone, kNone, {1, 3, 1, 1, 1, 1}),
-                               shape_of(5, 6, 8, 1, kNone, {3, 3, 1, 1, 1, 1}, {3, 2, 1, 2, 1, 1}),
-                               shape_of(6, 3, 5, 1, {2, 2, 1, 1, 1, 0}, {3, 3, 2, 1, 1, 1}, {2, 1, 1, 1, 0, 0}),
-                               shape_of(7, 4, 6, 1, kNone, {5, 3, 2, 1, 1, 1}, kNone),  // one column
-                               shape_of(4, 3, 2, 1, kNone, kNone, {3, 3, 1, 1, 4, -1})}) {
+    for (const ConvShape& s : {conv_shape(37, 5, 7, 1, kNone, kNone, {4, 3, 1, 1, 1, 1}),
+                               conv_shape(9, 130, 20, 1, kNone, kNone, {4, 3, 2, 1, 1, 1}),  // two blocks of sums
+                               conv_shape(131, 4, 9, 1, kNone, kNone, {1, 3, 1, 1, 1, 1}),
+                               conv_shape(5, 6, 8, 1, kNone, {3, 3, 1, 1, 1, 1}, {3, 2, 1, 2, 1, 1}),
+                               conv_shape(6, 3, 5, 1, {2, 2, 1, 1, 1, 0}, {3, 3, 2, 1, 1, 1}, {2, 1, 1, 1, 0, 0}),
+                               conv_shape(7, 4, 6, 1, kNone, {5, 3, 2, 1, 1, 1}, kNone),  // one column
+                               conv_shape(4, 3, 2, 1, kNone, kNone, {3, 3, 1, 1, 4, -1})}) {
       check(s, ConvAlgorithm::gemm, false, 1e-5);
       check(s, ConvAlgorithm::gemm, true, 1e-5);
       if (::testing::Test::HasFatalFailure()) return;
@@ -154,18 +107,18 @@ TEST(KernelsConv, ManyImagesOfFewPixels) {
 TEST(KernelsConv, RowsReadInPlace) {
   for_each_isa([] {
     for (const ConvShape& s : {
-             shape_of(1, 40, 20, 1, kNone, kNone, {600, 11, 1, 5, 25, 25}),   // sums in two parts that cut a channel
-             shape_of(1, 3, 120, 1, kNone, kNone, {530, 7, 1, 1, 3, 3}),      // two blocks of columns
-             shape_of(2, 1, 33, 1, kNone, kNone, {401, 10, 5, 1, 0, 0}),      // wav2vec's first: phases of rows
-             shape_of(1, 12, 24, 4, kNone, kNone, {70, 128, 1, 1, 64, 63}),   // wav2vec's positions
-             shape_of(1, 6, 5, 1, kNone, kNone, {190, 4, 2, 3, 4, 1}),        // taps in both phases
-             shape_of(1, 4, 6, 1, kNone, kNone, {190, 8, 4, 1, -3, -2}),      // cropping
-             shape_of(1, 2, 4, 1, kNone, kNone, {3, 3, 1, 1, 50, 50}),        // mostly padding
-             shape_of(1, 5, 9, 1, kNone, {333, 9, 1, 2, 8, 8}, kNone),        // one column
-             shape_of(1, 270, 300, 1, kNone, kNone, {77, 2, 1, 40, 20, 20}),  // two blocks of rows, not with short vectors
+             conv_shape(1, 40, 20, 1, kNone, kNone, {600, 11, 1, 5, 25, 25}),   // sums in two parts that cut a channel
+             conv_shape(1, 3, 120, 1, kNone, kNone, {530, 7, 1, 1, 3, 3}),      // two blocks of columns
+             conv_shape(2, 1, 33, 1, kNone, kNone, {401, 10, 5, 1, 0, 0}),      // wav2vec's first: phases of rows
+             conv_shape(1, 12, 24, 4, kNone, kNone, {70, 128, 1, 1, 64, 63}),   // wav2vec's positions
+             conv_shape(1, 6, 5, 1, kNone, kNone, {190, 4, 2, 3, 4, 1}),        // taps in both phases
+             conv_shape(1, 4, 6, 1, kNone, kNone, {190, 8, 4, 1, -3, -2}),      // cropping
+             conv_shape(1, 2, 4, 1, kNone, kNone, {3, 3, 1, 1, 50, 50}),        // mostly padding
+             conv_shape(1, 5, 9, 1, kNone, {333, 9, 1, 2, 8, 8}, kNone),        // one column
+             conv_shape(1, 270, 300, 1, kNone, kNone, {77, 2, 1, 40, 20, 20}),  // two blocks of rows, not with short vectors
          }) {
       ConvShape row = s;
-      if (s.in[2] == 1) row = shape_of(1, 5, 9, 1, kNone, kNone, {333, 9, 1, 2, 8, 8});
+      if (s.in[2] == 1) row = conv_shape(1, 5, 9, 1, kNone, kNone, {333, 9, 1, 2, 8, 8});
       EXPECT_EQ(conv_is_shifted(row), s.out_channels / s.groups <= 128 || gemm_kernels().nr > kShortPanel);
       for (const int threads : {1, 3}) {
         ThreadPool pool(threads);
@@ -176,8 +129,8 @@ TEST(KernelsConv, RowsReadInPlace) {
       }
     }
     // Copies would be longer than patches.
-    EXPECT_FALSE(conv_is_shifted(shape_of(1, 4, 8, 1, kNone, kNone, {5000, 3, 1, 2000, 2000, 2000})));
-    EXPECT_FALSE(conv_is_shifted(shape_of(1, 4, 8, 1, kNone, kNone, {400, 2, 3, 1, 0, 0})));
+    EXPECT_FALSE(conv_is_shifted(conv_shape(1, 4, 8, 1, kNone, kNone, {5000, 3, 1, 2000, 2000, 2000})));
+    EXPECT_FALSE(conv_is_shifted(conv_shape(1, 4, 8, 1, kNone, kNone, {400, 2, 3, 1, 0, 0})));
   });
 }
 
@@ -185,17 +138,17 @@ TEST(KernelsConv, FewPositions) {
   for_each_isa([] {
     for (std::int64_t positions = 1; positions <= 17; ++positions) {
       SCOPED_TRACE(positions);
-      check(shape_of(1, 3, 29, 1, kNone, kNone, {positions, 3, 1, 1, 1, 1}), ConvAlgorithm::gemm, positions % 2 == 0, 1e-5);
-      check(shape_of(1, 130, 43, 1, kNone, kNone, {positions, 1, 1, 1, 0, 0}), ConvAlgorithm::gemm, positions % 2 != 0, 1e-5);
+      check(conv_shape(1, 3, 29, 1, kNone, kNone, {positions, 3, 1, 1, 1, 1}), ConvAlgorithm::gemm, positions % 2 == 0, 1e-5);
+      check(conv_shape(1, 130, 43, 1, kNone, kNone, {positions, 1, 1, 1, 0, 0}), ConvAlgorithm::gemm, positions % 2 != 0, 1e-5);
       if (::testing::Test::HasFatalFailure()) return;
     }
-    for (const ConvShape& s : {shape_of(1, 1, 258, 1, kNone, kNone, {640, 256, 128, 1, 0, 0}),  // a spectrum
-                               shape_of(1, 300, 1, 1, kNone, kNone, {6, 3, 2, 1, 1, 1}),        // one channel, blocks of sums
-                               shape_of(3, 5, 15, 1, kNone, kNone, {7, 3, 2, 2, 2, 1}),         // images side by side
-                               shape_of(1, 20, 31, 1, kNone, {3, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}),
-                               shape_of(1, 4, 17, 1, {4, 2, 2, 1, 0, 0}, {3, 2, 1, 2, 1, 0}, {4, 3, 3, 1, 2, 2}),
-                               shape_of(1, 6, 15, 1, kNone, {2, 3, 1, 1, 4, 4}, {1, 1, 1, 1, 0, 0}),  // only padding in reach
-                               shape_of(1, 6, 16, 1, kNone, {6, 3, 1, 1, -1, -1}, {5, 3, 1, 1, -2, 1})}) {
+    for (const ConvShape& s : {conv_shape(1, 1, 258, 1, kNone, kNone, {640, 256, 128, 1, 0, 0}),  // a spectrum
+                               conv_shape(1, 300, 1, 1, kNone, kNone, {6, 3, 2, 1, 1, 1}),        // one channel, blocks of sums
+                               conv_shape(3, 5, 15, 1, kNone, kNone, {7, 3, 2, 2, 2, 1}),         // images side by side
+                               conv_shape(1, 20, 31, 1, kNone, {3, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}),
+                               conv_shape(1, 4, 17, 1, {4, 2, 2, 1, 0, 0}, {3, 2, 1, 2, 1, 0}, {4, 3, 3, 1, 2, 2}),
+                               conv_shape(1, 6, 15, 1, kNone, {2, 3, 1, 1, 4, 4}, {1, 1, 1, 1, 0, 0}),  // only padding in reach
+                               conv_shape(1, 6, 16, 1, kNone, {6, 3, 1, 1, -1, -1}, {5, 3, 1, 1, -2, 1})}) {
       check(s, ConvAlgorithm::gemm, false, 1e-5);
       check(s, ConvAlgorithm::gemm, true, 1e-5);
       if (::testing::Test::HasFatalFailure()) return;
@@ -205,45 +158,45 @@ TEST(KernelsConv, FewPositions) {
 
 TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
   const std::vector<ConvShape> shapes = {
-      shape_of(1, 6, 6, 6, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
-      shape_of(2, 5, 5, 5, kNone, {16, 3, 2, 1, 1, 1}, {33, 3, 2, 1, 1, 1}),
-      shape_of(1, 4, 8, 4, kNone, {15, 5, 1, 1, 2, 2}, {70, 5, 1, 1, 2, 2}),
-      shape_of(1, 3, 3, 3, kNone, {15, 5, 2, 1, 1, 2}, {17, 5, 3, 1, 2, 2}),
-      shape_of(1, 3, 9, 3, kNone, {14, 3, 1, 2, 2, 2}, {18, 3, 2, 3, 3, 3}),
-      shape_of(1, 3, 3, 3, kNone, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
-      shape_of(1, 2, 2, 2, kNone, {14, 13, 1, 1, 6, 6}, {15, 11, 1, 1, 5, 5}),  // 143 taps: several passes
-      shape_of(1, 2, 2, 2, {6, 3, 1, 1, 1, 1}, {5, 3, 2, 1, 1, 1}, {8, 3, 1, 1, 1, 1}),
-      shape_of(1, 3, 3, 3, kNone, kNone, {31, 4, 1, 1, 3, 0}),
-      shape_of(1, 1, 2, 1, kNone, {300, 3, 1, 1, 1, 1}, {310, 3, 1, 1, 1, 1}),  // several bands
-      shape_of(1, 2, 2, 2, kNone, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),
-      shape_of(1, 2, 2, 2, kNone, {6, 3, 1, 1, -1, 1}, {9, 3, 2, 1, -2, -1}),
-      shape_of(1, 3, 3, 3, kNone, {7, 5, 1, 1, 2, 2}, {7, 5, 1, 1, 2, 2}),
-      shape_of(1, 2, 4, 2, kNone, {14, 5, 2, 1, 2, 2}, {14, 5, 2, 1, 2, 2}),
-      shape_of(1, 2, 2, 2, kNone, {29, 5, 2, 1, 1, 2}, {33, 5, 1, 1, 2, 1}),
-      shape_of(1, 2, 2, 2, kNone, {4, 3, 1, 1, 1, 0}, {5, 3, 1, 1, 1, 1}),
-      shape_of(1, 2, 2, 2, kNone, {10, 3, 2, 1, 1, 1}, {6, 3, 2, 1, 0, 1}),
-      shape_of(1, 1, 1, 1, kNone, {2, 5, 1, 1, 2, 2}, {1, 5, 1, 1, 2, 2}),
-      shape_of(1, 2, 2, 2, kNone, {90, 3, 2, 1, 0, 1}, {400, 3, 2, 1, 1, 1}),  // several bands
-      shape_of(1, 3, 3, 3, kNone, {11, 7, 1, 1, 3, 3}, {19, 7, 1, 1, 3, 3}),
-      shape_of(2, 2, 4, 2, kNone, {15, 7, 2, 1, 3, 2}, {18, 7, 2, 1, 2, 3}),
-      shape_of(1, 2, 2, 2, kNone, {90, 7, 2, 1, 0, 1}, {80, 7, 1, 2, 6, 1}),  // several bands
-      shape_of(1, 3, 6, 3, kNone, {20, 3, 1, 2, 2, 2}, {21, 3, 1, 2, 2, 2}),
-      shape_of(1, 2, 2, 2, kNone, {150, 5, 1, 3, 6, 6}, {90, 5, 1, 1, 2, 2}),  // several bands
-      shape_of(1, 2, 2, 2, kNone, {4, 3, 1, 5, 5, 5}, {9, 3, 1, 4, 4, 4}),     // fewer rows than the dilation
-      shape_of(2, 3, 6, 3, {5, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),
-      shape_of(1, 2, 2, 2, {6, 3, 2, 2, 3, 2}, {9, 3, 2, 1, 1, 1}, {12, 3, 2, 1, 1, 1}),
-      shape_of(1, 2, 2, 2, {2, 3, 1, 1, 4, 4}, {5, 5, 1, 2, 4, 4}, {6, 5, 1, 1, 2, 2}),  // results without a tap
+      conv_shape(1, 6, 6, 6, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
+      conv_shape(2, 5, 5, 5, kNone, {16, 3, 2, 1, 1, 1}, {33, 3, 2, 1, 1, 1}),
+      conv_shape(1, 4, 8, 4, kNone, {15, 5, 1, 1, 2, 2}, {70, 5, 1, 1, 2, 2}),
+      conv_shape(1, 3, 3, 3, kNone, {15, 5, 2, 1, 1, 2}, {17, 5, 3, 1, 2, 2}),
+      conv_shape(1, 3, 9, 3, kNone, {14, 3, 1, 2, 2, 2}, {18, 3, 2, 3, 3, 3}),
+      conv_shape(1, 3, 3, 3, kNone, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+      conv_shape(1, 2, 2, 2, kNone, {14, 13, 1, 1, 6, 6}, {15, 11, 1, 1, 5, 5}),  // 143 taps: several passes
+      conv_shape(1, 2, 2, 2, {6, 3, 1, 1, 1, 1}, {5, 3, 2, 1, 1, 1}, {8, 3, 1, 1, 1, 1}),
+      conv_shape(1, 3, 3, 3, kNone, kNone, {31, 4, 1, 1, 3, 0}),
+      conv_shape(1, 1, 2, 1, kNone, {300, 3, 1, 1, 1, 1}, {310, 3, 1, 1, 1, 1}),  // several bands
+      conv_shape(1, 2, 2, 2, kNone, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),
+      conv_shape(1, 2, 2, 2, kNone, {6, 3, 1, 1, -1, 1}, {9, 3, 2, 1, -2, -1}),
+      conv_shape(1, 3, 3, 3, kNone, {7, 5, 1, 1, 2, 2}, {7, 5, 1, 1, 2, 2}),
+      conv_shape(1, 2, 4, 2, kNone, {14, 5, 2, 1, 2, 2}, {14, 5, 2, 1, 2, 2}),
+      conv_shape(1, 2, 2, 2, kNone, {29, 5, 2, 1, 1, 2}, {33, 5, 1, 1, 2, 1}),
+      conv_shape(1, 2, 2, 2, kNone, {4, 3, 1, 1, 1, 0}, {5, 3, 1, 1, 1, 1}),
+      conv_shape(1, 2, 2, 2, kNone, {10, 3, 2, 1, 1, 1}, {6, 3, 2, 1, 0, 1}),
+      conv_shape(1, 1, 1, 1, kNone, {2, 5, 1, 1, 2, 2}, {1, 5, 1, 1, 2, 2}),
+      conv_shape(1, 2, 2, 2, kNone, {90, 3, 2, 1, 0, 1}, {400, 3, 2, 1, 1, 1}),  // several bands
+      conv_shape(1, 3, 3, 3, kNone, {11, 7, 1, 1, 3, 3}, {19, 7, 1, 1, 3, 3}),
+      conv_shape(2, 2, 4, 2, kNone, {15, 7, 2, 1, 3, 2}, {18, 7, 2, 1, 2, 3}),
+      conv_shape(1, 2, 2, 2, kNone, {90, 7, 2, 1, 0, 1}, {80, 7, 1, 2, 6, 1}),  // several bands
+      conv_shape(1, 3, 6, 3, kNone, {20, 3, 1, 2, 2, 2}, {21, 3, 1, 2, 2, 2}),
+      conv_shape(1, 2, 2, 2, kNone, {150, 5, 1, 3, 6, 6}, {90, 5, 1, 1, 2, 2}),  // several bands
+      conv_shape(1, 2, 2, 2, kNone, {4, 3, 1, 5, 5, 5}, {9, 3, 1, 4, 4, 4}),     // fewer rows than the dilation
+      conv_shape(2, 3, 6, 3, {5, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),
+      conv_shape(1, 2, 2, 2, {6, 3, 2, 2, 3, 2}, {9, 3, 2, 1, 1, 1}, {12, 3, 2, 1, 1, 1}),
+      conv_shape(1, 2, 2, 2, {2, 3, 1, 1, 4, 4}, {5, 5, 1, 2, 4, 4}, {6, 5, 1, 1, 2, 2}),  // results without a tap
       // Depth slices that several slices of outputs read.
-      shape_of(1, 2, 2, 2, {7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 0, 0}, {12, 3, 1, 1, 0, 0}),
-      shape_of(2, 2, 2, 2, {5, 2, 1, 1, 0, 1}, {9, 4, 1, 1, 0, 0}, {13, 3, 2, 1, 0, 0}),
-      shape_of(1, 2, 2, 2, {9, 7, 2, 1, 3, 3}, {30, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),   // more taps than in one pass
-      shape_of(1, 2, 2, 2, {4, 3, 1, 1, 1, 1}, {300, 3, 1, 1, 0, 1}, {40, 3, 1, 1, 1, 1}),  // several bands
+      conv_shape(1, 2, 2, 2, {7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 0, 0}, {12, 3, 1, 1, 0, 0}),
+      conv_shape(2, 2, 2, 2, {5, 2, 1, 1, 0, 1}, {9, 4, 1, 1, 0, 0}, {13, 3, 2, 1, 0, 0}),
+      conv_shape(1, 2, 2, 2, {9, 7, 2, 1, 3, 3}, {30, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),   // more taps than in one pass
+      conv_shape(1, 2, 2, 2, {4, 3, 1, 1, 1, 1}, {300, 3, 1, 1, 0, 1}, {40, 3, 1, 1, 1, 1}),  // several bands
       // More rows than are computed at once, and rows and columns outside on each side.
-      shape_of(1, 2, 2, 2, kNone, {56, 7, 1, 1, 3, 3}, {56, 7, 1, 1, 3, 3}),
-      shape_of(1, 2, 2, 2, kNone, {43, 5, 1, 1, 9, 9}, {35, 5, 1, 1, 9, 20}),
-      shape_of(1, 2, 2, 2, kNone, {57, 5, 2, 1, 2, 2}, {57, 5, 2, 1, 2, 2}),
-      shape_of(1, 2, 2, 2, kNone, {31, 7, 2, 1, 12, 9}, {40, 7, 2, 1, 21, 33}),
-      shape_of(1, 2, 2, 2, kNone, {33, 3, 2, 1, -2, 1}, {50, 3, 2, 1, -3, 4}),
+      conv_shape(1, 2, 2, 2, kNone, {56, 7, 1, 1, 3, 3}, {56, 7, 1, 1, 3, 3}),
+      conv_shape(1, 2, 2, 2, kNone, {43, 5, 1, 1, 9, 9}, {35, 5, 1, 1, 9, 20}),
+      conv_shape(1, 2, 2, 2, kNone, {57, 5, 2, 1, 2, 2}, {57, 5, 2, 1, 2, 2}),
+      conv_shape(1, 2, 2, 2, kNone, {31, 7, 2, 1, 12, 9}, {40, 7, 2, 1, 21, 33}),
+      conv_shape(1, 2, 2, 2, kNone, {33, 3, 2, 1, -2, 1}, {50, 3, 2, 1, -3, 4}),
   };
   for_each_isa([&] {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -258,39 +211,39 @@ TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
 
 TEST(KernelsConv, PixelsAndFewFilters) {
   for_each_isa([] {
-    for (const ConvShape& s : {shape_of(3, 37, 21, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
-                               shape_of(1, 400, 9, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
-                               shape_of(2, 5, 18, 1, kNone, {9, 1, 1, 1, 0, 0}, {15, 1, 1, 1, 0, 0})}) {
+    for (const ConvShape& s : {conv_shape(3, 37, 21, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
+                               conv_shape(1, 400, 9, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
+                               conv_shape(2, 5, 18, 1, kNone, {9, 1, 1, 1, 0, 0}, {15, 1, 1, 1, 0, 0})}) {
       check(s, ConvAlgorithm::pixel, false, 1e-5);
       check(s, ConvAlgorithm::pixel, true, 1e-5);
       if (::testing::Test::HasFatalFailure()) return;
     }
   });
-  EXPECT_EQ(conv_choose(shape_of(1, 8, 8, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0})), ConvAlgorithm::pixel);
-  EXPECT_EQ(conv_choose(shape_of(1, 1, 8, 1, kNone, {28, 5, 1, 1, 2, 2}, {28, 5, 1, 1, 2, 2})), ConvAlgorithm::depthwise);
-  EXPECT_EQ(conv_choose(shape_of(1, 1, 64, 1, kNone, {28, 5, 1, 1, 2, 2}, {28, 5, 1, 1, 2, 2})), ConvAlgorithm::gemm);
-  EXPECT_EQ(conv_choose(shape_of(1, 8, 8, 2, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0})), ConvAlgorithm::gemm);
+  EXPECT_EQ(conv_choose(conv_shape(1, 8, 8, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0})), ConvAlgorithm::pixel);
+  EXPECT_EQ(conv_choose(conv_shape(1, 1, 8, 1, kNone, {28, 5, 1, 1, 2, 2}, {28, 5, 1, 1, 2, 2})), ConvAlgorithm::depthwise);
+  EXPECT_EQ(conv_choose(conv_shape(1, 1, 64, 1, kNone, {28, 5, 1, 1, 2, 2}, {28, 5, 1, 1, 2, 2})), ConvAlgorithm::gemm);
+  EXPECT_EQ(conv_choose(conv_shape(1, 8, 8, 2, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0})), ConvAlgorithm::gemm);
 }
 
 TEST(KernelsConv, ThreadCountsAgree) {
   for (const int threads : {1, 2, 3}) {
     ThreadPool pool(threads);
     const PoolScope scope(pool);
-    check(shape_of(2, 16, 32, 1, kNone, {20, 3, 1, 1, 1, 1}, {21, 3, 1, 1, 1, 1}), ConvAlgorithm::gemm, true, 1e-5);
-    check(shape_of(1, 64, 70, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}), ConvAlgorithm::gemm, true, 1e-5);
-    check(shape_of(2, 16, 16, 16, kNone, {20, 3, 1, 1, 1, 1}, {21, 3, 1, 1, 1, 1}), ConvAlgorithm::depthwise, true, 1e-5);
+    check(conv_shape(2, 16, 32, 1, kNone, {20, 3, 1, 1, 1, 1}, {21, 3, 1, 1, 1, 1}), ConvAlgorithm::gemm, true, 1e-5);
+    check(conv_shape(1, 64, 70, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}), ConvAlgorithm::gemm, true, 1e-5);
+    check(conv_shape(2, 16, 16, 16, kNone, {20, 3, 1, 1, 1, 1}, {21, 3, 1, 1, 1, 1}), ConvAlgorithm::depthwise, true, 1e-5);
   }
 }
 
 TEST(KernelsConv, WinogradMatchesTheDefinition) {
   const std::vector<ConvShape> shapes = {
-      shape_of(1, 3, 5, 1, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
-      shape_of(2, 17, 50, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
-      shape_of(1, 16, 16, 1, kNone, {40, 3, 1, 1, 1, 1}, {41, 3, 1, 1, 1, 1}),
-      shape_of(1, 20, 70, 1, kNone, {13, 3, 1, 1, 0, 0}, {14, 3, 1, 1, 0, 0}),
-      shape_of(1, 4, 3, 1, kNone, {3, 3, 1, 1, 0, 0}, {3, 3, 1, 1, 0, 0}),
-      shape_of(1, 400, 9, 1, kNone, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),
-      shape_of(1, 5, 6, 1, kNone, {8, 3, 1, 1, 2, 0}, {8, 3, 1, 1, 0, 2}),
+      conv_shape(1, 3, 5, 1, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
+      conv_shape(2, 17, 50, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
+      conv_shape(1, 16, 16, 1, kNone, {40, 3, 1, 1, 1, 1}, {41, 3, 1, 1, 1, 1}),
+      conv_shape(1, 20, 70, 1, kNone, {13, 3, 1, 1, 0, 0}, {14, 3, 1, 1, 0, 0}),
+      conv_shape(1, 4, 3, 1, kNone, {3, 3, 1, 1, 0, 0}, {3, 3, 1, 1, 0, 0}),
+      conv_shape(1, 400, 9, 1, kNone, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),
+      conv_shape(1, 5, 6, 1, kNone, {8, 3, 1, 1, 2, 0}, {8, 3, 1, 1, 0, 2}),
   };
   for_each_isa([&] {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -306,15 +259,15 @@ TEST(KernelsConv, WinogradMatchesTheDefinition) {
   for (const int threads : {2, 3, 4}) {
     ThreadPool pool(threads);
     const PoolScope scope(pool);
-    check(shape_of(1, 32, 200, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}), ConvAlgorithm::winograd2, true, 2e-6);
-    check(shape_of(2, 16, 32, 1, kNone, {50, 3, 1, 1, 1, 1}, {50, 3, 1, 1, 1, 1}), ConvAlgorithm::winograd4, true, 1e-5);
+    check(conv_shape(1, 32, 200, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}), ConvAlgorithm::winograd2, true, 2e-6);
+    check(conv_shape(2, 16, 32, 1, kNone, {50, 3, 1, 1, 1, 1}, {50, 3, 1, 1, 1, 1}), ConvAlgorithm::winograd4, true, 1e-5);
   }
 }
 
 // Each output is as exact as its own window allows, whatever lies beside it: a value for "no data", an infinity, NaN.
 TEST(KernelsConv, OnePixelOfGreatValueDisturbsNoOther) {
   constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
-  const ConvShape s = shape_of(2, 18, 21, 1, kNone, {13, 3, 1, 1, 1, 1}, {15, 3, 1, 1, 1, 1});
+  const ConvShape s = conv_shape(2, 18, 21, 1, kNone, {13, 3, 1, 1, 1, 1}, {15, 3, 1, 1, 1, 1});
   const std::vector<float> w = random_floats(18 * 21 * 9, 2);
   for_each_isa([&] {
     for (const float great : {-9999.0F, 1e6F, 3e38F, kInf, kNan}) {
@@ -323,9 +276,9 @@ TEST(KernelsConv, OnePixelOfGreatValueDisturbsNoOther) {
         x[static_cast<std::size_t>(at)] = sizes[static_cast<std::size_t>(at)] = great;
         for (float& v : sizes) v = std::fabs(v);
         for (float& v : weights) v = std::fabs(v);
-        const std::vector<double> want = naive(s, x, w), scale = naive(s, sizes, weights);
+        const std::vector<double> want = plain_conv(s, x, w), scale = plain_conv(s, sizes, weights);
         sizes[static_cast<std::size_t>(at)] = 0.0F;
-        const std::vector<double> without = naive(s, sizes, weights);
+        const std::vector<double> without = plain_conv(s, sizes, weights);
         for (const ConvAlgorithm algorithm : {ConvAlgorithm::winograd2, ConvAlgorithm::winograd4}) {
           std::vector<float> packed(conv_packed_bytes(algorithm, s) / 4), y(want.size());
           conv_pack_f32(algorithm, s, w.data(), packed.data());
@@ -346,31 +299,14 @@ TEST(KernelsConv, OnePixelOfGreatValueDisturbsNoOther) {
   });
 }
 
-// A transposed convolution by its definition.
+// A transposed convolution by its definition: where a convolution reads, it adds.
 std::vector<double> transposed(const ConvShape& s, const std::vector<float>& xv, const std::vector<float>& wv) {
-  const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;
+  ConvShape back = s;
+  std::swap(back.in_channels, back.out_channels), std::swap(back.in, back.out);
   std::vector<double> want(static_cast<std::size_t>(s.batch * s.out_channels * volume(s.out)));
-  for (std::int64_t n = 0; n < s.batch; ++n) {
-    for (std::int64_t c = 0; c < s.in_channels; ++c) {
-      for (std::int64_t m = 0; m < mg; ++m) {
-        const std::int64_t om = c / cg * mg + m;
-        for (std::int64_t iy = 0; iy < s.in[1]; ++iy) {
-          for (std::int64_t ix = 0; ix < s.in[2]; ++ix) {
-            for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
-              for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
-                const std::int64_t oy = iy * s.stride[1] + ky * s.dilation[1] - s.pad[1];
-                const std::int64_t ox = ix * s.stride[2] + kx * s.dilation[2] - s.pad[2];
-                if (oy < 0 || oy >= s.out[1] || ox < 0 || ox >= s.out[2]) continue;
-                want[static_cast<std::size_t>(((n * s.out_channels + om) * s.out[1] + oy) * s.out[2] + ox)] +=
-                    static_cast<double>(xv[static_cast<std::size_t>(((n * s.in_channels + c) * s.in[1] + iy) * s.in[2] + ix)]) *
-                    wv[static_cast<std::size_t>(((c * mg + m) * s.kernel[1] + ky) * s.kernel[2] + kx)];
-              }
-            }
-          }
-        }
-      }
-    }
-  }
+  for_each_product(back, [&](std::int64_t y, std::int64_t w, std::int64_t x) {
+    want[static_cast<std::size_t>(y)] += static_cast<double>(xv[static_cast<std::size_t>(x)]) * wv[static_cast<std::size_t>(w)];
+  });
   return want;
 }
 
@@ -403,11 +339,11 @@ TEST(KernelsConv, TransposeMatchesTheDefinition) {
     ConvShape s;
   };
   // out = (in - 1) stride + (kernel - 1) dilation + 1 + output_padding - pad - pad_end
-  const auto make = [](std::int64_t batch, std::int64_t c, std::int64_t m, std::int64_t groups, Geometry h, Geometry w,
+  const auto make = [](std::int64_t batch, std::int64_t c, std::int64_t m, std::int64_t groups, Axis h, Axis w,
                        std::int64_t extra) {
     ConvShape s;
     s.batch = batch, s.in_channels = c, s.out_channels = m, s.groups = groups;
-    const Geometry axes[3] = {kNone, h, w};
+    const Axis axes[3] = {kNone, h, w};
     for (int i = 0; i < 3; ++i) {
       s.in[i] = axes[i].in, s.kernel[i] = axes[i].kernel, s.stride[i] = axes[i].stride;
       s.dilation[i] = axes[i].dilation, s.pad[i] = axes[i].pad;
@@ -486,12 +422,13 @@ TEST(KernelsConv, TransposeOfNothing) {
 }
 
 TEST(KernelsConv, ChoosesDepthwiseForOneChannelPerGroup) {
-  EXPECT_EQ(conv_choose(shape_of(1, 6, 6, 6, kNone, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1})), ConvAlgorithm::depthwise);
-  EXPECT_EQ(conv_choose(shape_of(1, 6, 6, 1, kNone, {9, 1, 1, 1, 0, 0}, {9, 1, 1, 1, 0, 0})), ConvAlgorithm::gemm);
-  const ConvShape large = shape_of(1, 64, 64, 1, kNone, {56, 3, 1, 1, 1, 1}, {56, 3, 1, 1, 1, 1});
+  EXPECT_EQ(conv_choose(conv_shape(1, 6, 6, 6, kNone, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1})), ConvAlgorithm::depthwise);
+  EXPECT_EQ(conv_choose(conv_shape(1, 6, 6, 1, kNone, {9, 1, 1, 1, 0, 0}, {9, 1, 1, 1, 0, 0})), ConvAlgorithm::gemm);
+  const ConvShape large = conv_shape(1, 64, 64, 1, kNone, {56, 3, 1, 1, 1, 1}, {56, 3, 1, 1, 1, 1});
   EXPECT_EQ(conv_choose(large), ConvAlgorithm::winograd4);
   EXPECT_EQ(conv_choose(large, true), ConvAlgorithm::gemm);
-  EXPECT_FALSE(conv_supports(ConvAlgorithm::winograd2, shape_of(1, 64, 64, 1, kNone, {56, 3, 2, 1, 1, 1}, {56, 3, 1, 1, 1, 1})));
+  EXPECT_FALSE(
+      conv_supports(ConvAlgorithm::winograd2, conv_shape(1, 64, 64, 1, kNone, {56, 3, 2, 1, 1, 1}, {56, 3, 1, 1, 1, 1})));
 }
 
 }  // namespace

@@ -8,56 +8,17 @@
 #include "kernels/cpu/conv/training/conv_dynamic_weights.h"
 #include "kernels/cpu/conv/training/conv_grad_input.h"
 #include "kernels/cpu/conv/training/conv_grad_weights.h"
+#include "support/conv_problems.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
 namespace {
 
+using test::conv_shape;
 using test::for_each_isa;
+using test::for_each_product;
 using test::Guarded;
 using test::random_floats;
-
-struct Axis {
-  std::int64_t in, kernel, stride = 1, dilation = 1, pad = 0, pad_end = 0;
-};
-
-struct Channels {
-  std::int64_t batch, in, out, groups = 1;
-};
-
-ConvShape shape_of(const Channels& c, const Axis& h, const Axis& w) {
-  ConvShape s;
-  s.batch = c.batch, s.in_channels = c.in, s.out_channels = c.out, s.groups = c.groups;
-  const Axis axes[3] = {{1, 1}, h, w};
-  for (int i = 0; i < 3; ++i) {
-    s.in[i] = axes[i].in, s.kernel[i] = axes[i].kernel, s.stride[i] = axes[i].stride;
-    s.dilation[i] = axes[i].dilation, s.pad[i] = axes[i].pad;
-    s.out[i] = (axes[i].in + axes[i].pad + axes[i].pad_end - (axes[i].kernel - 1) * axes[i].dilation - 1) / axes[i].stride + 1;
-  }
-  return s;
-}
-
-// Calls use(x index, w index, y index) for every product of the convolution.
-template <class F>
-void for_each_product(const ConvShape& s, F&& use) {
-  const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;
-  for (std::int64_t n = 0; n < s.batch; ++n) {
-    for (std::int64_t m = 0; m < s.out_channels; ++m) {
-      for (std::int64_t o = 0; o < volume(s.out); ++o) {
-        for (std::int64_t c = 0; c < cg; ++c) {
-          for (std::int64_t k = 0; k < volume(s.kernel); ++k) {
-            const std::int64_t iy = o / s.out[2] * s.stride[1] - s.pad[1] + k / s.kernel[2] * s.dilation[1];
-            const std::int64_t ix = o % s.out[2] * s.stride[2] - s.pad[2] + k % s.kernel[2] * s.dilation[2];
-            if (iy < 0 || iy >= s.in[1] || ix < 0 || ix >= s.in[2]) continue;
-            const std::int64_t channel = n * s.in_channels + m / mg * cg + c;
-            use((channel * s.in[1] + iy) * s.in[2] + ix, (m * cg + c) * volume(s.kernel) + k,
-                (n * s.out_channels + m) * volume(s.out) + o);
-          }
-        }
-      }
-    }
-  }
-}
 
 // Winograd's transforms lose up to 8e-6 of the result's maximum, and sums in float the rest.
 void expect_close(Guarded<float>& got, const std::vector<double>& expected, const char* what) {
@@ -74,9 +35,9 @@ struct Workspace {
 };
 
 void check(const ConvShape& s) {
-  SCOPED_TRACE(testing::Message() << s.batch << "x" << s.in_channels << " to " << s.out_channels << ", " << s.groups
-                                  << " groups, " << s.in[1] << "x" << s.in[2] << ", kernel " << s.kernel[1] << "x" << s.kernel[2]
-                                  << ", stride " << s.stride[1] << "x" << s.stride[2]);
+  SCOPED_TRACE(::testing::Message() << s.batch << "x" << s.in_channels << " to " << s.out_channels << ", " << s.groups
+                                    << " groups, " << s.in[1] << "x" << s.in[2] << ", kernel " << s.kernel[1] << "x"
+                                    << s.kernel[2] << ", stride " << s.stride[1] << "x" << s.stride[2]);
   const std::int64_t nx = s.batch * s.in_channels * volume(s.in), ny = s.batch * s.out_channels * volume(s.out);
   const std::int64_t nw = s.out_channels * (s.in_channels / s.groups) * volume(s.kernel);
   const std::vector<float> xv = random_floats(nx, 1), wv = random_floats(nw, 2), gv = random_floats(ny, 3);
@@ -111,35 +72,35 @@ void check(const ConvShape& s) {
 }
 
 TEST(ConvGrad, MatchesSumsOverAllProducts) {
-  const std::pair<Channels, std::pair<Axis, Axis>> cases[] = {
-      {{2, 3, 5}, {{7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}}},
-      {{3, 17, 33}, {{6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}}},
-      {{2, 16, 40}, {{12, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}}},
-      {{2, 4, 6}, {{8, 3, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 1}}},
-      {{2, 19, 35}, {{8, 3, 2, 1, 1, 0}, {11, 3, 2, 1, 0, 1}}},
-      {{2, 5, 7}, {{8, 1}, {9, 1}}},
-      {{2, 70, 66}, {{5, 1}, {4, 1}}},
-      {{2, 5, 7}, {{8, 1, 2}, {9, 1, 3}}},
-      {{1, 5, 7}, {{9, 5, 1, 1, 2, 2}, {9, 7, 1, 1, 3, 3}}},
-      {{1, 4, 5}, {{11, 3, 1, 2, 2, 2}, {13, 3, 1, 3, 0, 1}}},
-      {{2, 4, 5}, {{11, 3, 2, 2, 2, 2}, {13, 2, 3, 3, 1, 1}}},
-      {{2, 8, 12, 4}, {{6, 3, 1, 1, 1, 1}, {6, 3, 1, 1, 1, 1}}},
-      {{2, 6, 6, 6}, {{7, 3, 1, 1, 1, 1}, {20, 3, 1, 1, 1, 1}}},
-      {{2, 6, 6, 6}, {{9, 5, 2, 1, 2, 2}, {18, 3, 2, 1, 1, 1}}},
-      {{2, 6, 12, 6}, {{9, 3, 2, 1, 1, 1}, {8, 3, 1, 1, 1, 1}}},
-      {{2, 3, 4}, {{1, 1}, {19, 5, 1, 1, 2, 2}}},
-      {{3, 2, 3}, {{4, 4}, {4, 4}}},
-      {{2, 2, 3}, {{2, 1, 1, 1, 1, 1}, {3, 1, 1, 1, 2, 0}}},
-      {{1, 2, 3}, {{9, 3, 1, 1, 5, 4}, {4, 2, 4, 1, 0, 0}}},
-      {{40, 33, 17}, {{4, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}}},
-      {{9, 16, 70}, {{11, 3, 1, 1, 0, 1}, {23, 3, 1, 1, 1, 0}}},
-      {{1, 50, 16}, {{5, 3, 1, 1, 2, 2}, {6, 3, 1, 1, 2, 0}}},
+  const ConvShape cases[] = {
+      conv_shape(2, 3, 5, 1, {7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}),
+      conv_shape(3, 17, 33, 1, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),
+      conv_shape(2, 16, 40, 1, {12, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),
+      conv_shape(2, 4, 6, 1, {8, 3, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 1}),
+      conv_shape(2, 19, 35, 1, {8, 3, 2, 1, 1, 0}, {11, 3, 2, 1, 0, 1}),
+      conv_shape(2, 5, 7, 1, {8, 1}, {9, 1}),
+      conv_shape(2, 70, 66, 1, {5, 1}, {4, 1}),
+      conv_shape(2, 5, 7, 1, {8, 1, 2}, {9, 1, 3}),
+      conv_shape(1, 5, 7, 1, {9, 5, 1, 1, 2, 2}, {9, 7, 1, 1, 3, 3}),
+      conv_shape(1, 4, 5, 1, {11, 3, 1, 2, 2, 2}, {13, 3, 1, 3, 0, 1}),
+      conv_shape(2, 4, 5, 1, {11, 3, 2, 2, 2, 2}, {13, 2, 3, 3, 1, 1}),
+      conv_shape(2, 8, 12, 4, {6, 3, 1, 1, 1, 1}, {6, 3, 1, 1, 1, 1}),
+      conv_shape(2, 6, 6, 6, {7, 3, 1, 1, 1, 1}, {20, 3, 1, 1, 1, 1}),
+      conv_shape(2, 6, 6, 6, {9, 5, 2, 1, 2, 2}, {18, 3, 2, 1, 1, 1}),
+      conv_shape(2, 6, 12, 6, {9, 3, 2, 1, 1, 1}, {8, 3, 1, 1, 1, 1}),
+      conv_shape(2, 3, 4, 1, {1, 1}, {19, 5, 1, 1, 2, 2}),
+      conv_shape(3, 2, 3, 1, {4, 4}, {4, 4}),
+      conv_shape(2, 2, 3, 1, {2, 1, 1, 1, 1, 1}, {3, 1, 1, 1, 2, 0}),
+      conv_shape(1, 2, 3, 1, {9, 3, 1, 1, 5, 4}, {4, 2, 4, 1, 0, 0}),
+      conv_shape(40, 33, 17, 1, {4, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}),
+      conv_shape(9, 16, 70, 1, {11, 3, 1, 1, 0, 1}, {23, 3, 1, 1, 1, 0}),
+      conv_shape(1, 50, 16, 1, {5, 3, 1, 1, 2, 2}, {6, 3, 1, 1, 2, 0}),
   };
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);
     const PoolScope scope(pool);
     for_each_isa([&] {
-      for (const auto& [channels, axes] : cases) check(shape_of(channels, axes.first, axes.second));
+      for (const ConvShape& s : cases) check(s);
     });
   }
 }
@@ -166,14 +127,14 @@ std::vector<WeightGradient> weight_gradients(const ConvShape& s, const std::vect
 // Each gradient by transforms is as exact as its own products allow, whatever lies beside them.
 TEST(ConvGrad, OnePixelOfGreatValueDisturbsNoOtherWeight) {
   constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
-  const ConvShape s = shape_of({2, 18, 21}, {13, 3, 1, 1, 1, 1}, {15, 3, 1, 1, 1, 1});
+  const ConvShape s = conv_shape(2, 18, 21, 1, {13, 3, 1, 1, 1, 1}, {15, 3, 1, 1, 1, 1});
   ASSERT_EQ(volume(s.in), 195);
   for_each_isa([&] {
     if (!plan_conv_grad_weights(s).by_winograd) return;
     for (const bool in_dy : {false, true}) {
       for (const float great : {-9999.0F, 1e7F, 1e30F, kInf, kNan}) {
         for (const std::int64_t at : {0, 3 * 195 + 6 * 15 + 3, 20 * 195 - 1}) {
-          SCOPED_TRACE(testing::Message() << great << " at " << at << (in_dy ? " of dy" : " of x"));
+          SCOPED_TRACE(::testing::Message() << great << " at " << at << (in_dy ? " of dy" : " of x"));
           std::vector<float> x = random_floats(2 * 18 * 195, 1), dy = random_floats(2 * 21 * 195, 3);
           for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = i % 3 == 0 ? dy[i] : 0.0F;  // as ReLU's gradient leaves it
           float* const odd = (in_dy ? dy : x).data() + at;
@@ -201,7 +162,7 @@ TEST(ConvGrad, OnePixelOfGreatValueDisturbsNoOtherWeight) {
 }
 
 TEST(ConvGrad, NothingToSumGivesZeros) {
-  const ConvShape s = shape_of({0, 2, 3}, {5, 3}, {5, 3});
+  const ConvShape s = conv_shape(0, 2, 3, 1, {5, 3}, {5, 3});
   const ConvGradWeights plan = plan_conv_grad_weights(s);
   Workspace workspace(conv_grad_weights_workspace_bytes(plan));
   Guarded<float> dw(54, 1, random_floats(54, 1));

@@ -5,30 +5,16 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_layout.h"
 #include "kernels/cpu/conv/plain/conv.h"
+#include "support/conv_problems.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
 namespace {
 
+using test::conv_shape;
 using test::for_each_isa;
 using test::Guarded;
 using test::random_floats;
-
-struct Axis {
-  std::int64_t in, kernel, stride, pad, pad_end, dilation = 1;
-};
-
-ConvShape shape_of(std::int64_t batch, std::int64_t c, std::int64_t m, Axis d, Axis h, Axis w) {
-  ConvShape s;
-  s.batch = batch, s.in_channels = c, s.out_channels = m;
-  const Axis axes[3] = {d, h, w};
-  for (int i = 0; i < 3; ++i) {
-    const Axis& a = axes[i];
-    s.in[i] = a.in, s.kernel[i] = a.kernel, s.stride[i] = a.stride, s.dilation[i] = a.dilation, s.pad[i] = a.pad;
-    s.out[i] = (a.in + a.pad + a.pad_end - (a.kernel - 1) * a.dilation - 1) / a.stride + 1;
-  }
-  return s;
-}
 
 struct Problem {
   ConvShape shape;
@@ -77,18 +63,19 @@ void check(const ConvShape& s, BlockedConv algorithm) {
 
 const std::vector<ConvShape>& shapes() {
   static const std::vector<ConvShape> all = {
-      shape_of(1, 16, 16, {6, 3, 1, 1, 1}, {9, 3, 1, 1, 1}, {11, 3, 1, 1, 1}),
-      shape_of(2, 20, 35, {5, 3, 1, 1, 1}, {8, 3, 1, 1, 1}, {8, 3, 1, 1, 1}),     // blocks of channels that are not full
-      shape_of(1, 32, 32, {7, 3, 2, 1, 1}, {10, 3, 2, 1, 1}, {9, 3, 2, 1, 1}),    // strided
-      shape_of(1, 3, 24, {5, 3, 1, 1, 1}, {20, 7, 2, 3, 3}, {20, 7, 2, 3, 3}),    // the first of a network for videos
-      shape_of(1, 1, 8, {6, 5, 1, 2, 2}, {7, 5, 1, 2, 2}, {7, 5, 1, 2, 2}),       // one channel
-      shape_of(2, 24, 40, {8, 3, 1, 1, 1}, {6, 1, 1, 0, 0}, {6, 1, 1, 0, 0}),     // along depth alone
-      shape_of(1, 24, 16, {4, 1, 1, 0, 0}, {9, 3, 1, 1, 1}, {9, 3, 1, 1, 1}),     // along planes alone
-      shape_of(1, 16, 16, {3, 2, 2, 0, 1}, {6, 2, 2, 0, 0}, {6, 2, 2, 0, 0}),     // windows side by side
-      shape_of(1, 16, 16, {1, 3, 1, 1, 1}, {4, 3, 1, 1, 1}, {4, 3, 1, 1, 1}),     // a single plane
-      shape_of(1, 16, 16, {2, 3, 1, 4, 5}, {5, 3, 1, 1, 1}, {5, 3, 1, 1, 1}),     // planes of nothing but padding
-      shape_of(1, 16, 16, {6, 3, 1, -1, -2}, {8, 3, 1, -1, 0}, {8, 3, 1, 0, 1}),  // negative padding crops
-      shape_of(1, 16, 16, {4, 3, 1, 1, 1}, {12, 3, 1, 2, 2, 2}, {12, 3, 1, 2, 2, 2}),
+      conv_shape(1, 16, 16, 1, {6, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
+      conv_shape(2, 20, 35, 1, {5, 3, 1, 1, 1, 1}, {8, 3, 1, 1, 1, 1},
+                 {8, 3, 1, 1, 1, 1}),  // blocks of channels that are not full
+      conv_shape(1, 32, 32, 1, {7, 3, 2, 1, 1, 1}, {10, 3, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 1}),  // strided
+      conv_shape(1, 3, 24, 1, {5, 3, 1, 1, 1, 1}, {20, 7, 2, 1, 3, 3}, {20, 7, 2, 1, 3, 3}),  // the first of a network for videos
+      conv_shape(1, 1, 8, 1, {6, 5, 1, 1, 2, 2}, {7, 5, 1, 1, 2, 2}, {7, 5, 1, 1, 2, 2}),     // one channel
+      conv_shape(2, 24, 40, 1, {8, 3, 1, 1, 1, 1}, {6, 1, 1, 1, 0, 0}, {6, 1, 1, 1, 0, 0}),   // along depth alone
+      conv_shape(1, 24, 16, 1, {4, 1, 1, 1, 0, 0}, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}),   // along planes alone
+      conv_shape(1, 16, 16, 1, {3, 2, 2, 1, 0, 1}, {6, 2, 2, 1, 0, 0}, {6, 2, 2, 1, 0, 0}),   // windows side by side
+      conv_shape(1, 16, 16, 1, {1, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}),   // a single plane
+      conv_shape(1, 16, 16, 1, {2, 3, 1, 1, 4, 5}, {5, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),   // planes of nothing but padding
+      conv_shape(1, 16, 16, 1, {6, 3, 1, 1, -1, -2}, {8, 3, 1, 1, -1, 0}, {8, 3, 1, 1, 0, 1}),  // negative padding crops
+      conv_shape(1, 16, 16, 1, {4, 3, 1, 1, 1, 1}, {12, 3, 1, 2, 2, 2}, {12, 3, 1, 2, 2, 2}),
   };
   return all;
 }
@@ -108,7 +95,7 @@ TEST(KernelsConvVolume, MatchesGatheredPatches) {
 
 // 64 channels of 60 x 60 make planes of which a slab holds a few only.
 TEST(KernelsConvVolume, SlabsMeet) {
-  const ConvShape s = shape_of(1, 64, 48, {11, 3, 1, 1, 1}, {60, 3, 1, 1, 1}, {60, 3, 1, 1, 1});
+  const ConvShape s = conv_shape(1, 64, 48, 1, {11, 3, 1, 1, 1, 1}, {60, 3, 1, 1, 1, 1}, {60, 3, 1, 1, 1, 1});
   ASSERT_LT(conv_volume_workspace_bytes(BlockedConv::direct, s), std::size_t{8} << 20);
   check(s, BlockedConv::direct);
   check(s, BlockedConv::winograd4);
@@ -123,7 +110,7 @@ TEST(KernelsConvVolume, WithoutBias) {
 // A NaN reaches the outputs whose windows have it, and no others.
 TEST(KernelsConvVolume, NanStaysInItsWindows) {
   for_each_isa([] {
-    Problem p(shape_of(1, 16, 16, {7, 3, 1, 1, 1}, {9, 3, 1, 1, 1}, {9, 3, 1, 1, 1}));
+    Problem p(conv_shape(1, 16, 16, 1, {7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}));
     p.x[static_cast<std::size_t>((5 * 7 + 3) * 81 + 4 * 9 + 4)] = std::nanf("");  // channel 5, at 3, 4, 4
     const std::vector<float> y = run(p, BlockedConv::direct, {}, false);
     for (std::int64_t i = 0; i < 16 * 7 * 81; ++i) {
@@ -135,7 +122,7 @@ TEST(KernelsConvVolume, NanStaysInItsWindows) {
 }
 
 TEST(KernelsConvVolume, ThreadsDoNotChangeTheResult) {
-  const Problem p(shape_of(1, 24, 40, {9, 3, 1, 1, 1}, {17, 3, 1, 1, 1}, {15, 3, 1, 1, 1}));
+  const Problem p(conv_shape(1, 24, 40, 1, {9, 3, 1, 1, 1, 1}, {17, 3, 1, 1, 1, 1}, {15, 3, 1, 1, 1, 1}));
   for (const BlockedConv how : {BlockedConv::direct, BlockedConv::winograd4, BlockedConv::plain}) {
     const std::vector<float> alone = run(p, how, {}, false);
     ThreadPool pool(3);
