@@ -1,6 +1,7 @@
 #pragma once
-// Enumerations as words. An enumeration counts from 0, and its words stand in the same order.
+// Words: of enumerations, which count from 0 and whose words stand in the same order, and lists of words to look something up in.
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -15,6 +16,16 @@ SDX_TOOLS_API std::size_t find_word(std::span<const std::string_view> words, std
 template <class Enum>
 Enum parse_word(std::span<const std::string_view> words, std::string_view text) {
   return static_cast<Enum>(find_word(words, text));
+}
+
+// Whether `text` is one of the words of a list, which have a space between them.
+constexpr bool has_word(std::string_view words, std::string_view text) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == text) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
 }
 
 }  // namespace sdx

@@ -7,10 +7,10 @@
 #include <complex>
 #include <cstring>
 #include <limits>
-#include <set>
 #include <string_view>
 
 #include "base/counted.h"
+#include "base/words.h"
 #include "tensor/element.h"
 #include "tensor/halves.h"
 #include "tensor/print.h"
@@ -19,10 +19,10 @@ namespace sdx::compare {
 namespace {
 
 bool quantizes(const Node& n) {
-  static const std::set<std::string_view> kNames = {
-      "QuantizeLinear",      "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul",
-      "DynamicQuantizeLSTM", "MatMulIntegerToFloat",  "QAttention",    "QGemm",       "QMoE"};
-  return n.op_type.starts_with("QLinear") || kNames.contains(n.op_type);
+  constexpr std::string_view kNames =
+      "QuantizeLinear DynamicQuantizeLinear MatMulInteger ConvInteger DynamicQuantizeMatMul DynamicQuantizeLSTM "
+      "MatMulIntegerToFloat QAttention QGemm QMoE";
+  return n.op_type.starts_with("QLinear") || has_word(kNames, n.op_type);
 }
 
 // Files need not declare the types of inner values, but a model that goes through half precision casts to it.
@@ -46,13 +46,11 @@ void scan(const Graph& graph, Precision& p) {
 
 // The factor by which an operator can enlarge a difference in its inputs; 0 if unknown.
 double gain(const std::string& op) {
-  static const std::set<std::string_view> kOne = {"Reshape",       "Transpose",   "Squeeze",   "Unsqueeze",   "Flatten",
-                                                  "Identity",      "Slice",       "Gather",    "Split",       "Cast",
-                                                  "Concat",        "Relu",        "LeakyRelu", "Clip",        "Tanh",
-                                                  "Softmax",       "HardSigmoid", "MaxPool",   "AveragePool", "GlobalAveragePool",
-                                                  "GlobalMaxPool", "ReduceMean",  "ReduceMax", "Neg",         "Abs"};
+  constexpr std::string_view kOne =
+      "Reshape Transpose Squeeze Unsqueeze Flatten Identity Slice Gather Split Cast Concat Relu LeakyRelu Clip Tanh Softmax "
+      "HardSigmoid MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceMax Neg Abs";
   if (op == "Sigmoid") return 0.25;
-  return kOne.contains(op) ? 1 : 0;
+  return has_word(kOne, op) ? 1 : 0;
 }
 
 std::optional<double> step_of(const Graph& graph, ValueId v) {

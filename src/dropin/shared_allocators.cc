@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/words.h"
 #include "dropin/allocator.h"
 #include "dropin/devices/devices.h"
 #include "dropin/status.h"
@@ -140,16 +141,13 @@ OrtStatus* create_arena_config(std::size_t max_mem, int strategy, int initial, i
 
 OrtStatus* create_arena_config_v2(const char* const* keys, const std::size_t* values, std::size_t count, OrtArenaCfg** out) {
   return guarded([&] {
-    static constexpr std::string_view kKnown[] = {"max_mem",
-                                                  "arena_extend_strategy",
-                                                  "initial_chunk_size_bytes",
-                                                  "max_dead_bytes_per_chunk",
-                                                  "initial_growth_chunk_size_bytes",
-                                                  "max_power_of_two_extend_bytes"};
+    constexpr std::string_view kKnown =
+        "max_mem arena_extend_strategy initial_chunk_size_bytes max_dead_bytes_per_chunk initial_growth_chunk_size_bytes "
+        "max_power_of_two_extend_bytes";
     auto made = std::make_unique<OrtArenaCfg>();
     for (std::size_t i = 0; i < count; ++i) {
       const std::string key = &require(keys[i], "a key of the arena's configuration");
-      if (std::find(std::begin(kKnown), std::end(kKnown), key) == std::end(kKnown)) {
+      if (!has_word(kKnown, key)) {
         fail_ort(ORT_INVALID_ARGUMENT, "Invalid key found: " + key);
       }
       made->values[key] = values[i];

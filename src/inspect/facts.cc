@@ -1,11 +1,10 @@
 #include "inspect/facts.h"
 
-#include <algorithm>
 #include <sdx/runner.hpp>
-#include <set>
 #include <string_view>
 
 #include "base/checked.h"
+#include "base/words.h"
 #include "onnx/reader.h"
 #include "session/pipeline.h"
 #include "session/specs.h"
@@ -47,51 +46,12 @@ std::int64_t count(const Shape& shape, std::size_t from = 0) {
 }
 
 bool moves_data_only(const std::string& op) {
-  static const std::set<std::string_view> kNames = {"Constant",
-                                                    "ConstantOfShape",
-                                                    "Identity",
-                                                    "Reshape",
-                                                    "Transpose",
-                                                    "Squeeze",
-                                                    "Unsqueeze",
-                                                    "Flatten",
-                                                    "Slice",
-                                                    "Split",
-                                                    "Concat",
-                                                    "Gather",
-                                                    "GatherElements",
-                                                    "GatherND",
-                                                    "Expand",
-                                                    "Tile",
-                                                    "Pad",
-                                                    "Shape",
-                                                    "Size",
-                                                    "Dropout",
-                                                    "DepthToSpace",
-                                                    "SpaceToDepth",
-                                                    "If",
-                                                    "Loop",
-                                                    "Scan",
-                                                    "SequenceConstruct",
-                                                    "SequenceAt",
-                                                    "SequenceEmpty",
-                                                    "SequenceInsert",
-                                                    "SequenceErase",
-                                                    "SequenceLength",
-                                                    "ConcatFromSequence",
-                                                    "SplitToSequence",
-                                                    "Optional",
-                                                    "OptionalGetElement",
-                                                    "OptionalHasElement",
-                                                    "ScatterND",
-                                                    "ScatterElements",
-                                                    "Scatter",
-                                                    "ReverseSequence",
-                                                    "OneHot",
-                                                    "EyeLike",
-                                                    "NonZero",
-                                                    "Compress"};
-  return kNames.contains(op);
+  constexpr std::string_view kNames =
+      "Constant ConstantOfShape Identity Reshape Transpose Squeeze Unsqueeze Flatten Slice Split Concat Gather GatherElements "
+      "GatherND Expand Tile Pad Shape Size Dropout DepthToSpace SpaceToDepth If Loop Scan SequenceConstruct SequenceAt "
+      "SequenceEmpty SequenceInsert SequenceErase SequenceLength ConcatFromSequence SplitToSequence Optional OptionalGetElement "
+      "OptionalHasElement ScatterND ScatterElements Scatter ReverseSequence OneHot EyeLike NonZero Compress";
+  return has_word(kNames, op);
 }
 
 bool is_convolution(const std::string& op) {

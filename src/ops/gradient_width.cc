@@ -1,44 +1,24 @@
 #include "ops/gradient_width.h"
+#include "base/words.h"
 #include "tensor/halves.h"
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 
 namespace sdx::ops {
 namespace {
 
-constexpr std::array<std::string_view, 23> kOperators{"AveragePool",
-                                                      "BatchNormalization",
-                                                      "CumProd",
-                                                      "GlobalAveragePool",
-                                                      "GlobalLpPool",
-                                                      "GlobalMaxPool",
-                                                      "GroupNormalization",
-                                                      "InstanceNormalization",
-                                                      "LRN",
-                                                      "LayerNormalization",
-                                                      "LpNormalization",
-                                                      "LpPool",
-                                                      "MeanVarianceNormalization",
-                                                      "NegativeLogLikelihoodLoss",
-                                                      "RMSNormalization",
-                                                      "ReduceL2",
-                                                      "ReduceLogSum",
-                                                      "ReduceMax",
-                                                      "ReduceMean",
-                                                      "ReduceMin",
-                                                      "ReduceProd",
-                                                      "SimplifiedLayerNormalization",
-                                                      "SoftmaxCrossEntropyLoss"};
+constexpr std::string_view kOperators =
+    "AveragePool BatchNormalization CumProd GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization "
+    "InstanceNormalization LRN LayerNormalization LpNormalization LpPool MeanVarianceNormalization NegativeLogLikelihoodLoss "
+    "RMSNormalization ReduceL2 ReduceLogSum ReduceMax ReduceMean ReduceMin ReduceProd SimplifiedLayerNormalization "
+    "SoftmaxCrossEntropyLoss";
 
 Expr cast(GradientContext& c, Expr e, DataType to) { return c.emit("Cast", {e}, {{"to", static_cast<std::int64_t>(to)}}); }
 
 }  // namespace
 
 bool needs_width(GradientContext& c) {
-  return c.has_input(0) && is_half(c.dtype(c.in(0))) &&
-         std::find(kOperators.begin(), kOperators.end(), c.node().op_type) != kOperators.end();
+  return c.has_input(0) && is_half(c.dtype(c.in(0))) && has_word(kOperators, c.node().op_type);
 }
 
 std::vector<Expr> in_float32(GradientContext& c) {

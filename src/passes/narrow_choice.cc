@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "graph/edit.h"
 #include "tensor/element.h"
 
@@ -69,9 +70,9 @@ constexpr const char* kQuantised = "it computes with dequantised values";
 constexpr const char* kSquares = "squares and exponentials exceed the range of float16";
 
 // Operators that hand on what is too large for float16; the last three reduce it.
-constexpr std::array<std::string_view, 21> kHandOn = {
-    "ReduceMean", "ReduceSum", "ReduceMax", "Add",    "Sub",     "Mul",       "Div",      "Sum",  "Max",        "Min", "Clip",
-    "Neg",        "Reshape",   "Transpose", "Expand", "Squeeze", "Unsqueeze", "Identity", "Sqrt", "Reciprocal", "Log"};
+constexpr std::string_view kHandOn =
+    "ReduceMean ReduceSum ReduceMax Add Sub Mul Div Sum Max Min Clip Neg Reshape Transpose Expand Squeeze Unsqueeze Identity "
+    "Sqrt Reciprocal Log";
 
 bool reduces(std::string_view op) { return op == "Sqrt" || op == "Reciprocal" || op == "Log"; }
 
@@ -197,7 +198,7 @@ class Chooser {
     if (rule != kDigits.end()) return std::string(rule->why);
     if (!defined_for(n, options_.to)) return lacks_type(n, options_.to);
     if (reads_only(n, dequantised_)) return kQuantised;
-    const bool hands_on = std::find(kHandOn.begin(), kHandOn.end(), n.op_type) != kHandOn.end();
+    const bool hands_on = has_word(kHandOn, n.op_type);
     if (squares(n) || (hands_on && reads_only(n, large_))) return kSquares;
     const bool extents =
         std::any_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) { return v != kNoValue && from_extents_[v]; });

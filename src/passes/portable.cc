@@ -1,10 +1,10 @@
 #include "passes/portable.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string_view>
 
+#include "base/words.h"
 #include "graph/edit.h"
 #include "ops/op.h"
 #include "passes/pass.h"
@@ -46,8 +46,8 @@ int version_of(const std::map<std::string, int>& opsets, const std::string& doma
 // --- fused operators -----------------------------------------------------------------------------------------------------
 
 bool known_activation(std::string_view op, std::string_view activation) {
-  constexpr std::array<std::string_view, 5> kBoth{"Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"};
-  if (activation.empty() || std::find(kBoth.begin(), kBoth.end(), activation) != kBoth.end()) return true;
+  constexpr std::string_view kBoth = "Relu Sigmoid Tanh LeakyRelu HardSigmoid";
+  if (activation.empty() || has_word(kBoth, activation)) return true;
   return op == "FusedConv" && activation == "Clip";
 }
 

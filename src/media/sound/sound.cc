@@ -9,13 +9,13 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/text/ascii.h"
+#include "base/words.h"
 #include "media/module_api.h"
 
 namespace sdx::media {
 namespace {
 
-constexpr std::string_view kEndings[] = {".wav", ".wave", ".w64",  ".rf64", ".aif", ".aiff", ".aifc",
-                                         ".au",  ".snd",  ".flac", ".ogg",  ".oga", ".opus", ".mp3"};
+constexpr std::string_view kEndings = ".wav .wave .w64 .rf64 .aif .aiff .aifc .au .snd .flac .ogg .oga .opus .mp3";
 
 // A frame header of MPEG's layer III.
 bool is_mpeg_frame(std::string_view text) {
@@ -105,7 +105,7 @@ bool is_sound(std::span<const std::byte> bytes) { return !format_of(text_of(byte
 
 bool has_sound_ending(const std::filesystem::path& file) {
   const std::string ending = ascii_lower(file.extension().string());
-  return std::find(std::begin(kEndings), std::end(kEndings), ending) != std::end(kEndings);
+  return has_word(kEndings, ending);
 }
 
 Sound decode_sound(std::span<const std::byte> bytes) {

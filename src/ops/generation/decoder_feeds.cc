@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/checked.h"
+#include "base/words.h"
 #include "ops/control/subgraphs.h"
 #include "ops/generation/signatures.h"
 #include "ops/math/convert.h"
@@ -14,18 +15,16 @@ namespace sdx::ops {
 namespace {
 
 // Everything else that a decoder takes is a cache.
-constexpr std::array<std::string_view, 11> kNamed{
-    "input_ids",  "position_ids", "attention_mask",    "encoder_attention_mask", "encoder_hidden_states", "past_sequence_length",
-    "beam_width", "num_beams",    "cache_indirection", "encoder_input_ids",      "decoder_input_ids"};
+constexpr std::string_view kNamed =
+    "input_ids position_ids attention_mask encoder_attention_mask encoder_hidden_states past_sequence_length beam_width "
+    "num_beams cache_indirection encoder_input_ids decoder_input_ids";
 
 std::string_view input_name(const Node& node, std::size_t graph, std::size_t i) {
   const Graph& g = *node.subgraphs[graph].graph;
   return g.value(g.inputs()[i]).name;
 }
 
-bool is_past(const Node& node, std::size_t graph, std::size_t i) {
-  return std::find(kNamed.begin(), kNamed.end(), input_name(node, graph, i)) == kNamed.end();
-}
+bool is_past(const Node& node, std::size_t graph, std::size_t i) { return !has_word(kNamed, input_name(node, graph, i)); }
 
 bool has_graph(const Node& node, std::string_view attribute) {
   return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [&](const Subgraph& s) { return s.attribute == attribute; });

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "graph/edit.h"
 #include "ops/evaluate.h"
 #include "ops/quant/signatures.h"
@@ -17,10 +18,9 @@ namespace {
 
 constexpr std::size_t kMaxNodes = 24;
 
-constexpr std::string_view kFunctions[] = {"Abs",     "Add",      "Celu",        "Clip",      "Div",       "Elu",   "Erf",
-                                           "Exp",     "Gelu",     "HardSigmoid", "HardSwish", "LeakyRelu", "Log",   "Max",
-                                           "Min",     "Mish",     "Mul",         "Neg",       "Pow",       "Relu",  "Selu",
-                                           "Sigmoid", "Softplus", "Softsign",    "Sqrt",      "Sub",       "Swish", "Tanh"};
+constexpr std::string_view kFunctions =
+    "Abs Add Celu Clip Div Elu Erf Exp Gelu HardSigmoid HardSwish LeakyRelu Log Max Min Mish Mul Neg Pow Relu Selu Sigmoid "
+    "Softplus Softsign Sqrt Sub Swish Tanh";
 
 bool is_quantizing(const Graph& g, const Node& n, ValueId bytes) {
   if (!is_byte(g.value(bytes).type.elem) || scale_of(g, n, 1) == nullptr || !zero_fits(g, n, 1)) return false;
@@ -34,7 +34,7 @@ bool is_elementwise(const Graph& g, const Node& n) {
   if (!n.domain.empty()) return false;
   if (n.op_type == "DequantizeLinear") return is_quantizing(g, n, n.inputs[0]);
   if (n.op_type == "QuantizeLinear") return is_quantizing(g, n, n.outputs[0]);
-  return std::ranges::find(kFunctions, n.op_type) != std::end(kFunctions);
+  return has_word(kFunctions, n.op_type);
 }
 
 // The nodes between one tensor of bytes and a quantizer.

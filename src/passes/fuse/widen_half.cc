@@ -3,13 +3,13 @@
 // keeps the float32 values, which are closer to the exact ones.
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <initializer_list>
 #include <map>
 #include <string_view>
 
 #include "base/system/cpu_bf16.h"
+#include "base/words.h"
 #include "graph/edit.h"
 #include "ops/attention/signatures.h"
 #include "ops/matrix/signatures.h"
@@ -31,87 +31,21 @@ constexpr std::int64_t kFewRows = 8;
 constexpr std::int64_t kMaxConstant = std::int64_t{1} << 20;
 
 // Operators with one floating type for what they read and write.
-constexpr std::array<std::string_view, 60> kComputes = {"Abs",
-                                                        "Add",
-                                                        "Attention",
-                                                        "AveragePool",
-                                                        "BatchNormalization",
-                                                        "Ceil",
-                                                        "Celu",
-                                                        "Clip",
-                                                        "Conv",
-                                                        "ConvTranspose",
-                                                        "Div",
-                                                        "Elu",
-                                                        "Erf",
-                                                        "Exp",
-                                                        "Floor",
-                                                        "Gelu",
-                                                        "Gemm",
-                                                        "GlobalAveragePool",
-                                                        "GlobalMaxPool",
-                                                        "GroupNormalization",
-                                                        "HardSigmoid",
-                                                        "HardSwish",
-                                                        "InstanceNormalization",
-                                                        "LRN",
-                                                        "LayerNormalization",
-                                                        "LeakyRelu",
-                                                        "Log",
-                                                        "LogSoftmax",
-                                                        "MatMul",
-                                                        "Max",
-                                                        "MaxPool",
-                                                        "Min",
-                                                        "Mish",
-                                                        "Mul",
-                                                        "Neg",
-                                                        "PRelu",
-                                                        "Pow",
-                                                        "RMSNormalization",
-                                                        "Reciprocal",
-                                                        "ReduceMax",
-                                                        "ReduceMean",
-                                                        "ReduceMin",
-                                                        "ReduceSum",
-                                                        "Relu",
-                                                        "Resize",
-                                                        "RotaryEmbedding",
-                                                        "Round",
-                                                        "Selu",
-                                                        "Sigmoid",
-                                                        "Sign",
-                                                        "SimplifiedLayerNormalization",
-                                                        "Softmax",
-                                                        "Softplus",
-                                                        "Softsign",
-                                                        "Sqrt",
-                                                        "Sub",
-                                                        "Sum",
-                                                        "Swish",
-                                                        "Tanh",
-                                                        "ThresholdedRelu"};
+constexpr std::string_view kComputes =
+    "Abs Add Attention AveragePool BatchNormalization Ceil Celu Clip Conv ConvTranspose Div Elu Erf Exp Floor Gelu Gemm "
+    "GlobalAveragePool GlobalMaxPool GroupNormalization HardSigmoid HardSwish InstanceNormalization LRN LayerNormalization "
+    "LeakyRelu Log LogSoftmax MatMul Max MaxPool Min Mish Mul Neg PRelu Pow RMSNormalization Reciprocal ReduceMax ReduceMean "
+    "ReduceMin ReduceSum Relu Resize RotaryEmbedding Round Selu Sigmoid Sign SimplifiedLayerNormalization Softmax Softplus "
+    "Softsign Sqrt Sub Sum Swish Tanh ThresholdedRelu";
 
 // Operators that only move elements: done in float32 where their input is there in float32 already.
-constexpr std::array<std::string_view, 14> kMoves = {"Concat",  "DepthToSpace", "Expand",    "Flatten",      "Identity",
-                                                     "Pad",     "Reshape",      "Slice",     "SpaceToDepth", "Split",
-                                                     "Squeeze", "Tile",         "Transpose", "Unsqueeze"};
+constexpr std::string_view kMoves =
+    "Concat DepthToSpace Expand Flatten Identity Pad Reshape Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze";
 
 // Of com.microsoft.
-constexpr std::array<std::string_view, 14> kMicrosoft = {"Attention",
-                                                         "BiasAdd",
-                                                         "BiasGelu",
-                                                         "BiasSplitGelu",
-                                                         "FastGelu",
-                                                         "FusedMatMul",
-                                                         "Gelu",
-                                                         "GroupQueryAttention",
-                                                         "MatMulNBits",
-                                                         "MultiHeadAttention",
-                                                         "QuickGelu",
-                                                         "RotaryEmbedding",
-                                                         "SkipLayerNormalization",
-                                                         "SkipSimplifiedLayerNormalization"};
+constexpr std::string_view kMicrosoft =
+    "Attention BiasAdd BiasGelu BiasSplitGelu FastGelu FusedMatMul Gelu GroupQueryAttention MatMulNBits MultiHeadAttention "
+    "QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization";
 
 bool is_half(const Graph& g, ValueId v) { return v != kNoValue && g.value(v).type.is_tensor() && is_half(g.value(v).type.elem); }
 
@@ -156,11 +90,10 @@ class Widener {
     const Node& n = g_.node(id);
     if (n.removed || !n.subgraphs.empty() || n.inputs.empty()) return false;
     if (!n.domain.empty() && n.domain != "com.microsoft" && !is_paged(n)) return false;
-    const auto listed = [&](const auto& names) { return std::find(names.begin(), names.end(), n.op_type) != names.end(); };
     const bool microsoft = !n.domain.empty();
     if (!microsoft && n.op_type == "Cast") return skip_cast(n);
-    const bool computes = is_paged(n) || (microsoft ? listed(kMicrosoft) : listed(kComputes));
-    const bool moves = !microsoft && listed(kMoves);
+    const bool computes = is_paged(n) || has_word(microsoft ? kMicrosoft : kComputes, n.op_type);
+    const bool moves = !microsoft && has_word(kMoves, n.op_type);
     if ((!computes && !moves) || !is_half(g_, n.inputs[0])) return false;
     if (has_large_weights(n)) {
       Node linear = as_linear(n);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/words.h"
 #include "quantize/model/edit.h"
 #include "quantize/model/model_file.h"
 #include "tensor/element.h"
@@ -74,9 +75,8 @@ const Entry* entry_of(const Node& node) {
 // Whether an operator without an entry can stand between DequantizeLinear and QuantizeLinear. Tables of EmbedLayerNormalization
 // shrink by other means.
 bool takes_pairs(const Node& n) {
-  constexpr std::array<std::string_view, 5> kNever{"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Constant",
-                                                   "EmbedLayerNormalization"};
-  return n.subgraphs.empty() && std::find(kNever.begin(), kNever.end(), n.op_type) == kNever.end();
+  constexpr std::string_view kNever = "QuantizeLinear DequantizeLinear DynamicQuantizeLinear Constant EmbedLayerNormalization";
+  return n.subgraphs.empty() && !has_word(kNever, n.op_type);
 }
 
 bool one_shape(const Graph& g, const Node& n) {
@@ -101,9 +101,9 @@ bool is_silu(const Graph& g, const Node& n) {
 
 // Functions of one variable, or of one variable and single constants: of bytes they are tables.
 bool is_function(const Graph& g, const Node& n) {
-  constexpr std::string_view kFunctions[] = {"Add", "Clip", "Div", "Elu",  "Erf",     "HardSigmoid", "HardSwish", "LeakyRelu",
-                                             "Max", "Min",  "Mul", "Relu", "Sigmoid", "Softplus",    "Sub",       "Tanh"};
-  if (!n.domain.empty() || std::ranges::find(kFunctions, n.op_type) == std::end(kFunctions)) return false;
+  constexpr std::string_view kFunctions =
+      "Add Clip Div Elu Erf HardSigmoid HardSwish LeakyRelu Max Min Mul Relu Sigmoid Softplus Sub Tanh";
+  if (!n.domain.empty() || !has_word(kFunctions, n.op_type)) return false;
   return std::ranges::all_of(n.inputs, [&](ValueId v) {
     if (v == kNoValue) return true;
     const Tensor* t = fixed_value(g, v);

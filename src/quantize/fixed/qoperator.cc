@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string_view>
 
+#include "base/words.h"
 #include "ops/infer.h"
 #include "passes/pass.h"
 #include "quantize/fixed/qdq.h"
@@ -36,8 +36,8 @@ class Converter {
 
  private:
   static bool is_move(const Node& n) {
-    constexpr std::array<std::string_view, 6> kMoves{"Split", "Pad", "Slice", "Gather", "Resize", "DepthToSpace"};
-    return std::find(kMoves.begin(), kMoves.end(), n.op_type) != kMoves.end();
+    constexpr std::string_view kMoves = "Split Pad Slice Gather Resize DepthToSpace";
+    return has_word(kMoves, n.op_type);
   }
 
   // What DequantizeLinear of one tensor, with one scale, gives.

@@ -1,10 +1,10 @@
 #include "quantize/model/model_file.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/system/new_file.h"
+#include "base/words.h"
 #include "onnx/external_names.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -36,13 +36,11 @@ bool has_quantized(const Graph& graph) {
 
 // Passes whose results every engine knows. Models that Caffe2 wrote join their branches by Sum, which only Add makes bytes.
 void fold(Graph& graph) {
-  constexpr std::array<std::string_view, 5> kWanted{"fold-constants", "fold-batch-norm", "remove-identities", "sum-to-add",
-                                                    "remove-dead"};
+  constexpr std::string_view kWanted = "fold-constants fold-batch-norm remove-identities sum-to-add remove-dead";
   PassOptions options;
   for (const std::string& name : pass_names()) {
     // Folding would turn weights that are quantised already into floats.
-    const bool wanted =
-        std::find(kWanted.begin(), kWanted.end(), name) != kWanted.end() && (name != "fold-constants" || !has_quantized(graph));
+    const bool wanted = has_word(kWanted, name) && (name != "fold-constants" || !has_quantized(graph));
     if (!wanted) options.disabled.push_back(name);
   }
   run_passes(graph, options);

@@ -1,12 +1,12 @@
 #include "session/graphs/recompute.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/words.h"
 #include "ops/op.h"
 #include "passes/pass.h"
 
@@ -14,44 +14,12 @@ namespace sdx::session {
 namespace {
 
 // At most a few operations for an element of their output.
-constexpr std::array<std::string_view, 36> kCheap{"Abs",
-                                                  "Add",
-                                                  "Cast",
-                                                  "CastLike",
-                                                  "Clip",
-                                                  "Div",
-                                                  "Elu",
-                                                  "Equal",
-                                                  "Erf",
-                                                  "Exp",
-                                                  "Gelu",
-                                                  "Greater",
-                                                  "HardSigmoid",
-                                                  "HardSwish",
-                                                  "LayerNormalization",
-                                                  "LeakyRelu",
-                                                  "Less",
-                                                  "Mish",
-                                                  "Mul",
-                                                  "Neg",
-                                                  "Not",
-                                                  "Pow",
-                                                  "QuickGelu",
-                                                  "Reciprocal",
-                                                  "Relu",
-                                                  "Selu",
-                                                  "Sigmoid",
-                                                  "SimplifiedLayerNormalization",
-                                                  "Softplus",
-                                                  "Softsign",
-                                                  "Sqrt",
-                                                  "Sub",
-                                                  "Swish",
-                                                  "Tanh",
-                                                  "Where",
-                                                  "FastGelu"};
+constexpr std::string_view kCheap =
+    "Abs Add Cast CastLike Clip Div Elu Equal Erf Exp Gelu Greater HardSigmoid HardSwish LayerNormalization LeakyRelu Less Mish "
+    "Mul Neg Not Pow QuickGelu Reciprocal Relu Selu Sigmoid SimplifiedLayerNormalization Softplus Softsign Sqrt Sub Swish Tanh "
+    "Where FastGelu";
 
-bool is_cheap(const Node& n) { return std::find(kCheap.begin(), kCheap.end(), n.op_type) != kCheap.end(); }
+bool is_cheap(const Node& n) { return has_word(kCheap, n.op_type); }
 
 bool may_repeat(const Node& n) {
   if (n.custom || !n.subgraphs.empty() || n.op_type == "BatchNormInternal") return false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/words.h"
 #include "text/grammar/schema_conditions.h"
 
 namespace sdx::text::grammar {
@@ -90,8 +91,7 @@ std::string merge_properties(Json& to, const Json& other) {
 }
 
 // Conditions that belong together, and that hold side by side where they differ.
-constexpr std::string_view kAside[] = {"anyOf",       "oneOf", "if", "not", "contains", "dependentRequired", "dependentSchemas",
-                                       "dependencies"};
+constexpr std::string_view kAside = "anyOf oneOf if not contains dependentRequired dependentSchemas dependencies";
 
 // What says something only together with `key`.
 std::vector<std::string> companions(std::string_view key) {
@@ -114,7 +114,7 @@ Json with_companions(const Json& schema, const std::string& key) {
 
 // Whether `key` of `other` was put beside what `to` says.
 bool set_aside(Json& to, const std::string& key, const Json& other) {
-  if (std::find(std::begin(kAside), std::end(kAside), key) == std::end(kAside)) return false;
+  if (!has_word(kAside, key)) return false;
   const Json mine = with_companions(to, key), theirs = with_companions(other, key);
   if (!to.contains(key)) {
     for (const std::string& part : companions(key)) to.erase(part);  // alone they say nothing
@@ -178,46 +178,12 @@ std::string merge_key(Json& to, const std::string& key, const Json& value) {
 }  // namespace
 
 bool is_condition(std::string_view key) {
-  static constexpr std::string_view kAll[] = {"type",
-                                              "properties",
-                                              "required",
-                                              "additionalProperties",
-                                              "items",
-                                              "prefixItems",
-                                              "minItems",
-                                              "maxItems",
-                                              "enum",
-                                              "const",
-                                              "anyOf",
-                                              "oneOf",
-                                              "allOf",
-                                              "$ref",
-                                              "minLength",
-                                              "maxLength",
-                                              "pattern",
-                                              "format",
-                                              "minimum",
-                                              "maximum",
-                                              "multipleOf",
-                                              "exclusiveMinimum",
-                                              "exclusiveMaximum",
-                                              "minProperties",
-                                              "uniqueItems",
-                                              "maxProperties",
-                                              "propertyNames",
-                                              "patternProperties",
-                                              "unevaluatedProperties",
-                                              "additionalItems",
-                                              "unevaluatedItems",
-                                              "not",
-                                              "if",
-                                              "contains",
-                                              "minContains",
-                                              "maxContains",
-                                              "dependentRequired",
-                                              "dependentSchemas",
-                                              "dependencies"};
-  return std::find(std::begin(kAll), std::end(kAll), key) != std::end(kAll);
+  constexpr std::string_view kAll =
+      "type properties required additionalProperties items prefixItems minItems maxItems enum const anyOf oneOf allOf $ref "
+      "minLength maxLength pattern format minimum maximum multipleOf exclusiveMinimum exclusiveMaximum minProperties uniqueItems "
+      "maxProperties propertyNames patternProperties unevaluatedProperties additionalItems unevaluatedItems not if contains "
+      "minContains maxContains dependentRequired dependentSchemas dependencies";
+  return has_word(kAll, key);
 }
 
 bool is_annotation(std::string_view key) { return !is_condition(key); }

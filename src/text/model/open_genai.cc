@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "onnx/reader.h"
 #include "text/model/config_object.h"
 #include "text/model/open.h"
@@ -20,33 +21,9 @@ struct GenaiConfig {
 };
 
 // Language models that take tokens and nothing else.
-constexpr std::string_view kTypes[] = {"chatglm",
-                                       "decoder",
-                                       "ernie4_5",
-                                       "gemma",
-                                       "gemma2",
-                                       "gemma3_text",
-                                       "gemma4_text",
-                                       "gpt2",
-                                       "gptoss",
-                                       "granite",
-                                       "granitemoehybrid",
-                                       "hunyuandensev1",
-                                       "internlm2",
-                                       "lfm2",
-                                       "llama",
-                                       "mistral",
-                                       "nemotron",
-                                       "olmo",
-                                       "phi",
-                                       "phimoe",
-                                       "phi3",
-                                       "phi3small",
-                                       "qwen2",
-                                       "qwen3",
-                                       "qwen3_5_moe_text",
-                                       "qwen3_5_text",
-                                       "smollm3"};
+constexpr std::string_view kTypes =
+    "chatglm decoder ernie4_5 gemma gemma2 gemma3_text gemma4_text gpt2 gptoss granite granitemoehybrid hunyuandensev1 internlm2 "
+    "lfm2 llama mistral nemotron olmo phi phimoe phi3 phi3small qwen2 qwen3 qwen3_5_moe_text qwen3_5_text smollm3";
 
 void read_session_options(ConfigObject o, GenaiConfig& c) {
   c.threads = o.integer("intra_op_num_threads").value_or(0);
@@ -126,7 +103,7 @@ void read_decoder(ConfigObject o, GenaiConfig& c) {
 void read_model(ConfigObject o, GenaiConfig& c, const std::filesystem::path& folder) {
   OpenedModel& m = c.model;
   m.architecture = o.text("type").value_or("");
-  if (std::find(std::begin(kTypes), std::end(kTypes), m.architecture) == std::end(kTypes)) {
+  if (!has_word(kTypes, m.architecture)) {
     fail(ErrorCode::not_implemented, "{} = '{}' is not supported: it is not a language model whose only input is tokens",
          o.shown("type"), m.architecture);
   }

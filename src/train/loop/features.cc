@@ -1,10 +1,10 @@
 #include "train/loop/features.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "train/loop/task.h"
 
 namespace sdx::train::loop {
@@ -16,11 +16,7 @@ struct Origin {
   bool apart = false;  // of a trained parameter, the labels or the gradients' buffers
 };
 
-bool is_one_of(const std::string& name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool takes_shapes(const Node& n) { return is_one_of(n.op_type, {"Shape", "Size"}); }
+bool takes_shapes(const Node& n) { return has_word("Shape Size", n.op_type); }
 
 std::vector<ValueId> inputs_of(const Node& n) {
   std::vector<ValueId> all;
@@ -151,8 +147,9 @@ void check_frozen(const Graph& frozen) {
            "--fixed-statistics",
            frozen.describe(id));
     }
-    if (is_one_of(n.op_type, {"Dropout", "BiasDropout", "BitmaskDropout", "RandomUniform", "RandomNormal", "RandomUniformLike",
-                              "RandomNormalLike", "Bernoulli", "Multinomial"})) {
+    if (has_word("Dropout BiasDropout BitmaskDropout RandomUniform RandomNormal RandomUniformLike RandomNormalLike Bernoulli "
+                 "Multinomial",
+                 n.op_type)) {
       fail(ErrorCode::invalid_argument,
            "--cache-features: {} lies before the trained part and draws other random numbers in each epoch", frozen.describe(id));
     }

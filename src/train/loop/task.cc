@@ -1,9 +1,9 @@
 #include "train/loop/task.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "onnx/reader.h"
 #include "session/specs.h"
 
@@ -21,21 +21,20 @@ fs::path existing(const fs::path& path) {
 
 // Skips nodes that only change the type, the shape or the name of a value.
 ValueId source_of(const Graph& graph, ValueId v) {
-  constexpr std::array<std::string_view, 6> passing{"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"};
+  constexpr std::string_view passing = "Cast Identity Reshape Squeeze Unsqueeze Flatten";
   for (int steps = 0; steps < 100; ++steps) {
     const NodeId producer = graph.value(v).producer;
     if (producer == kNoNode) return v;
     const Node& n = graph.node(producer);
-    if (n.inputs.empty() || n.inputs[0] == kNoValue || std::find(passing.begin(), passing.end(), n.op_type) == passing.end())
-      return v;
+    if (n.inputs.empty() || n.inputs[0] == kNoValue || !has_word(passing, n.op_type)) return v;
     v = n.inputs[0];
   }
   return v;
 }
 
 bool is_label_name(std::string_view name) {
-  constexpr std::array<std::string_view, 6> names{"labels", "label", "target", "targets", "y", "y_true"};
-  return std::find(names.begin(), names.end(), name) != names.end();
+  constexpr std::string_view names = "labels label target targets y y_true";
+  return has_word(names, name);
 }
 
 void read_loss(const Graph& graph, Task& task) {

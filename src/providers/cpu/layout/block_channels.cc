@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/words.h"
 #include "graph/edit.h"
 #include "ops/conv/conv_geometry.h"
 #include "ops/conv/signatures.h"
@@ -19,15 +20,9 @@ namespace {
 constexpr int kDomainVersion = 1;  // of "sdx"
 
 // Functions of one tensor (further inputs are constant scalars) that are computed lane by lane.
-constexpr std::array<std::string_view, 18> kUnary = {"Abs",         "Celu",      "Clip",      "Elu",      "Exp",   "Gelu",
-                                                     "HardSigmoid", "HardSwish", "LeakyRelu", "Mish",     "Neg",   "Relu",
-                                                     "Selu",        "Sigmoid",   "Softplus",  "Softsign", "Swish", "Tanh"};
-constexpr std::array<std::string_view, 7> kBinary = {"Add", "Div", "Max", "Min", "Mul", "PRelu", "Sub"};
-
-template <std::size_t N>
-bool among(const std::array<std::string_view, N>& list, std::string_view word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
+constexpr std::string_view kUnary =
+    "Abs Celu Clip Elu Exp Gelu HardSigmoid HardSwish LeakyRelu Mish Neg Relu Selu Sigmoid Softplus Softsign Swish Tanh";
+constexpr std::string_view kBinary = "Add Div Max Min Mul PRelu Sub";
 
 bool is_gelu(const Node& n) { return n.domain == "com.microsoft" && (n.op_type == "QuickGelu" || n.op_type == "Gelu"); }
 
@@ -199,7 +194,8 @@ class Blocker {
       if (is_gelu(n)) return has_one_result(n) && has_taker(n.outputs[0]);
       if (!n.domain.empty() || !has_one_result(n)) return false;
       return n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool" || n.op_type == "Concat" ||
-             n.op_type == "BatchNormalization" || n.op_type == "LRN" || among(kUnary, n.op_type) || among(kBinary, n.op_type);
+             n.op_type == "BatchNormalization" || n.op_type == "LRN" || has_word(kUnary, n.op_type) ||
+             has_word(kBinary, n.op_type);
     });
   }
 
@@ -546,7 +542,7 @@ class Blocker {
     if (!n.removed && n.domain.empty() && n.op_type == "Reshape" && !n.inputs.empty()) return visit_shuffle(id);
     if (is_conv(n)) return visit_conv(id);
     if (!has_one_result(n)) return;
-    if (n.domain.empty() && among(kBinary, n.op_type)) return visit_binary(id);
+    if (n.domain.empty() && has_word(kBinary, n.op_type)) return visit_binary(id);
     if (!is_picture(n.inputs[0])) return;
     if (is_gelu(n)) return visit_unary(id);
     if (!n.domain.empty()) return;
@@ -554,7 +550,7 @@ class Blocker {
     if (n.op_type == "Concat") return visit_concat(id);
     if (n.op_type == "BatchNormalization") return visit_batch_norm(id);
     if (n.op_type == "LRN") return visit_lrn(id);
-    if (among(kUnary, n.op_type)) return visit_unary(id);
+    if (has_word(kUnary, n.op_type)) return visit_unary(id);
   }
 
   Graph& g_;

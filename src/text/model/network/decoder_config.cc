@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/words.h"
 
 namespace sdx::text {
 namespace {
@@ -155,8 +156,8 @@ void refuse_experts(const Reader& r) {
 DecoderConfig read_decoder_config(const GgufModel& file) {
   DecoderConfig c;
   c.architecture = std::string(file.metadata().text("general.architecture").value_or(""));
-  static constexpr std::string_view kKnown[] = {"llama", "qwen2", "qwen3", "gemma2", "gemma3", "phi3"};
-  if (std::find(std::begin(kKnown), std::end(kKnown), c.architecture) == std::end(kKnown)) {
+  constexpr std::string_view kKnown = "llama qwen2 qwen3 gemma2 gemma3 phi3";
+  if (!has_word(kKnown, c.architecture)) {
     fail(ErrorCode::not_implemented,
          "architecture '{}' is not supported; those that are: llama, qwen2, qwen3, gemma2, gemma3, phi3", c.architecture);
   }

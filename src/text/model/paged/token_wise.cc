@@ -1,29 +1,23 @@
 #include "text/model/paged/token_wise.h"
 
+#include "base/words.h"
 #include "graph/edit.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
 namespace sdx::text {
 namespace {
 
-constexpr std::array<std::string_view, 24> kUnary{"Abs",       "Cast", "Celu",     "Clip",      "Cos",         "Elu",
-                                                  "Erf",       "Exp",  "FastGelu", "Gelu",      "HardSigmoid", "Identity",
-                                                  "LeakyRelu", "Log",  "Neg",      "QuickGelu", "Reciprocal",  "Relu",
-                                                  "Sigmoid",   "Sin",  "Softplus", "Sqrt",      "Swish",       "Tanh"};
-constexpr std::array<std::string_view, 8> kBinary{"Add", "BiasGelu", "Div", "Max", "Min", "Mul", "Pow", "Sub"};
-constexpr std::array<std::string_view, 3> kProducts{"MatMul", "MatMulNBits", "GgmlMatMul"};
-constexpr std::array<std::string_view, 5> kNorms{"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization",
-                                                 "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"};
-
-bool one_of(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+constexpr std::string_view kUnary =
+    "Abs Cast Celu Clip Cos Elu Erf Exp FastGelu Gelu HardSigmoid Identity LeakyRelu Log Neg QuickGelu Reciprocal Relu Sigmoid "
+    "Sin Softplus Sqrt Swish Tanh";
+constexpr std::string_view kBinary = "Add BiasGelu Div Max Min Mul Pow Sub";
+constexpr std::string_view kProducts = "MatMul MatMulNBits GgmlMatMul";
+constexpr std::string_view kNorms =
+    "LayerNormalization RMSNormalization SimplifiedLayerNormalization SkipLayerNormalization SkipSimplifiedLayerNormalization";
 
 // What a value has to do with tokens.
 struct Place {
@@ -76,11 +70,11 @@ class Judge {
 
   std::optional<Place> judge(const Node& n) const {
     if (n.op_type != "PagedAttention" && constants_from(n, 0)) return Place{Place::constant};
-    if (one_of(kUnary, n.op_type))
+    if (has_word(kUnary, n.op_type))
       return first(n).kind == Place::tokens && constants_from(n, 1) ? std::optional(first(n)) : std::nullopt;
-    if (one_of(kBinary, n.op_type)) return elementwise(n);
-    if (one_of(kProducts, n.op_type)) return product(n);
-    if (one_of(kNorms, n.op_type)) return norm(n);
+    if (has_word(kBinary, n.op_type)) return elementwise(n);
+    if (has_word(kProducts, n.op_type)) return product(n);
+    if (has_word(kNorms, n.op_type)) return norm(n);
     if (n.op_type == "PagedAttention" && n.domain == "sdx") return attention(n);
     if (n.op_type == "Gather") return gather(n);
     if (n.op_type == "Reshape") return reshape(n);
@@ -231,12 +225,12 @@ std::string want_rows(Graph& g, const DecoderNames& names, int opset) {
     user = g.value(v).producer;
     if (user == kNoNode) return "its logits are not computed by any node";
     const Node& n = g.node(user);
-    if (one_of(kProducts, n.op_type)) {
+    if (has_word(kProducts, n.op_type)) {
       if (n.inputs.empty() || n.inputs[0] == kNoValue) return g.describe(user) + " computes the logits";
       rows = n.inputs[0];
       break;
     }
-    if (!one_of(kUnary, n.op_type) && !one_of(kBinary, n.op_type)) return g.describe(user) + " computes the logits";
+    if (!has_word(kUnary, n.op_type) && !has_word(kBinary, n.op_type)) return g.describe(user) + " computes the logits";
     ValueId next = kNoValue;
     for (const ValueId in : n.inputs) {
       if (in == kNoValue || g.value(in).constant) continue;

@@ -4,41 +4,19 @@
 
 #include "base/error.h"
 #include "base/text/utf8.h"
+#include "base/words.h"
 
 namespace sdx::text {
 namespace {
 
 // Nothing but chats has such marks.
-constexpr std::string_view kTurnEnds[] = {"<|eot_id|>",
-                                          "<|eom_id|>",
-                                          "<|eot|>",
-                                          "<|eom|>",
-                                          "<|im_end|>",
-                                          "<|end|>",
-                                          "<|end_of_turn|>",
-                                          "<end_of_turn>",
-                                          "<turn|>",
-                                          "<end_of_utterance>",
-                                          "<|endofturn|>",
-                                          "[|endofturn|]",
-                                          "<|END_OF_TURN_TOKEN|>",
-                                          "<|role_end|>",
-                                          "<|message_end|>",
-                                          "<|return|>",
-                                          "<|call|>",
-                                          "<|endoftext|>",
-                                          "<|end_of_text|>",
-                                          "<｜end▁of▁sentence｜>",
-                                          "<seed:eos>"};
+constexpr std::string_view kTurnEnds =
+    "<|eot_id|> <|eom_id|> <|eot|> <|eom|> <|im_end|> <|end|> <|end_of_turn|> <end_of_turn> <turn|> <end_of_utterance> "
+    "<|endofturn|> [|endofturn|] <|END_OF_TURN_TOKEN|> <|role_end|> <|message_end|> <|return|> <|call|> <|endoftext|> "
+    "<|end_of_text|> <｜end▁of▁sentence｜> <seed:eos>";
 // Ends where they are control tokens; a piece of source code or markup may read the same.
-constexpr std::string_view kTextEnds[] = {
-    "</s>", "<eos>", "[EOS]", "<EOT>", "_<EOT>", "[EOT]", "<eot>", "<|EOT|>", "<|eos|>", "<|im_end>", "<|endofsentence|>",
-    "[e~["};
-
-template <std::size_t size>
-bool is_one_of(const std::string_view (&all)[size], std::string_view text) {
-  return std::find(std::begin(all), std::end(all), text) != std::end(all);
-}
+constexpr std::string_view kTextEnds =
+    "</s> <eos> [EOS] <EOT> _<EOT> [EOT] <eot> <|EOT|> <|eos|> <|im_end> <|endofsentence|> [e~[";
 
 }  // namespace
 
@@ -46,7 +24,7 @@ PieceType GgufSource::type(std::size_t i) const {
   const double t = i < types.size() ? types[i] : 1;
   const PieceType given = t >= 1 && t <= 6 ? static_cast<PieceType>(static_cast<int>(t)) : PieceType::normal;
   const bool text = given == PieceType::normal || given == PieceType::user_defined;
-  return text && is_one_of(kTurnEnds, tokens[i]) ? PieceType::control : given;
+  return text && has_word(kTurnEnds, tokens[i]) ? PieceType::control : given;
 }
 
 std::optional<std::uint32_t> GgufSource::id(const char* key) const {
@@ -90,7 +68,7 @@ std::vector<std::uint32_t> end_tokens_of(const GgufSource& s) {
   for (std::size_t i = 0; i < s.tokens.size(); ++i) {
     const std::string_view token = s.tokens[i];
     const bool bracket = !token.empty() && (token[0] == '<' || token[0] == '[' || token[0] == '_');
-    if (!bracket || s.type(i) != PieceType::control || !(is_one_of(kTurnEnds, token) || is_one_of(kTextEnds, token))) continue;
+    if (!bracket || s.type(i) != PieceType::control || !(has_word(kTurnEnds, token) || has_word(kTextEnds, token))) continue;
     returns |= token == "<|return|>";
     calls |= token == "<|call|>";
     ends.push_back(static_cast<std::uint32_t>(i));

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/words.h"
 #include "text/tokenizer/load/components.h"
 #include "text/tokenizer/load/load.h"
 
@@ -12,10 +13,10 @@ std::shared_ptr<TokenizerPipeline> pipeline_of_json(std::string json) {
   if (const auto version = root.get("version"); version && version->text() != "1.0") {
     version->wrong("unknown version '{}'; expected 1.0", version->text());
   }
-  constexpr std::string_view known[] = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
-                                        "pre_tokenizer", "post_processor", "decoder", "model"};
+  constexpr std::string_view known =
+      "version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder model";
   for (auto i = root.json().begin(); !(i == root.json().end()); ++i) {
-    if (std::find(std::begin(known), std::end(known), i.key()) == std::end(known)) root.wrong("unknown member '{}'", i.key());
+    if (!has_word(known, i.key())) root.wrong("unknown member '{}'", i.key());
   }
   auto pipeline = std::make_shared<TokenizerPipeline>();
   if (const auto part = root.get("truncation")) pipeline->truncation = parse_truncation(*part);
