@@ -2,7 +2,6 @@
 // A hash of contents: equal contents give equal hashes on every machine and in every version. Not against forgery.
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>

@@ -1,7 +1,6 @@
 #include "base/suggest.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/text/ascii.h"
 

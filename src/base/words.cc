@@ -1,7 +1,5 @@
 #include "base/words.h"
 
-#include <algorithm>
-#include <cctype>
 #include <string>
 #include <vector>
 

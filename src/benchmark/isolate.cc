@@ -11,7 +11,6 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "base/system/fork.h"
 #include "base/text/json_text.h"

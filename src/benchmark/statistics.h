@@ -1,7 +1,6 @@
 #pragma once
 // Statistics of lists of run times.
 
-#include <cstdint>
 #include <span>
 #include <vector>
 

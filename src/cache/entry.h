@@ -2,7 +2,6 @@
 // Output of vendors' compilers, kept between runs: ROOT/PROVIDER/KEY/ is the folder that a vendor's library reads and writes for
 // one model.
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>

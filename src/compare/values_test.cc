@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
-
-#include "tensor/element.h"
 
 namespace sdx::compare {
 namespace {

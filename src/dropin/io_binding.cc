@@ -1,6 +1,5 @@
 // Inputs and outputs that a session keeps from run to run.
 #include <algorithm>
-#include <cstring>
 
 #include "dropin/objects.h"
 #include "dropin/status.h"

@@ -1,6 +1,5 @@
 // Runs: arguments checked as ONNX Runtime checks them, with its messages.
 #include <algorithm>
-#include <cstring>
 #include <thread>
 
 #include "dropin/objects.h"

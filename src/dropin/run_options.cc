@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "dropin/objects.h"
 #include "dropin/status.h"

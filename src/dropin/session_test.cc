@@ -1,7 +1,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <filesystem>
 #include <thread>
 

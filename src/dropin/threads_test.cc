@@ -1,7 +1,5 @@
-#include <atomic>
 #include <deque>
 #include <filesystem>
-#include <mutex>
 #include <thread>
 
 #include "dropin/objects.h"

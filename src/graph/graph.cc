@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <queue>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "base/system/printable.h"

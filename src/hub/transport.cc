@@ -1,6 +1,5 @@
 #include "hub/transport.h"
 
-#include <algorithm>
 #include <array>
 
 #include "base/error.h"

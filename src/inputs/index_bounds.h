@@ -1,7 +1,6 @@
 #pragma once
 // Bounds for the values of integer inputs that keep indices and counts in range.
 
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>

@@ -1,8 +1,6 @@
 // The steps of encoding that all formats share: choosing the format, and adapting metadata to the picture.
 
 #include <algorithm>
-#include <cctype>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"

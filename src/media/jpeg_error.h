@@ -3,7 +3,6 @@
 // handler stores the message and longjmps; the functions that call setjmp hold no objects with destructors.
 
 #include <csetjmp>
-#include <cstddef>
 #include <cstdio>
 
 #include <jpeglib.h>

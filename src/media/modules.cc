@@ -1,6 +1,5 @@
 #include "media/modules.h"
 
-#include <exception>
 #include <utility>
 
 #include "base/error.h"

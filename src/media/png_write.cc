@@ -1,7 +1,6 @@
 #include <zlib.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "base/error.h"
 #include "media/codecs.h"

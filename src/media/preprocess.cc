@@ -10,7 +10,6 @@
 #include "base/suggest.h"
 #include "media/resize.h"
 #include "tensor/dispatch.h"
-#include "tensor/element.h"
 #include "tensor/types.h"
 
 namespace sdx::media {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <protozero/pbf_writer.hpp>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
@@ -10,7 +9,6 @@
 #include "base/system/new_file.h"
 #include "graph/notes.h"
 #include "onnx/attributes.h"
-#include "onnx/reader.h"
 #include "onnx/types.h"
 #include "ops/op.h"
 #include "tensor/pb.h"

@@ -1,7 +1,6 @@
 #include "passes/expand_gradients.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>

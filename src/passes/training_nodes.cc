@@ -6,7 +6,6 @@
 
 #include "graph/edit.h"
 #include "ops/training/ort/signatures.h"
-#include "tensor/element.h"
 
 namespace sdx {
 namespace {

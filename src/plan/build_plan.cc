@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
 #include "base/poison.h"
 #include "ops/infer.h"
 #include "plan/adapt_plan.h"

@@ -3,7 +3,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/poison.h"

@@ -1,6 +1,5 @@
 // The words of sdx/quantize.hpp.
 
-#include <algorithm>
 #include <array>
 #include <sdx/quantize.hpp>
 

@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/error.h"
 #include "base/system/interruption.h"
 #include "tensor/own.h"
 

@@ -1,7 +1,6 @@
 #include <sdx/dtype.hpp>
 
 #include <array>
-#include <cctype>
 #include <string>
 
 #include "base/text/ascii.h"

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <charconv>
 #include <cstring>
-#include <optional>
 #include <string_view>
 
 #include "base/checked.h"

@@ -2,8 +2,6 @@
 // A stable radix sort, least digit first. Digits have 8 bits: with 11, the 2048 places that a pass writes to are more pages than
 // the processor keeps addresses of, and passes take four times as long.
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <vector>

@@ -1,7 +1,6 @@
 // Functions that kernels call while they run.
 
 #include <algorithm>
-#include <memory>
 
 #include "base/thread_pool.h"
 #include "dropin/custom/operators.h"

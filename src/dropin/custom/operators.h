@@ -1,8 +1,6 @@
 #pragma once
 // Operators in ONNX Runtime's structures, as operators of our engine.
 
-#include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>

@@ -2,7 +2,6 @@
 
 #include "dropin/editor/parts.h"
 #include "dropin/status.h"
-#include "tensor/types.h"
 
 namespace sdx::dropin {
 namespace {

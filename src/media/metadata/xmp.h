@@ -2,7 +2,6 @@
 // Changes XMP packets as text: unknown parts stay as they are.
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include <array>
 #include <vector>
 
-#include "base/error.h"
 #include "media/byte_reader.h"
 #include "media/codecs.h"
 #include "media/image.h"

@@ -2,10 +2,8 @@
 // WAV files, and changing the sample rate.
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <sdx/tensor.hpp>

@@ -2,7 +2,6 @@
 // Models in ONNX Runtime's own format: .ort files.
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>

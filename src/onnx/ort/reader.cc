@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 #include <protozero/pbf_writer.hpp>

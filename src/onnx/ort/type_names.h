@@ -2,7 +2,6 @@
 // The names under which ONNX Runtime's kernels look up the types of their arguments.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sdx {

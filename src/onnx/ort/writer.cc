@@ -1,8 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <numeric>
-#include <set>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "onnx/attributes.h"

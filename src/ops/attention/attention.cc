@@ -10,7 +10,6 @@
 #include "ops/attention/signatures.h"
 #include "ops/context.h"
 #include "ops/op.h"
-#include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/thread_pool.h"
 #include "ops/attention/attention_core.h"
 #include "ops/attention/paged_cache.h"
 #include "ops/context.h"

@@ -1,7 +1,6 @@
 #include "ops/control/element_types.h"
 
 #include <algorithm>
-#include <utility>
 #include <variant>
 
 #include "base/error.h"

@@ -3,7 +3,6 @@
 // results of one step become the inputs of the next. Inputs are told apart by their names, as the operators prescribe them.
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "ops/context.h"

@@ -1,7 +1,5 @@
 // Gradients of operators that move elements.
 
-#include <numeric>
-
 #include "ops/gradient.h"
 #include "ops/reduce/signatures.h"
 #include "ops/tensor/signatures.h"

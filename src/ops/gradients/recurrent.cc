@@ -2,7 +2,6 @@
 // Scan over the steps.
 
 #include "ops/recurrent/recurrent.h"
-#include "base/error.h"
 #include "graph/edit.h"
 #include "ops/gradients/flow/decompose.h"
 #include "ops/recurrent/signatures.h"

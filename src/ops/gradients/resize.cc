@@ -1,7 +1,6 @@
 // Gradient of Resize and Upsample. Every mode is linear, apart from what it fills in, and goes axis by axis: resizing an identity
 // matrix along one axis gives the matrix of that axis, whose transpose takes the gradient back.
 
-#include <string>
 #include <utility>
 
 #include "ops/gradient.h"

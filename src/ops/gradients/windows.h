@@ -1,8 +1,6 @@
 #pragma once
 // Shared by the gradients of convolutions and of pooling.
 
-#include <algorithm>
-#include <string>
 #include <vector>
 
 #include "ops/gradient.h"

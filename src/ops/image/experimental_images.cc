@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "ops/image/signatures.h"
 #include "ops/math/elementwise.h"

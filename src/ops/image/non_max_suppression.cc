@@ -10,7 +10,6 @@
 #include "ops/op.h"
 #include "ops/signature.h"
 #include "ops/tensor/movement.h"
-#include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {

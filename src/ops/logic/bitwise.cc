@@ -1,7 +1,5 @@
 // BitShift (11, 28: signed types), BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot (18).
 
-#include <string>
-
 #include "ops/math/broadcast.h"
 #include "ops/math/elementwise.h"
 #include "ops/math/signatures.h"

@@ -2,7 +2,6 @@
 // Swish, SwiGLU. ai.onnx 1, 6, 9, 10, 12, 14, 16, 18, 20, 22, 24, 28.
 
 #include <cmath>
-#include <string>
 
 #include "ops/math/elementwise.h"
 #include "ops/math/signatures.h"

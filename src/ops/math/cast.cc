@@ -1,7 +1,6 @@
 // Cast (1 and 6: `to` is text or number; 9, 13, 19, 21, 23, 24, 25, 28), CastLike (15 to 25), BitCast (26).
 
 #include <cstring>
-#include <string>
 
 #include "ops/context.h"
 #include "ops/math/convert.h"

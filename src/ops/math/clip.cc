@@ -1,6 +1,5 @@
 // Clip: ai.onnx 1, 6 (bounds are attributes), 11, 12, 13 (bounds are optional scalar inputs, any numeric type).
 
-#include <limits>
 #include <optional>
 
 #include "ops/math/elementwise.h"

@@ -1,8 +1,6 @@
 #pragma once
 // Activations that com.microsoft's fused operators apply to their own result.
 
-#include <vector>
-
 #include "ops/context.h"
 #include "ops/signature.h"
 

@@ -1,8 +1,5 @@
 // Min, Max, Sum, Mean of any number of tensors: ai.onnx 1, 6 (equal shapes), 8 (broadcasting), 12, 13.
 
-#include <cmath>
-#include <cstring>
-
 #include "ops/math/broadcast.h"
 #include "ops/math/elementwise.h"
 #include "ops/op.h"

@@ -1,7 +1,6 @@
 #pragma once
 // The equation of Einsum. Source: ONNX Einsum-12, -28; numpy.einsum.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

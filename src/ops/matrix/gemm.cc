@@ -2,7 +2,6 @@
 // Integers: alpha and beta scale in double and are truncated; with both 1, the common case, arithmetic is exact and wraps.
 
 #include "ops/context.h"
-#include "ops/math/broadcast.h"
 #include "ops/matrix/gemm_common.h"
 #include "ops/matrix/signatures.h"
 #include "ops/op.h"

@@ -1,7 +1,5 @@
 #include "ops/matrix/matmul_reference.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "ops/math/broadcast.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <span>
 #include <vector>
 
 #include "base/thread_pool.h"

@@ -1,7 +1,6 @@
 #pragma once
 // Mean, variance and what normalising operators do with them.
 
-#include <cmath>
 #include <cstdint>
 
 namespace sdx::ops {

@@ -1,8 +1,6 @@
 // AveragePool: ai.onnx 1, 7 (count_include_pad), 10 (ceil_mode), 11, 19 (dilations), 22 (bfloat16).
 // LpPool: ai.onnx 1 (p is a float), 2, 11, 18 (dilations, ceil_mode), 22 (bfloat16).
 
-#include <cmath>
-
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/conv/signatures.h"

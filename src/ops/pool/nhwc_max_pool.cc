@@ -7,7 +7,6 @@
 #include "ops/conv/signatures.h"
 #include "ops/op.h"
 #include "ops/pool/pool_windows.h"
-#include "ops/tensor/axes.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::ops {

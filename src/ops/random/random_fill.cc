@@ -1,7 +1,5 @@
 // RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike (1, 22) and Bernoulli (15, 22).
 
-#include <initializer_list>
-
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
 #include "ops/random/random_stream.h"

@@ -1,8 +1,6 @@
 #pragma once
 // LSTM, GRU and RNN: attributes, shapes and the reference computation. Source: ONNX LSTM-22, GRU-22, RNN-22.
 
-#include <array>
-#include <string>
 #include <vector>
 
 #include "ops/context.h"

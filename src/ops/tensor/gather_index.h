@@ -2,7 +2,6 @@
 // Index tensors of Gather*, Scatter*: validation and offsets.
 
 #include <cstdint>
-#include <vector>
 
 #include <sdx/tensor.hpp>
 

@@ -7,10 +7,8 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <numeric>
 
 #include "base/thread_pool.h"
-#include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "support/single_op.h"
 #include "tensor/element.h"

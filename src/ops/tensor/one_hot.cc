@@ -6,7 +6,6 @@
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
-#include "ops/tensor/shape_values.h"
 #include "ops/tensor/signatures.h"
 #include "tensor/element.h"
 

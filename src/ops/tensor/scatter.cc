@@ -10,7 +10,6 @@
 #include "ops/tensor/axes.h"
 #include "ops/tensor/gather_index.h"
 #include "ops/tensor/movement.h"
-#include "ops/tensor/shape_values.h"
 #include "ops/tensor/signatures.h"
 #include "tensor/dispatch.h"
 #include "tensor/element.h"

@@ -1,7 +1,5 @@
 #include "ops/tensor/shape_values.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "tensor/element.h"
 

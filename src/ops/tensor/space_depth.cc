@@ -4,7 +4,6 @@
 #include "ops/context.h"
 #include "ops/op.h"
 #include "ops/signature.h"
-#include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 
 namespace sdx::ops {

@@ -5,7 +5,6 @@
 
 #include "base/thread_pool.h"
 #include "ops/tensor/movement.h"
-#include "tensor/types.h"
 
 namespace sdx::ops {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "base/thread_pool.h"
 #include "ops/context.h"

@@ -3,13 +3,11 @@
 // new keys.
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "graph/edit.h"
 #include "ops/attention/signatures.h"
 #include "ops/reduce/signatures.h"
-#include "ops/tensor/signatures.h"
 #include "passes/fuse/attention_masks.h"
 #include "passes/fuse/attention_sources.h"
 #include "passes/fuse/fuse.h"

@@ -3,7 +3,6 @@
 // of 384 channels 0.117 instead of 0.135.
 
 #include <algorithm>
-#include <cstring>
 
 #include "graph/edit.h"
 #include "ops/math/fused_activation.h"

@@ -1,4 +1,3 @@
-#include "passes/fuse/fuse.h"
 
 #include <gtest/gtest.h>
 

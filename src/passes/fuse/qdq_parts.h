@@ -1,8 +1,6 @@
 #pragma once
 // What the passes over quantised graphs ask of DequantizeLinear and QuantizeLinear nodes.
 
-#include <vector>
-
 #include "graph/edit.h"
 
 namespace sdx::fuse {

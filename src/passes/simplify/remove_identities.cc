@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "graph/edit.h"
 #include "ops/image/signatures.h"

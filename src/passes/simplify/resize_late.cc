@@ -2,7 +2,6 @@
 // change places, so these are convolved while they are small. SegFormer's decoder enlarges three of its four maps 4 to 64 times.
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "graph/edit.h"

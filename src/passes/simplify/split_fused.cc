@@ -2,7 +2,6 @@
 // FusedMatMul and GemmFastGelu. The fusions here know those, and fuse more.
 
 #include <numeric>
-#include <optional>
 #include <string>
 #include <utility>
 

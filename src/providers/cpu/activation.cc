@@ -1,6 +1,5 @@
 #include "providers/cpu/activation.h"
 
-#include <cmath>
 #include <limits>
 #include <string_view>
 

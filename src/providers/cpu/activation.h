@@ -2,7 +2,6 @@
 // Activations that kernels apply to their results.
 
 #include <optional>
-#include <string>
 
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "providers/cpu/kernel_table.h"

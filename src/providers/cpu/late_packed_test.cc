@@ -10,7 +10,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/system/mapped_file.h"
 #include "cache/pack_store.h"
 #include "support/errors.h"
 

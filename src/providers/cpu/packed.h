@@ -1,7 +1,6 @@
 #pragma once
 // Weights in a kernel's own order.
 
-#include <cstddef>
 #include <memory>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "providers/interface/policy.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include "base/suggest.h"

@@ -2,7 +2,6 @@
 // From what a user asked for to the providers that a session tries, in order. Data in, data out.
 
 #include <functional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

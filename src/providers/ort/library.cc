@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "providers/vendor/search.h"
 

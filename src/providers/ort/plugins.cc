@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/suggest.h"
 #include "providers/ort/options.h"
 #include "providers/vendor/search.h"

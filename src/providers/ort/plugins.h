@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "providers/interface/provider.h"
 #include "providers/ort/library.h"
 
 namespace sdx::ort {

@@ -4,13 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <set>
 
-#include "base/error.h"
 #include "providers/vendor/search.h"
 #include "support/temporary_folder.h"
 

@@ -1,6 +1,5 @@
 #include "providers/vendor/model_cache.h"
 
-#include "base/error.h"
 #include "base/hash.h"
 #include "providers/vendor/region_bytes.h"
 

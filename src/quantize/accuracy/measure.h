@@ -1,9 +1,7 @@
 #pragma once
 // How near a quantised model is to the float one.
 
-#include <map>
 #include <sdx/quantize.hpp>
-#include <string>
 #include <vector>
 
 #include "graph/graph.h"

@@ -1,7 +1,6 @@
 #pragma once
 // Running a model to look at the values inside it.
 
-#include <functional>
 #include <map>
 #include <sdx/quantize.hpp>
 #include <string>

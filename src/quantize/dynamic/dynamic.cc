@@ -1,7 +1,6 @@
 #include "quantize/dynamic/dynamic.h"
 
 #include <map>
-#include <tuple>
 
 #include "base/error.h"
 #include "quantize/dynamic/weights.h"

@@ -5,7 +5,6 @@
 #include <sdx/quantize.hpp>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"

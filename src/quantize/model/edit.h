@@ -1,11 +1,9 @@
 #pragma once
 // Changing graphs, and which of their nodes are to be changed.
 
-#include <map>
 #include <sdx/quantize.hpp>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "graph/edit.h"

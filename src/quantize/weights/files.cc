@@ -4,7 +4,6 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/suggest.h"
 #include "base/system/new_file.h"
 #include "onnx/external_names.h"
 #include "onnx/reader.h"

@@ -2,9 +2,7 @@
 // Which constant matrices of a graph, and of its subgraphs, are multiplied by or gathered from.
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "graph/graph.h"
 

@@ -1,6 +1,5 @@
 // Answering requests.
 
-#include <array>
 #include <ctime>
 
 #include "base/error.h"

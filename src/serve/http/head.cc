@@ -1,7 +1,6 @@
 #include "serve/http/head.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 

@@ -5,7 +5,6 @@
 
 #include "base/text/ascii.h"
 #include "base/text/json_text.h"
-#include "serve/http/text.h"
 
 namespace sdx::serve {
 namespace {

@@ -1,11 +1,8 @@
 #pragma once
 // One inference, whatever carried it here: HTTP's JSON and binary form, and gRPC's messages, become this and are made from it.
 
-#include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <sdx/session.hpp>

@@ -1,13 +1,11 @@
 #include "serve/inference/json_numbers.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"

@@ -1,7 +1,6 @@
 #pragma once
 // What the paths share. For the sources of Api alone.
 
-#include <memory>
 #include <string>
 
 #include "serve/openai/api.h"

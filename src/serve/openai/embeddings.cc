@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <numeric>
 
 #include "base/error.h"
-#include "base/text/base64.h"
 #include "base/text/json_text.h"
 #include "base/text/utf8.h"
 #include "serve/openai/api_impl.h"

@@ -2,7 +2,6 @@
 // From what a request says to what an engine is asked for, and what is measured of it.
 
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,7 +1,6 @@
 #pragma once
 // The client's side of one answer: a whole, or a stream of events that begins when the request is accepted.
 
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <string>

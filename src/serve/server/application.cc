@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "serve/http/content_encoding.h"
 

@@ -1,9 +1,7 @@
 #pragma once
 // What happens to every request, whatever it asks for: guard, route, threads, metrics, log line, span.
 
-#include <atomic>
 #include <memory>
-#include <string>
 #include <unordered_map>
 
 #include "serve/http/handler_pool.h"

@@ -2,7 +2,6 @@
 // Who may ask the server what: keys, names of the server, pages of other sites, and how many requests run at a time.
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>

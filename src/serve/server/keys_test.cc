@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <sdx/error.hpp>
 
 namespace sdx::serve {

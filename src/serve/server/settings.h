@@ -2,7 +2,6 @@
 // What a server was told: flags before project files before defaults.
 
 #include <string>
-#include <vector>
 
 #include "serve/models/catalog.h"
 #include "serve/module_api.h"

@@ -1,6 +1,5 @@
 #include "session/given/given_inputs.h"
 
-#include <algorithm>
 #include <map>
 
 #include "base/error.h"

@@ -8,7 +8,6 @@
 #include "base/suggest.h"
 #include "session/given/given_inputs.h"
 #include "session/impl/impl.h"
-#include "session/specs.h"
 #include "tensor/own.h"
 
 namespace sdx {

@@ -1,8 +1,6 @@
 #pragma once
 // SessionOptions::optimized_model.
 
-#include <filesystem>
-
 #include <sdx/session.hpp>
 
 #include "graph/graph.h"

@@ -1,7 +1,6 @@
 #include "tensor/gguf/gguf_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 
 #include "base/error.h"

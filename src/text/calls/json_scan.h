@@ -2,7 +2,6 @@
 // JSON that comes byte by byte: where a value ends, and calls that are written as objects.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "text/calls/builder.h"

@@ -1,8 +1,6 @@
 #pragma once
 // The states of an AnswerParser. Each step takes something from the text that has come, changes the state, or waits for more.
 
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>

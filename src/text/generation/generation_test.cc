@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <sdx/generation_engine.hpp>
 #include <sdx/text.hpp>
 

@@ -1,7 +1,6 @@
 #include "text/grammar/grammar.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/text/utf8.h"

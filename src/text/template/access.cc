@@ -1,7 +1,6 @@
 // Attributes, elements, iteration; the methods of everything but strings.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "text/template/runtime.h"
 #include "text/template/unicode.h"

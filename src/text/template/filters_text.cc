@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "base/text/utf8.h"
 #include "text/template/filters.h"

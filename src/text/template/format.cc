@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 
 #include "base/text/utf8.h"
 #include "text/template/runtime.h"

@@ -1,7 +1,6 @@
 #pragma once
 // Runs a template: interpreter.cc has the statements, loops.cc the loops and calls, evaluate.cc the expressions.
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>

@@ -3,7 +3,6 @@
 // U+0100 and following.
 
 #include <array>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

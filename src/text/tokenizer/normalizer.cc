@@ -1,7 +1,5 @@
 #include "text/tokenizer/normalizer.h"
 
-#include <algorithm>
-
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/sentencepiece_rules.h"
 #include "text/unicode/unicode.h"

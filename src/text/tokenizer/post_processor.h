@@ -1,7 +1,6 @@
 #pragma once
 // What is added to a text's tokens, or a pair's: steps in order.
 
-#include <map>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #pragma once
 // Cuts text into words before the model sees it: steps in order, each one kind with its settings.
 
-#include <string>
 #include <vector>
 
 #include "text/tokenizer/aligned.h"

@@ -1,6 +1,5 @@
 #include "text/tokenizer/scanners.h"
 
-#include <algorithm>
 #include <array>
 
 #include "text/unicode/unicode.h"

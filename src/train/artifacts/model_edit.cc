@@ -1,7 +1,5 @@
 #include "train/artifacts/model_edit.h"
 
-#include <utility>
-
 namespace sdx::train {
 
 void take_name(Graph& graph, ValueId value, const std::string& name) {

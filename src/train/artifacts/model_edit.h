@@ -2,7 +2,6 @@
 // Small changes to graphs that artifacts are made of.
 
 #include <string>
-#include <vector>
 
 #include "graph/edit.h"
 

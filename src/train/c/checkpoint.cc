@@ -1,6 +1,5 @@
 #include "train/c/checkpoint.h"
 
-#include <algorithm>
 #include <cstring>
 #include <iterator>
 

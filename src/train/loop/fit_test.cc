@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <fstream>
 #include <utility>
 
 #include "support/errors.h"

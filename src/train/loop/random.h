@@ -1,7 +1,6 @@
 #pragma once
 // Random numbers by what they are for: a generator for each epoch and sample, so that nothing depends on what was drawn before.
 
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 

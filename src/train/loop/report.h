@@ -1,7 +1,6 @@
 #pragma once
 // A training as one HTML file.
 
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>

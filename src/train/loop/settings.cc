@@ -2,7 +2,6 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <sdx/project.hpp>
 
 #include "base/error.h"

@@ -1,7 +1,6 @@
 #pragma once
 // Compiled models by the shapes of their inputs, and one run of them.
 
-#include <atomic>
 #include <list>
 #include <memory>
 #include <span>

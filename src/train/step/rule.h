@@ -2,7 +2,6 @@
 // What an optimiser does, as numbers for the kernels, and where it keeps its states.
 
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include <sdx/train/checkpoint.hpp>

@@ -1,9 +1,6 @@
 #pragma once
 // Parts of pictures at another size, by Lanczos with three lobes; beyond the picture its edge goes on.
 
-#include <cstdint>
-#include <vector>
-
 #include <sdx/image.hpp>
 
 #include "vision/crop/geometry.h"

@@ -2,13 +2,11 @@
 // The detector models that are known: what each takes and gives, and how one is told by its outputs.
 
 #include <array>
-#include <filesystem>
 #include <optional>
 #include <sdx/session.hpp>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace sdx::vision {
 

@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <system_error>
-#include <tuple>
-
 #include "base/error.h"
 #include "onnx/reader.h"
 #include "session/specs.h"

@@ -2,11 +2,8 @@
 // Which model files are detectors of faces. Reads what a file declares, compiles nothing.
 
 #include <filesystem>
-#include <optional>
 #include <sdx/session.hpp>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "vision/detect/family.h"
 

@@ -1,7 +1,6 @@
 #pragma once
 // Finding one's way in a detector's outputs; internal to the decoders.
 
-#include <string>
 #include <vector>
 
 #include "vision/detect/decode.h"

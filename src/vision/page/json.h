@@ -2,7 +2,6 @@
 // The page's JSON.
 
 #include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
 
 #include "vision/page/store.h"

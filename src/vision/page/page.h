@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <semaphore>
-#include <span>
 #include <string>
 
 #include "serve/http/server.h"

@@ -8,7 +8,6 @@
 #include "kernels/cpu/conv/conv_windows.h"
 #include "kernels/cpu/elementwise/bounds.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
-#include "kernels/cpu/simd/cuts.h"
 
 namespace sdx::cpu {
 namespace {

@@ -1,7 +1,5 @@
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 
-#include <cmath>
-
 #include "kernels/cpu/elementwise/math_simd.h"
 #include "kernels/cpu/simd/targets.h"
 

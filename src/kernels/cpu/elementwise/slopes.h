@@ -2,7 +2,6 @@
 // Gradients of activation functions in float: dx = dy * slope, where the slope is known from the input x or the result y. The
 // contract is that of elementwise.h: any alignment, dx may be dy or the other operand, thread-safe, split over current_pool().
 
-#include <cstddef>
 #include <cstdint>
 
 namespace sdx::cpu {

@@ -1,7 +1,6 @@
 #include "kernels/cpu/quant/quant_simd.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/system/cpu_features.h"

@@ -1,7 +1,5 @@
 #include "kernels/cpu/rows/running_sum.h"
 
-#include <algorithm>
-
 #include "base/thread_pool.h"
 #include "kernels/cpu/rows/row_tasks.h"
 #include "kernels/cpu/rows/running_sum_simd.h"

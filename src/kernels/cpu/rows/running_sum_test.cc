@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {

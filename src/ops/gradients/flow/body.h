@@ -1,7 +1,6 @@
 #pragma once
 // Shared by gradients of operators with graphs: a copy of the body that computes forward again and leads gradients back.
 
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -1,8 +1,6 @@
 // com.microsoft GatherGrad, GatherElementsGrad, GatherNDGrad: the gradient's elements are added up where they were taken from.
 // SliceGrad: they are put back among zeros.
 
-#include <array>
-
 #include "ops/context.h"
 #include "ops/delegate.h"
 #include "ops/math/elementwise.h"

@@ -7,7 +7,6 @@
 // (null: none), states [N,H] (null: zeros), all states [S,N,H], gates [S,N,G*H]: what the activations gave, i o f c or z r h.
 
 #include <cstdint>
-#include <vector>
 
 namespace sdx::ops {
 

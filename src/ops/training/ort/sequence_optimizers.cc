@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "ops/context.h"
 #include "ops/math/float_view.h"

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "base/checked.h"
 #include "ops/context.h"
 #include "ops/math/elementwise.h"
 #include "ops/math/float_view.h"

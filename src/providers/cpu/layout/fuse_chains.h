@@ -1,7 +1,6 @@
 #pragma once
 // Connected elementwise operators become one step, which reads and writes memory once.
 
-#include <memory>
 #include <vector>
 
 #include <sdx/tensor.hpp>

@@ -9,7 +9,6 @@
 // logits are wanted; logits are float32[wanted,vocabulary]. For files the angles are constants, and logits are
 // float32[batch,sequence,vocabulary].
 
-#include <functional>
 #include <memory>
 
 #include "graph/graph.h"

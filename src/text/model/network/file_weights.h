@@ -2,7 +2,6 @@
 // Weights for ONNX files that other engines read as well: MatMulNBits, GatherBlockQuantized, MatMul.
 
 #include <memory>
-#include <string>
 
 #include "text/model/network/decoder_graph.h"
 

@@ -3,7 +3,6 @@
 // and as many merges (8 MB) are parsed in 20 ms; a general tree of strings and maps takes ten times that.
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>

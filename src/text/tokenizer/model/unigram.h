@@ -2,7 +2,6 @@
 // The Unigram model: the most probable way to cut a piece, by Viterbi.
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "text/tokenizer/model/model.h"

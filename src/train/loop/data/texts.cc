@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 #include <sdx/tokenizer.hpp>
 
 #include "base/error.h"

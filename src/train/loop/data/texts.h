@@ -1,7 +1,6 @@
 #pragma once
 // Texts as numbers of tokens.
 
-#include <memory>
 #include <string>
 #include <vector>
 

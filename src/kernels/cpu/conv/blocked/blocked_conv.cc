@@ -1,6 +1,5 @@
 #include "kernels/cpu/conv/blocked/blocked_conv.h"
 
-#include <cmath>
 #include <cstring>
 #include <vector>
 

@@ -5,7 +5,6 @@
 // channels). Pixels are rows, output channels columns: a 1x1 convolution gathers nothing, any other copies runs of whole
 // pixels. Contract as in quant.h. Scratch: up to 700 KB per computing thread, more when K exceeds 16 thousand.
 
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cpu/conv/conv_shape.h"

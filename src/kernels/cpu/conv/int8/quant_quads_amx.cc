@@ -7,7 +7,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/cpu/conv/int8/quant_fetch.h"
 #include "kernels/cpu/simd/attributes.h"

@@ -1,6 +1,5 @@
 #include "kernels/cpu/conv/int8/quant_tiles_simd.h"
 
-#include <algorithm>
 #include <type_traits>
 
 #include "kernels/cpu/conv/int8/quant_fetch.h"

@@ -1,8 +1,6 @@
 #pragma once
 // Convolutions with few output positions, in float over NC[D][H]W tensors; contract as in conv.h. Internal to the convolutions.
 
-#include <cstdint>
-
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 
