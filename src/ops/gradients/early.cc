@@ -2,7 +2,7 @@
 
 #include "ops/gradient.h"
 #include "ops/image/signatures.h"
-#include "ops/math/experimental_signatures.h"
+#include "ops/math/signatures.h"
 
 namespace sdx::ops {
 namespace {

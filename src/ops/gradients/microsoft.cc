@@ -9,9 +9,8 @@
 #include "ops/gradient.h"
 #include "ops/math/fused_activation.h"
 #include "ops/math/signatures.h"
-#include "ops/matrix/cdist_signature.h"
 #include "ops/matrix/signatures.h"
-#include "ops/reduce/bias_softmax_signature.h"
+#include "ops/reduce/signatures.h"
 #include "ops/tensor/signatures.h"
 
 namespace sdx::ops {

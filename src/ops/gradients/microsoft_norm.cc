@@ -1,7 +1,6 @@
 // Gradients of com.microsoft's fused normalisations, written as the operators that they fuse.
 
 #include "ops/gradients/windows.h"
-#include "ops/norm/group_norm_ms_signature.h"
 #include "ops/norm/signatures.h"
 
 namespace sdx::ops {

@@ -2,7 +2,7 @@
 
 #include "ops/gradients/windows.h"
 #include "ops/signal/signatures.h"
-#include "ops/tensor/col2im_signature.h"
+#include "ops/tensor/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {

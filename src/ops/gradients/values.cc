@@ -3,7 +3,6 @@
 #include "ops/gradient.h"
 #include "ops/quant/signatures.h"
 #include "ops/tensor/signatures.h"
-#include "ops/tensor/unique_signature.h"
 
 namespace sdx::ops {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ops/math/elementwise.h"
-#include "ops/math/experimental_signatures.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {

@@ -111,4 +111,15 @@ struct IsInfAttrs {
   }
 };
 
+// Affine, ParametricSoftplus, ScaledTanh.
+struct ExperimentalAttrs {
+  float alpha = 0, beta = 0;
+
+  void fields(auto& f, const OpId& op) {
+    if (op.name == "Affine") alpha = 1;
+    f("alpha", alpha);
+    f("beta", beta);
+  }
+};
+
 }  // namespace sdx::ops

@@ -5,7 +5,7 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/math/float_view.h"
-#include "ops/matrix/cdist_signature.h"
+#include "ops/matrix/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {

@@ -60,4 +60,11 @@ struct EinsumAttrs {
   void fields(auto& f) { f.required("equation", equation); }
 };
 
+// com.microsoft CDist.
+struct CDistAttrs {
+  std::string_view metric = "sqeuclidean";
+
+  void fields(auto& f) { f("metric", metric); }
+};
+
 }  // namespace sdx::ops

@@ -5,8 +5,8 @@
 
 #include "ops/context.h"
 #include "ops/math/float_view.h"
-#include "ops/norm/group_norm_ms_signature.h"
 #include "ops/norm/norm_reference.h"
+#include "ops/norm/signatures.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 

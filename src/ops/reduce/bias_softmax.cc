@@ -7,7 +7,7 @@
 #include "ops/math/broadcast.h"
 #include "ops/math/float_view.h"
 #include "ops/op.h"
-#include "ops/reduce/bias_softmax_signature.h"
+#include "ops/reduce/signatures.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {

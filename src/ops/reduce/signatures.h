@@ -76,4 +76,15 @@ struct CumulativeAttrs {
   }
 };
 
+// com.microsoft BiasSoftmax.
+struct BiasSoftmaxAttrs {
+  std::int64_t axis = 1;
+  std::int64_t is_inner_broadcast;
+
+  void fields(auto& f) {
+    f("axis", axis);
+    f.required("is_inner_broadcast", is_inner_broadcast);
+  }
+};
+
 }  // namespace sdx::ops

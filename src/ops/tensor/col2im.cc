@@ -6,9 +6,9 @@
 #include "ops/context.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
-#include "ops/tensor/col2im_signature.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 #include "tensor/dispatch.h"
 #include "tensor/element.h"
 

@@ -162,4 +162,26 @@ struct FillAttrs {
   void fields(auto& f) { f("value", value); }
 };
 
+// Col2Im.
+struct Col2ImAttrs {
+  std::optional<IntList> strides, dilations, pads;
+
+  void fields(auto& f) {
+    f("strides", strides);
+    f("dilations", dilations);
+    f("pads", pads);
+  }
+};
+
+// Unique.
+struct UniqueAttrs {
+  std::optional<std::int64_t> axis;
+  bool sorted = true;
+
+  void fields(auto& f) {
+    f("axis", axis);
+    f("sorted", sorted);
+  }
+};
+
 }  // namespace sdx::ops

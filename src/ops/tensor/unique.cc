@@ -7,7 +7,7 @@
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
-#include "ops/tensor/unique_signature.h"
+#include "ops/tensor/signatures.h"
 #include "tensor/dispatch.h"
 #include "tensor/radix_sort.h"
 #include "tensor/sort_keys.h"

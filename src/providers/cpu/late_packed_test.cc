@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/system/mapped_file.h"
 #include "cache/pack_store.h"
 #include "support/errors.h"
 
