@@ -8,6 +8,7 @@
 #include "quantize/dynamic/at_load.h"
 #include "session/quantize_at_load.h"
 #include "support/quantize_models.h"
+#include "support/session.h"
 #include "support/temporary_folder.h"
 
 namespace sdx::quantize {
@@ -218,8 +219,7 @@ TEST_F(Quantizing, WhenASessionOpensTheModel) {
   EXPECT_LT(difference(a, b), 0.05);
   EXPECT_GT(difference(a, b), 0);
   const Model none = model_of("opset 17\ninput x: float32[n,32]\ny = Relu(x)\noutput y\n");
-  const std::string bytes = write_model(none);
-  const Session nothing = Session::from_bytes(std::as_bytes(std::span(bytes)), options);
+  const Session nothing = testing::open(none, options);
   ASSERT_EQ(nothing.report().warnings.size(), 1U);
   EXPECT_NE(nothing.report().warnings[0].find("nothing was quantised"), std::string::npos);
 }

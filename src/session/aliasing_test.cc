@@ -6,6 +6,7 @@
 #include <sdx/sdx.hpp>
 
 #include "support/graph_text.h"
+#include "support/session.h"
 
 namespace sdx::session {
 namespace {
@@ -14,8 +15,7 @@ NamedValues run(const std::string& text, const NamedValues& inputs, bool optimiz
   SessionOptions options;
   options.providers = {"cpu"};
   options.optimize = optimize;
-  const std::string bytes = testing::model_bytes(text);
-  const Session session = Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), options);
+  const Session session = testing::open(text, options);
   session.run(inputs);  // a second run finds what the first one left
   return session.run(inputs);
 }

@@ -15,6 +15,7 @@
 #include "base/suggest.h"
 #include "support/errors.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 #include "support/temporary_folder.h"
 
 namespace sdx::session {
@@ -52,10 +53,7 @@ class ServiceTest : public ::testing::Test {
     o.provider_options = {{"fault", std::move(settings)}};
     return o;
   }
-  static Session open(const SessionOptions& o, const std::string& text = kModel) {
-    const std::string bytes = testing::model_bytes(text);
-    return Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), o);
-  }
+  static Session open(const SessionOptions& o, const std::string& text = kModel) { return testing::open(text, o); }
   // Whether the run gave the right answer.
   static bool right(const Session& session, float a, float b) {
     const Tensor x = Tensor::of<float>({2}, {a, b});

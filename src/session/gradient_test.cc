@@ -8,14 +8,12 @@
 
 #include "support/errors.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 
 namespace sdx::session {
 namespace {
 
-Session open(const std::string& text) {
-  const std::string bytes = testing::model_bytes("opset 20\nopset ai.onnx.preview.training 1\n" + text);
-  return Session::from_bytes(std::as_bytes(std::span(bytes)));
-}
+Session open(const std::string& text) { return testing::open("opset 20\nopset ai.onnx.preview.training 1\n" + text); }
 
 float one(const NamedValues& values, const char* name) { return values.tensor(name).values<float>()[0]; }
 
@@ -245,8 +243,7 @@ std::string attention_by_steps(const std::array<int, 3>& batch, const AttentionC
 NamedValues run_attention(const std::string& text, bool optimize, const NamedValues& inputs) {
   SessionOptions options;
   options.optimize = optimize;
-  const std::string bytes = testing::model_bytes("opset ai.onnx.preview.training 1\n" + text);
-  return Session::from_bytes(std::as_bytes(std::span(bytes)), options).run(inputs);
+  return testing::open("opset ai.onnx.preview.training 1\n" + text, options).run(inputs);
 }
 
 NamedValues attention_values(const std::array<int, 3>& batch, int odd_input, float odd) {

@@ -7,6 +7,7 @@
 #include <sdx/sdx.hpp>
 
 #include "support/graph_text.h"
+#include "support/session.h"
 
 namespace sdx::session {
 namespace {
@@ -30,8 +31,7 @@ Session open(const std::string& text, bool blocked) {
   SessionOptions options;
   options.providers = {"cpu"};
   if (!blocked) options.disabled_passes = {"block-channels"};
-  const std::string bytes = testing::model_bytes(text);
-  return Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), options);
+  return testing::open(text, options);
 }
 
 std::size_t count(const Session& s, std::string_view op) {

@@ -508,8 +508,7 @@ TEST(Session, CustomMetadataAreApartFromTheModelsFields) {
   Model model = testing::parse_model("input x: float32[1]\n y = Neg(x)\n output y\n");
   model.producer_name = "tests";
   model.metadata = {{"producer_name", "somebody"}, {"description", "another"}, {"author", "me"}};
-  const std::string bytes = write_model(model);
-  const Session s = Session::from_bytes(std::as_bytes(std::span(bytes)));
+  const Session s = testing::open(model);
   using Pairs = std::vector<std::pair<std::string, std::string>>;
   EXPECT_EQ(s.metadata(), (Pairs{{"producer_name", "tests"}}));
   EXPECT_EQ(s.custom_metadata(), model.metadata);

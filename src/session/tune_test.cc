@@ -9,6 +9,7 @@
 #include "base/system/mapped_file.h"
 #include "cache/tuned.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 #include "support/temporary_folder.h"
 
 namespace sdx::session {
@@ -25,10 +26,10 @@ class TuneTest : public ::testing::Test {
     o.tune = tune;
     o.threads = 1;
     o.cache_folder = folder_;
-    const std::string bytes = testing::model_bytes("input x: float32[1,24," + rows +
-                                                   ",12]\nconstant w: float32[24,24,3,3] 0.01\n"
-                                                   "y = Conv(x, w) {kernel_shape=[3,3], pads=[1,1,1,1]}\noutput y\n");
-    return Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), o);
+    return testing::open("input x: float32[1,24," + rows +
+                             ",12]\nconstant w: float32[24,24,3,3] 0.01\n"
+                             "y = Conv(x, w) {kernel_shape=[3,3], pads=[1,1,1,1]}\noutput y\n",
+                         o);
   }
   static const NodeReport& conv(const Report& report) {
     for (const NodeReport& n : report.nodes) {

@@ -7,6 +7,7 @@
 #include "onnx/writer.h"
 #include "passes/expand_gradients.h"
 #include "session/pipeline.h"
+#include "support/session.h"
 #include "tensor/element.h"
 
 namespace sdx::gradient_tests {
@@ -112,10 +113,7 @@ Tensor converted(const Tensor& t, DataType elem) {
   return out;
 }
 
-Session open(const Model& model) {
-  const std::string bytes = write_model(model);
-  return Session::from_bytes(std::as_bytes(std::span(bytes)));
-}
+Session open(const Model& model) { return testing::open(model); }
 
 Built build(Model m, const Point& p, const Options& options, std::mt19937_64& random) {
   std::vector<ValueId> outputs;

@@ -29,6 +29,7 @@
 #include "onnx/writer.h"
 #include "ops/infer.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 #include "support/text_cases.h"
 
 namespace {
@@ -89,8 +90,7 @@ std::vector<Value> run_interpreter(Graph graph, const std::vector<Value>& inputs
 
 // Twice, because a second run finds what the first one left.
 sdx::NamedValues run_twice(const Model& model, const sdx::NamedValues& inputs) {
-  const std::string bytes = sdx::write_model(model);
-  const sdx::Session session = sdx::Session::from_bytes(std::as_bytes(std::span(bytes)));
+  const sdx::Session session = sdx::testing::open(model);
   session.run(inputs);
   return session.run(inputs);
 }

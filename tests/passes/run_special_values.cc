@@ -19,6 +19,7 @@
 #include "graph/graph.h"
 #include "onnx/writer.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 #include "support/text_cases.h"
 
 namespace {
@@ -104,8 +105,7 @@ Session open(const sdx::Model& model, bool optimize) {
   sdx::SessionOptions options;
   options.providers = {"cpu"};
   options.optimize = optimize;
-  const std::string bytes = sdx::write_model(model);
-  return Session::from_bytes(std::as_bytes(std::span<const char>(bytes)), options);
+  return sdx::testing::open(model, options);
 }
 
 struct Outcome {

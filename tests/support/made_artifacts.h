@@ -14,6 +14,7 @@
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 
 namespace sdx::train::test {
 
@@ -82,8 +83,7 @@ class MadeArtifacts {
 
  private:
   std::map<std::string, Tensor> run(const Model& m, const NamedValues& inputs) const {
-    const std::string bytes = write_model(m);
-    const Session s = Session::from_bytes(std::as_bytes(std::span(bytes)));
+    const Session s = testing::open(m);
     NamedValues feeds;
     for (const ValueSpec& spec : s.inputs()) feeds.add(spec.name, value_for(spec, inputs));
     std::map<std::string, Tensor> out;

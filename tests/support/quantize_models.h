@@ -12,6 +12,7 @@
 #include "onnx/writer.h"
 #include "session/pipeline.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 
 namespace sdx::testing {
 
@@ -36,8 +37,7 @@ inline Model model_of(const char* text) {
 }
 
 inline Tensor answer(const Model& m, const NamedValues& inputs, std::size_t output = 0) {
-  const std::string bytes = write_model(m);
-  return Session::from_bytes(std::as_bytes(std::span(bytes))).run(inputs)[output].value.tensor();
+  return testing::open(m).run(inputs)[output].value.tensor();
 }
 
 inline double difference(const Tensor& a, const Tensor& b) {

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "support/errors.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 
 namespace sdx {
 namespace {
@@ -27,10 +28,7 @@ class VendorLibraries : public ::testing::Test {
     options_.cache = false;
     options_.threads = 1;
   }
-  Session open(std::string_view text) const {
-    const std::string bytes = testing::model_bytes(text);
-    return Session::from_bytes(std::as_bytes(std::span(bytes.data(), bytes.size())), options_);
-  }
+  Session open(std::string_view text) const { return testing::open(text, options_); }
   SessionOptions options_;
 };
 

@@ -9,6 +9,7 @@
 #include "ops/infer.h"
 #include "support/errors.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 
 namespace sdx::session {
 namespace {
@@ -24,8 +25,7 @@ Tensor numbers(const Shape& shape) {
 }
 
 std::vector<Tensor> outputs(const Model& model, const NamedValues& feeds) {
-  const std::string bytes = write_model(model);
-  const Session s = Session::from_bytes(std::as_bytes(std::span(bytes)));
+  const Session s = testing::open(model);
   std::vector<Tensor> out;
   for (const NamedValue& v : s.run(feeds)) out.push_back(v.value.tensor());
   return out;

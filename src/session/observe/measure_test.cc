@@ -11,6 +11,7 @@
 #include "base/suggest.h"
 #include "session/agreement.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 
 namespace sdx::session {
 namespace {
@@ -37,8 +38,7 @@ class MeasureTest : public ::testing::Test {
     o.select = Select::measured;
     o.cache = cache;
     o.cache_folder = folder_;
-    const std::string bytes = testing::model_bytes("input x: float32[n]\ny = Exp(x)\noutput y\n");
-    return Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), o);
+    return testing::open("input x: float32[n]\ny = Exp(x)\noutput y\n", o);
   }
   static void run(const Session& s) {
     const NamedValues out = s.run({{"x", Tensor::of<float>({3}, {0, 1, 2})}});

@@ -8,6 +8,7 @@
 #include "base/system/mapped_file.h"
 #include "onnx/reader.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 #include "support/temporary_folder.h"
 
 namespace sdx {
@@ -27,8 +28,7 @@ const std::string kModel =
 class OptimizedModel : public ::testing::Test {
  protected:
   std::size_t nodes_written(const SessionOptions& options) {
-    const std::string bytes = testing::model_bytes(kModel);
-    const Session session = Session::from_bytes(std::as_bytes(std::span(bytes)), options);
+    const Session session = testing::open(kModel, options);
     const Model model = read_model(options.optimized_model);
     const Tensor x(DataType::float32, {3, 1, 4, 4});
     const NamedValues expected = session.run({{"x", x}});

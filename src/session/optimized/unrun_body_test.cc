@@ -16,8 +16,7 @@ const Tensor kNoTurns = Tensor::scalar<std::int64_t>(0);
 NamedValues run(const Model& model, const NamedValues& inputs, bool optimize) {
   SessionOptions options;
   options.optimize = optimize;
-  const std::string bytes = write_model(model);
-  return Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), options).run(inputs);
+  return testing::open(model, options).run(inputs);
 }
 
 // The shape of `name` with and without passes.

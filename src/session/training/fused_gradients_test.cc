@@ -10,6 +10,7 @@
 #include "ops/infer.h"
 #include "passes/expand_gradients.h"
 #include "support/graph_text.h"
+#include "support/session.h"
 #include "tensor/element.h"
 
 namespace sdx::session {
@@ -54,8 +55,7 @@ std::vector<std::string> differentiate(Model& model, bool fused) {
 }
 
 NamedValues run(const Model& model) {
-  const std::string bytes = write_model(model);
-  const Session s = Session::from_bytes(std::as_bytes(std::span(bytes)));
+  const Session s = testing::open(model);
   NamedValues inputs;
   int seed = 0;
   for (const ValueId v : model.graph.inputs())

@@ -6,6 +6,7 @@
 #include "onnx/reader.h"
 #include "session/pipeline.h"
 #include "support/errors.h"
+#include "support/session.h"
 #include "support/training_models.h"
 
 namespace sdx::train::loop {
@@ -30,10 +31,7 @@ fs::path training(const std::string& forward = test::kForward, const std::string
   return test::written(name, test::training_text({"w2", "b2"}, test::kInputs, forward));
 }
 
-Session session_of(const Model& model) {
-  const std::string bytes = write_model(model);
-  return Session::from_bytes(std::as_bytes(std::span(bytes)));
-}
+Session session_of(const Model& model) { return testing::open(model); }
 
 TEST(Features, AreCutWhereTheTrainedPartBegins) {
   const SplitModel split = split_model(inferred(training()), half_frozen(), "labels");
