@@ -101,22 +101,10 @@ const HubFile& choose_model(const HubListing& listing, const std::string& wanted
 }
 
 std::vector<HubFile> companions(const HubListing& listing, const std::string& model) {
-  static const std::vector<std::string> usual{"config.json",
-                                              "tokenizer.json",
-                                              "tokenizer_config.json",
-                                              "special_tokens_map.json",
-                                              "vocab.txt",
-                                              "vocab.json",
-                                              "merges.txt",
-                                              "tokenizer.model",
-                                              "labels.txt",
-                                              "labels.json",
-                                              "preprocessor_config.json",
-                                              "generation_config.json",
-                                              "id2label.json",
-                                              "sdx.yml",
-                                              "gpux.yml",
-                                              "spiece.model"};
+  static const std::vector<std::string> usual = split_list(
+      "config.json,tokenizer.json,tokenizer_config.json,special_tokens_map.json,vocab.txt,vocab.json,merges.txt,"
+      "tokenizer.model,labels.txt,labels.json,preprocessor_config.json,generation_config.json,id2label.json,sdx.yml,"
+      "gpux.yml,spiece.model");
   std::vector<HubFile> out;
   for (const std::string& name : usual) {
     const HubFile* file = listing.find(folder_of(model) + name);

@@ -7,6 +7,7 @@
 #include <sdx/text.hpp>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "support/errors.h"
 #include "support/gguf_bytes.h"
 #include "support/temporary_folder.h"
@@ -77,29 +78,10 @@ class WeightsModels : public ::testing::Test {
 };
 
 TEST_F(WeightsModels, ControlTokensOfKnownTextsEndAnAnswer) {
-  for (const char* text : {"<|eot_id|>",
-                           "<|im_end|>",
-                           "<|end|>",
-                           "<|return|>",
-                           "<|call|>",
-                           "<end_of_turn>",
-                           "<|endoftext|>",
-                           "<|eom_id|>",
-                           "<EOT>",
-                           "_<EOT>",
-                           "[EOT]",
-                           "[EOS]",
-                           "</s>",
-                           "<|end_of_text|>",
-                           "<end_of_utterance>",
-                           "<|end_of_turn|>",
-                           "<turn|>",
-                           "<|eot|>",
-                           "<|eom|>",
-                           "<｜end▁of▁sentence｜>",
-                           "<|EOT|>",
-                           "<|END_OF_TURN_TOKEN|>",
-                           "[|endofturn|]"}) {
+  for (const std::string& text :
+       split_list("<|eot_id|>,<|im_end|>,<|end|>,<|return|>,<|call|>,<end_of_turn>,<|endoftext|>,<|eom_id|>,<EOT>,_<EOT>,"
+                  "[EOT],[EOS],</s>,<|end_of_text|>,<end_of_utterance>,<|end_of_turn|>,<turn|>,<|eot|>,<|eom|>,"
+                  "<｜end▁of▁sentence｜>,<|EOT|>,<|END_OF_TURN_TOKEN|>,[|endofturn|]")) {
     EXPECT_EQ(ends_of(tiny({{"a"}, {"b"}, {text, kControl}})), (Ids{2})) << text;
   }
   // Converters that forget to say so: such a text is nothing else.
