@@ -1,5 +1,5 @@
 #pragma once
-// What an operator is: versions, signature, type and shape inference, reference kernel. See docs/add-an-op.md.
+// The definition of an operator: versions, signature, type and shape inference, reference kernel. See docs/add-an-op.md.
 
 #include <cstdint>
 #include <initializer_list>

@@ -41,7 +41,7 @@ std::vector<T> to_vector(std::span<const T> list) {
   return {list.begin(), list.end()};
 }
 
-// Which operator, in which version.
+// An operator in a certain version.
 struct OpId {
   std::string_view domain, name;
   int version;
@@ -149,7 +149,7 @@ Attrs parse(const Node& node) {
   return attrs;
 }
 
-// Of attributes alone, where nothing depends on the operator.
+// Parses attributes, for structs that do not depend on the operator.
 template <class Attrs>
 Attrs parse(const Attributes& attributes) {
   Attrs attrs;
@@ -158,7 +158,7 @@ Attrs parse(const Attributes& attributes) {
   return attrs;
 }
 
-// Of the node that inference, a reference kernel, kernel choice or a gradient looks at.
+// Parses the node of inference, a reference kernel, kernel choice or a gradient.
 template <class Attrs, class Context>
   requires requires(const Context& c) { c.node().attributes; }
 Attrs parse(const Context& context) {

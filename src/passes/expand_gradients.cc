@@ -108,7 +108,7 @@ class Expansion {
     for (const ValueId v : sources_) source[v] = true;
     needed[y_] = !source[y_];
     for (const auto& [also, seed] : options_.also) needed[also] = !source[also];
-    // Also behind the Gradient: it knows y by its name, which orders nothing.
+    // Nodes after the Gradient are visited, too: it refers to y by name, which implies no order.
     for (NodeId id = static_cast<NodeId>(graph_.nodes().size()); id-- > 0;) {
       const Node& n = graph_.node(id);
       const bool used = std::any_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) { return v != kNoValue && needed[v]; });
@@ -124,7 +124,7 @@ class Expansion {
     keep_what_follows(source);
   }
 
-  // Of these nodes, those that a source reaches.
+  // Keeps those of these nodes that a source reaches.
   void keep_what_follows(const std::vector<bool>& source) {
     std::vector<bool> reached = source;
     depends_.assign(graph_.values().size(), false);
@@ -232,7 +232,7 @@ class Expansion {
     }
   }
 
-  // Beyond a source nothing is differentiated, whatever made it.
+  // Differentiation stops at sources, whatever made them.
   bool is_source(ValueId v) const { return std::find(sources_.begin(), sources_.end(), v) != sources_.end(); }
 
   ValueId result(std::size_t i) {

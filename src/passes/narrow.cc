@@ -187,7 +187,7 @@ class Narrower {
     report_.kept.push_back({g_.describe(id), n.domain.empty() ? n.op_type : n.domain + "." + n.op_type, std::move(why)});
   }
 
-  // By input: whether it is to be of the new type. Arguments of one type variable go together.
+  // For each input, whether it is to be of the new type. Arguments of one type variable go together.
   std::vector<bool> convertible(const Node& n, const ops::OpDef& def) const {
     std::map<std::string, bool> variables;
     const auto formal = [&](std::size_t i) -> const ops::Formal& { return def.inputs[std::min(i, def.inputs.size() - 1)]; };
@@ -261,7 +261,7 @@ class Narrower {
     if (def == nullptr) return "its operator is not defined by this program";
     if (def->outputs.empty() || (def->inputs.empty() && !n.inputs.empty())) return lacks_type(n, options_.to);
     std::vector<bool> narrow = convertible(n, *def);
-    // A Cast reads what is there: through float16 an index beyond 2048 would be another one.
+    // A Cast reads the original value: through float16, an index beyond 2048 would become another one.
     if (n.op_type == "Cast" && n.domain.empty()) narrow[0] = floats(n.inputs[0]) && !is_float32(g_, n.inputs[0]);
     set_type_attributes(n);
     const std::vector<DataType> types = output_types(n, *def, narrow);

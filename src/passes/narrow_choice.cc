@@ -32,8 +32,8 @@ constexpr std::array<Rule, 9> kDigits = {{{"Sin", "large angles need more digits
                                           {"Det", "differences of products need more digits"},
                                           {"RoiAlign", "coordinates in pixels need more digits"}}};
 
-// From which opset on ai.onnx defines operators for a type, where this program's own definitions, which other engines' models
-// need, are wider, and Cast (6, 13) is older. 99: not at all.
+// The opset from which on ai.onnx defines an operator for a type. It matters for operators whose definitions in this program,
+// which must suit other engines' models, are wider, and for Cast (6, 13), which is older. 99: never.
 struct Since {
   DataType type;
   int opset;
@@ -112,7 +112,7 @@ class Chooser {
     }
   }
 
-  // Whether all that the node reads is in `set` or a small constant, and something is in `set`.
+  // Whether the node reads only values in `set` and small constants, and at least one in `set`.
   bool stems_from(const Node& n, const std::vector<bool>& set) const {
     bool any = false;
     for (const ValueId v : n.inputs) {
@@ -169,7 +169,7 @@ class Chooser {
     return !exponent || exponent->size() != 1 || std::abs(element_as_double(exponent->aligned(), 0)) > 1;
   }
 
-  // Whether everything that it reads in float32, constants apart, is in `set`, and something is.
+  // Whether the node's float32 inputs, apart from constants, are all in `set`, and there is at least one.
   bool reads_only(const Node& n, const std::vector<bool>& set) const {
     bool any = false;
     for (const ValueId v : n.inputs) {
@@ -207,7 +207,7 @@ class Chooser {
     return extents && floats ? "it computes only with extents" : "";
   }
 
-  // Positions become angles: what is made of integers and read by nodes that stay alone stays, too.
+  // Positions become angles: values that are made of integers and read only by nodes that stay float32 stay, too.
   void keep_what_leads_to_kept() {
     const Readers readers(g_);
     for (NodeId id = static_cast<NodeId>(g_.nodes().size()); id-- > 0;) {
@@ -228,7 +228,8 @@ class Chooser {
   const Graph& g_;
   const NarrowOptions& options_;
   std::vector<std::string> why_;
-  // By ValueId: made of extents alone; of integers; may be too large for float16; comes from a DequantizeLinear that stays.
+  // Sets of values, by ValueId: made of extents only; made of integers; perhaps too large for float16; from a DequantizeLinear
+  // that stays.
   std::vector<bool> from_extents_, from_integers_, large_, dequantised_;
 };
 

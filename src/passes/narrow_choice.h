@@ -1,5 +1,5 @@
 #pragma once
-// Which nodes stay in float32 whatever their definitions allow; see narrow.h.
+// Chooses the nodes that stay in float32 although their definitions allow the new type; see narrow.h.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ bool is_float32(const Graph& graph, ValueId v);
 // "Conv (opset 13) is not defined for bfloat16"
 std::string lacks_type(const Node& node, DataType type);
 
-// By NodeId: why the node stays; empty where nothing speaks against the new type.
+// By NodeId, the reason why the node stays; empty if it may have the new type.
 std::vector<std::string> reasons_to_stay(const Graph& graph, const NarrowOptions& options);
 
 }  // namespace sdx

@@ -31,7 +31,7 @@ constexpr Pass kPasses[] = {
     {"pad-conv", simplify::pad_conv, "lets convolutions pad by themselves"},
     {"share-common", simplify::share_common, "computes equal expressions once"},
     {"fold-batch-norm", simplify::fold_batch_norm, "folds BatchNormalization into the convolution before it"},
-    // Behind fold-batch-norm, before fuse-epilogues, which brings the activation.
+    // Runs after fold-batch-norm, and before fuse-epilogues, which adds the activation.
     {"resize-late", simplify::resize_late, "convolves pictures by single pixels before they are enlarged"},
     {"fuse-silu", fuse::fuse_silu, "computes x * Sigmoid(x) in one step"},
     {"fuse-layer-norm", fuse::fuse_layer_norm, "normalises rows in one step"},
@@ -41,7 +41,7 @@ constexpr Pass kPasses[] = {
     {"fuse-attention", fuse::fuse_attention, "computes attention without its matrix of scores"},
     {"fuse-gelu", fuse::fuse_gelu, "computes Gelu in one step"},
     {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},
-    // Behind fuse-linear, which brings the bias, before fuse-epilogues, which brings the activation.
+    // Runs after fuse-linear, which adds the bias, and before fuse-epilogues, which adds the activation.
     {"channel-products", fuse::channel_products, "multiplies channels without moving them to the last axis"},
     {"fuse-integer-products", fuse::fuse_integer_products, "lets products of bytes give floats, scaled and with a bias"},
     {"fuse-one-hot", fuse::fuse_one_hot, "takes rows of weights instead of multiplying with one-hot vectors"},

@@ -37,8 +37,8 @@ struct PassOptions {
   std::span<const Pass> last;         // run once after all others: the provider's own that will run the graph
 };
 
-// Runs the passes over the graph and its subgraphs. After each pass that changed something the graph is sorted, cleaned of unused
-// values and its types are inferred again; debug and test builds verify it too.
+// Runs the passes over the graph and its subgraphs. After each pass that changed something, the graph is sorted, cleaned of
+// unused values, and its types are inferred again; debug and test builds verify it, too.
 SDX_TOOLS_API void run_passes(Graph& graph, const PassOptions& options = {});
 
 // Runs one pass once, for tests and for looking at what it does.

@@ -18,10 +18,10 @@ constexpr int kClipInputsOpset = 11;  // from here on Clip takes its bounds as i
 constexpr int kHardSwishOpset = 14;   // has HardSwish
 constexpr int kHardSigmoidOpset = 6, kBroadcastOpset = 7;
 
-// Whose results are operators of ai.onnx.
+// Passes whose results are operators of ai.onnx.
 constexpr std::string_view kBasic[] = {"fold-constants",  "fold-shapes",  "remove-identities", "sum-to-add",
                                        "transposed-conv", "share-common", "fold-batch-norm",   "remove-dead"};
-// Whose results com.microsoft can say.
+// Passes whose results com.microsoft can express.
 constexpr std::string_view kExtended[] = {"fuse-block-weights", "fuse-silu",      "fuse-layer-norm",
                                           "fuse-gelu",          "fuse-epilogues", "fuse-integer-products"};
 

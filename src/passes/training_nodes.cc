@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kAdded = 13;  // opset version of Shape, and of what replaces nodes
 
-// By the names that ONNX Runtime gives to gradients: "x_grad" and, of several that are added up, "x_grad_0" are those of x.
+// Finds the value by the names that ONNX Runtime gives to gradients: "x_grad" is that of x, and so is "x_grad_0", one of several
+// that are added up.
 ValueId value_of_gradient(const Graph& graph, ValueId gradient) {
   const std::string& name = graph.value(gradient).name;
   const std::size_t end = name.rfind("_grad");

@@ -14,11 +14,11 @@ namespace sdx::plan {
 bool has_fixed_size(const Type& type);
 std::size_t fixed_size(const Type& type);
 
-// Where shapes are unknown, buffers get some slack, so that those that grow a little with each run keep their places.
+// Adds some slack to buffers of unknown shape, so that those that grow a little with each run keep their places.
 std::size_t with_slack(std::size_t bytes);
 
-// What a kernel is asked with where shapes are fixed: the types that a node's inputs and outputs have in a plan, which must
-// outlive this.
+// The context for questions to a kernel with fixed shapes: the types of a node's inputs and outputs in a plan, which must outlive
+// this.
 class StepTypes {
  public:
   StepTypes(const Node& node, const Plan& plan);

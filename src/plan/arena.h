@@ -1,5 +1,5 @@
 #pragma once
-// Where each buffer of a run lies in one block of memory.
+// Assigns each buffer of a run a place in one block of memory.
 
 #include <cstddef>
 #include <cstdint>

@@ -33,7 +33,7 @@ bool has_fixed_inputs(const Graph& graph) {
 
 class PlanBuilder {
  public:
-  // `base`: the plan before, or null; `changed`: the values whose types are others than in it.
+  // `base`: the previous plan, or null; `changed`: the values whose types differ from it.
   PlanBuilder(const Program& program, const std::vector<ValueFacts>& facts, const Plan* base, const std::vector<char>& changed)
       : program_(program), graph_(program.graph()), facts_(facts), base_(base), changed_(changed) {
     plan_ = std::make_shared<Plan>();
@@ -95,8 +95,8 @@ class PlanBuilder {
   std::vector<std::uint32_t> lent_;          // by root: the first step whose results may share this memory
   std::vector<BufferRequest> workspaces_;    // parallel to plan_->steps
 
-  // By root: the value in whose buffer this one lies, so far from its beginning. A stretch of an input was written before it, an
-  // input of a join is written into what comes after.
+  // By root, the value in whose buffer this one lies, and its distance from the beginning. A stretch of an input is a part of a
+  // value written before it; an input of a join is written into a value that comes later.
   struct Part {
     ValueId whole = kNoValue;
     std::size_t offset = 0;
@@ -240,7 +240,7 @@ bool PlanBuilder::merge_in_place(std::uint32_t index) {
   if (out == kNoValue || in == kNoValue || root_[out] != out || plan_->values[out].place != Place::arena) return false;
   const ValueId owner = root(in);
   if (plan_->values[owner].place != Place::arena || last_[owner] != index || bytes_of(out) != bytes_of(in)) return false;
-  // Others may need what lies around a stretch, and stretches what they lie in.
+  // Other values may need the memory around a stretch, and stretches need the memory that they lie in.
   if (parts_[owner].whole != kNoValue) return false;
   if ((parts_[owner].holds || parts_[out].holds) && last_[out] == kForever) return false;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -401,7 +401,8 @@ void PlanBuilder::lay_out() {
 void PlanBuilder::find_releases() {
   for (ValueId v = 0; v < plan_->values.size(); ++v) {
     const Place place = plan_->values[v].place;
-    // Of inputs only sequences: there may be views of a tensor's memory, and whoever changes a sequence must hold it alone.
+    // Inputs matter only if they are sequences: a tensor's memory may have views, but a step that changes a sequence must be its
+    // only holder.
     const bool given = place == Place::input && plan_->values[v].type->kind == Type::Kind::sequence;
     if ((place != Place::dynamic && place != Place::kept && !given) || last_[v] >= plan_->steps.size()) continue;
     plan_->steps[last_[v]].release.push_back(v);

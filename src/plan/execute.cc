@@ -31,7 +31,7 @@ std::uint64_t bytes_of(DataType dtype, const Shape& shape) {
   return dtype == DataType::string ? 0 : byte_size(dtype, element_count(shape));
 }
 
-// `value`: as it is after the step. A constant that a kernel has packed is no longer there; its type still is.
+// `value`: its state after the step. A constant that a kernel has packed is gone; its type remains.
 ProfileEvent::TensorFacts facts_of(const Value& value, const ValueInfo& info) {
   const bool is_constant = info.producer == kNoNode && !info.is_input;
   if (value.is_tensor() && value.tensor().dtype() != DataType::undefined) {
@@ -92,7 +92,7 @@ class Execution : public ops::RunServices, public ops::LastUses {
   std::vector<std::pair<const void*, std::shared_ptr<const void>>> planned_;  // of the current step's outputs, and who keeps it
 };
 
-// A branch runs once: it may change a sequence that nobody reads after it.
+// A branch runs once, so it may change a sequence that nothing reads after it.
 Value Execution::captured(const Node& node, ValueId v) {
   Value& value = frame_.values[v];
   const bool once = node.op_type == "If" && node.domain.empty() && value.is_sequence();
@@ -188,7 +188,7 @@ void Execution::run_static(const StepPlan& s, const Kernel& kernel, std::span<co
   run_allocating(kernel, context, program_.graph().node(program_.steps()[s.step].node));
 }
 
-// Such a kernel may write where the plan says, or replace the tensors that it was given by its own.
+// A kernel that allocates may write to the planned place, or replace the given tensors by its own.
 void Execution::run_allocating(const Kernel& kernel, const KernelContext& context, const Node& node) {
   planned_.clear();
   for (const Value* v : context.outputs) {
@@ -290,8 +290,8 @@ bool Execution::types_are_expected(const Node& node, std::span<const Value* cons
   return true;
 }
 
-// For inputs that the node's kernel was not chosen for. A constant that the kernel has packed comes from the graph, where that
-// keeps it: without it the operator could take an optional input for one that is left out.
+// For inputs that the node's kernel was not chosen for. A constant that the kernel has packed is taken from the graph if it is
+// kept there: without it, the operator could take an optional input for one that is left out.
 void Execution::run_reference(const Node& node, const ops::OpDef& def, std::span<const Value* const> in,
                               std::span<Value* const> out) {
   std::vector<const Value*> all(in.begin(), in.end());
@@ -348,7 +348,7 @@ void Execution::run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<c
 
 namespace {
 
-// Memory is taken for many values at once: an error names the node whose result is the largest of them.
+// Memory is allocated for many values at once, so an error names the node whose result is the largest of them.
 ValueId largest_in_arena(const Plan& plan) {
   ValueId largest = kNoValue;
   std::size_t most = 0;
@@ -364,8 +364,9 @@ ValueId largest_in_arena(const Plan& plan) {
   return largest;
 }
 
-// Where shapes outgrow a block, larger ones are likely to come, and pages of a new block cost most when they are touched for the
-// first time (7 of 17 ms of text detection on pictures that grow): half as much again for them. Pages not reached cost nothing.
+// When shapes outgrow a block, larger ones are likely to follow, and pages of a new block cost most when they are touched for the
+// first time (7 of 17 ms of text detection on pictures that grow). The new block is therefore half as large again. Untouched
+// pages cost nothing.
 ArenaBlock allocate_arena(std::size_t bytes, std::size_t outgrown) {
   const std::size_t generous = std::max(bytes, outgrown + outgrown / 2);
   if (generous > bytes) {

@@ -10,7 +10,7 @@ std::int64_t same_as(std::size_t value, std::size_t axis) {
   return kAny - 1 - static_cast<std::int64_t>(value * kMostAxes + axis);
 }
 
-// Of a tensor with fixed extents; null for others.
+// The shape of a tensor with fixed extents; null for others.
 const SymShape* fixed_shape(const Type* type) { return type != nullptr && type->has_static_shape() ? &*type->shape : nullptr; }
 
 struct Named {

@@ -18,8 +18,8 @@ class ExpectedShapes {
   // numbered from 0.
   void add(const Graph& graph, const std::vector<ValueId>& inputs, const std::vector<ValueId>& outputs);
 
-  // Whether these types are what was expected of number `which`; null ones, and those that are no tensors with fixed extents, are
-  // not compared.
+  // Whether these types equal those expected for number `which`. Null types, and types that are not tensors with fixed extents,
+  // are not compared.
   bool hold(std::size_t which, std::span<const Type* const> inputs, std::span<const Type* const> outputs) const;
 
  private:

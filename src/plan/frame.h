@@ -10,7 +10,7 @@
 
 namespace sdx::plan {
 
-// With constants and known values in place. `constants`: of the program, by ValueId.
+// Makes a frame that holds constants and known values. `constants`: those of the program, by ValueId.
 std::unique_ptr<Frame> make_frame(const Program& program, const Plan& plan, const std::vector<Value>& constants);
 
 // Makes values in the arena point into frame.arena.

@@ -10,9 +10,9 @@
 
 namespace sdx::plan {
 
-// The kernel of a region with its results checked: element type, rank and the extents that inference knows. A result that cannot
-// be is Error(runtime_failure) naming provider, value, what was expected and what came. With `reject_nan` (null: without), NaN in
-// a result where no input has any is the same failure as long as that flag is set.
+// The kernel of a region, with checks of its results: element type, rank and the extents that inference knows. An impossible
+// result is Error(runtime_failure) naming provider, value, what was expected and what came. With `reject_nan` (null: without),
+// NaN in a result while no input has any is the same failure, as long as that flag is set.
 std::unique_ptr<Kernel> guard_results(std::unique_ptr<Kernel> kernel, const Graph& region, std::string provider,
                                       std::shared_ptr<const std::atomic<bool>> reject_nan);
 

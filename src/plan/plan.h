@@ -23,7 +23,7 @@ struct ArenaBlock {
   std::size_t bytes = 0;
 };
 
-// How a value gets its memory.
+// The way in which a value gets its memory.
 enum class Place : std::uint8_t {
   absent,    // never produced in this plan, or an empty optional input
   constant,  // of the program
@@ -54,7 +54,7 @@ struct StepPlan {
   std::vector<ValueId> dead;     // when poisoning: arena values whose memory nobody needs after this step
 };
 
-// What planning needs to know of a value's type.
+// The facts about a value's type that planning needs.
 struct ValueFacts {
   std::shared_ptr<const Type> type;
   bool fixed = false;     // has_fixed_size()

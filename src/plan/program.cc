@@ -60,7 +60,7 @@ namespace {
   fail(ErrorCode::not_implemented, "no provider can run this operator{}", reasons);
 }
 
-// How often nodes, captures and outputs name each constant.
+// Counts the nodes, captures and outputs that refer to each constant.
 std::vector<std::uint32_t> constant_uses(const Graph& graph) {
   std::vector<std::uint32_t> uses(graph.values().size(), 0);
   for (const Node& node : graph.nodes()) {
@@ -214,7 +214,7 @@ void Program::settle_constants() {
 
 namespace {
 
-// What distinguishes plans: kind, element type and extents of every input; see types_of().
+// The key of a plan: kind, element type and extents of every input; see types_of().
 std::vector<std::int64_t> signature_of(const std::vector<Value>& inputs) {
   std::vector<std::int64_t> key;
   key.reserve(inputs.size() * 6);

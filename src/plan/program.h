@@ -27,14 +27,14 @@ class MappedFile;
 
 namespace sdx::plan {
 
-// What one call of Session::run passes to every step, also in subgraphs.
+// Data that one call of Session::run passes to every step, also in subgraphs.
 struct RunEnv {
   StopCondition stop;
   Profiler* profiler = nullptr;  // may be null
   std::uint64_t run = 0;
   std::atomic<std::uint64_t>* seed = nullptr;
   int depth = 0;  // nesting of subgraph calls
-  // The step that runs now or that failed, by names in the Program. Other threads may read it during the run.
+  // The step that runs, or that failed, by names in the Program. Other threads may read it during the run.
   std::atomic<const std::string*> provider{nullptr};
 };
 
@@ -59,7 +59,7 @@ class SDX_TOOLS_API Program {
 
   const Graph& graph() const { return graph_; }
   const std::vector<Step>& steps() const { return steps_; }
-  // By step; behind the last one those of the graph's inputs.
+  // Expected shapes of each step, and after the last one those of the graph's inputs.
   const ExpectedShapes& expected_shapes() const { return expected_; }
   // Programs of the node's subgraphs, in the order of Node::subgraphs.
   const std::vector<std::unique_ptr<Program>>& children(std::size_t step) const { return children_[step]; }

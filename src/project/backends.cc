@@ -113,7 +113,7 @@ void apply_backends(const Backends& b, SessionOptions& o) {
     }
     if (same == added.end()) added.emplace_back(backend->provider, backend->options);
   }
-  // Later ones win: what was given on the spot comes behind.
+  // Later options win, so options given for this session come last.
   o.provider_options.insert(o.provider_options.begin(), added.begin(), added.end());
 }
 

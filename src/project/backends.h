@@ -39,7 +39,7 @@ Backends parse_backends(const YamlDocument& document);
 // The file in use: backends.yaml beside the registry that is named explicitly, else in the current folder, else in `home`;
 // nullopt: there is none.
 std::optional<std::filesystem::path> backends_file(const project::Places& places = project::default_places());
-// What it says. Also throws Error(io).
+// The contents of that file. Also throws Error(io).
 SDX_TOOLS_API std::optional<Backends> find_backends(const project::Places& places = project::default_places());
 
 // Puts it into a session's options: names of backends in the chain become their providers with their options (which those given

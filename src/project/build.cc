@@ -33,7 +33,7 @@ using namespace project;
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Constants in all from which on they go into a file of their own: an ONNX file may have 2 GiB.
+// If all constants together have at least this size, they go into a file of their own: an ONNX file may have 2 GiB.
 constexpr std::uint64_t kOneFile = std::uint64_t{1} << 30;
 constexpr std::size_t kExternalAbove = 4096;
 
@@ -129,7 +129,7 @@ std::uint64_t write_optimized(Model& model, const SessionOptions& options, const
   return write_model(model, path, write);
 }
 
-// As it is, but with everything in this folder.
+// Copies the model unchanged, but with all its files in this folder.
 std::uint64_t write_plain(const fs::path& source, bool external, const fs::path& path, bool dry_run) {
   if (!external) {
     if (!dry_run) write_file_atomically(path, MappedFile::open(source)->bytes());

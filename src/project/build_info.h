@@ -1,5 +1,5 @@
 #pragma once
-// What a build says of itself: .sdx/model_info.json.
+// The description of a build: .sdx/model_info.json.
 
 #include <filesystem>
 #include <optional>
@@ -13,7 +13,8 @@
 
 namespace sdx::project {
 
-// What a build depends on besides its files, as text: the chain asked for, dimensions, libraries. Equal text, equal build.
+// The conditions of a build besides its files, as text: the requested chain, dimensions, libraries. Equal text means an equal
+// build.
 std::string build_settings(const SessionOptions& options);
 
 struct BuildInfo {

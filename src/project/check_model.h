@@ -16,7 +16,7 @@ using PlaceOf = std::function<std::string(const std::string& key)>;
 // input (output) each, the model's. Empty where there is none.
 std::string model_name(const std::string& name, std::size_t declared, const std::vector<ValueSpec>& specs);
 
-// Returns what is odd but works. Throws Error(invalid_argument) for what cannot.
+// Returns warnings about declarations that are odd but work. Throws Error(invalid_argument) for those that cannot work.
 std::vector<std::string> check_against_model(const ProjectConfig& config, const std::vector<ValueSpec>& inputs,
                                              const std::vector<ValueSpec>& outputs, const PlaceOf& place);
 

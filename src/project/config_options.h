@@ -10,7 +10,7 @@
 
 namespace sdx {
 
-// What `read` complains of, at the value's place.
+// Runs `read`; its errors get the value's place.
 template <class Read>
 auto at_place(const YamlValue& value, Read&& read) {
   try {

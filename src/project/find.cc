@@ -44,7 +44,7 @@ std::string project_name(const fs::path& file) {
   return document.root().require("name").string();
 }
 
-// What `sdx build` says of itself; an empty object where there is nothing readable.
+// The description that `sdx build` left; an empty object if there is nothing readable.
 nlohmann::json built_info(const fs::path& folder) {
   try {
     nlohmann::json info = parse_json(read_file(folder / "model_info.json", std::size_t{16} << 20), "model_info.json");
@@ -112,7 +112,7 @@ std::optional<Located> in_built(const std::string& name, const Places& places) {
   return Located{Located::Kind::built, folder, "in " + folder.string()};
 }
 
-// In the documented order, behind an explicit path.
+// Searched in the documented order, after an explicit path.
 using Step = std::optional<Located> (*)(const std::string& name, const Places& places);
 constexpr std::array<Step, 4> kSteps{in_working_folder, in_registry, in_home, in_built};
 

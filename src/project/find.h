@@ -1,5 +1,5 @@
 #pragma once
-// From what a user types to a model or project.
+// Finds the model or project that a user's argument means.
 
 #include <filesystem>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace sdx::project {
 
-// Where names are looked up.
+// The places where names are looked up.
 struct Places {
   std::filesystem::path working;        // the current folder
   std::filesystem::path home;           // SDX_HOME, else ~/.sdx; empty where there is neither
@@ -42,9 +42,9 @@ std::optional<Located> locate_path(const std::filesystem::path& path);
 // The registry file in use: see Registry::find_file().
 std::optional<std::filesystem::path> registry_file(const Places& places);
 
-// In this order: an explicit path; ./sdx.yml, ./gpux.yml … if one has that name; the registry; ~/.sdx/models/NAME (a folder),
-// NAME.onnx or NAME.yml; ./.sdx/, if what was built there has that name. nullopt where nothing matches. Throws
-// Error(invalid_argument) when ./sdx.yml or the registry cannot be read, Error(io) when the registry names a file that is gone.
+// Searches in this order: an explicit path; ./sdx.yml, ./gpux.yml … if one has that name; the registry; ~/.sdx/models/NAME (a
+// folder), NAME.onnx or NAME.yml; ./.sdx/, if the build there has that name. nullopt: nothing matches. Throws
+// Error(invalid_argument) if ./sdx.yml or the registry cannot be read, Error(io) if the registry names a file that is gone.
 std::optional<Located> find_by_name(const std::string& name, const Places& places = default_places());
 
 // The same, but Error(io) with the closest file or name where nothing matches.

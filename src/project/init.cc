@@ -27,7 +27,7 @@ bool contains_any(std::string_view text, std::initializer_list<const char*> word
   return std::any_of(words.begin(), words.end(), [&](const char* w) { return low.find(w) != std::string::npos; });
 }
 
-// What an input seems to take; guesses are written with a comment that says so.
+// The kind of data that an input seems to take; guesses are written with a comment that says so.
 enum class Kind { picture, sound, tokens, other };
 
 struct PictureAxes {
@@ -225,7 +225,7 @@ class Writer {
 
 std::string project_text(const fs::path& model, const InitOptions& options) {
   std::string text = Writer(model, options).text();
-  // Names in models may be anything; what is written must read back.
+  // Names in models may be arbitrary, but the written file must read back.
   YamlDocument document = YamlDocument::parse(text, "the new project file");
   document.expand_environment();
   parse_project(document, options.folder.empty() ? fs::path(".") : options.folder);

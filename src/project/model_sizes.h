@@ -1,5 +1,5 @@
 #pragma once
-// How large a model is, for reports of what was done to it.
+// Sizes of a model, for reports of changes to it.
 
 #include <cstdint>
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 namespace sdx::project {
 
-// Those in subgraphs included.
+// Includes nodes in subgraphs.
 std::int64_t count_nodes(const Graph& graph);
-// Of all constants together.
+// The bytes of all constants together.
 std::uint64_t constant_bytes(const Graph& graph);
 // 0 where there is no such file.
 std::uint64_t file_bytes(const std::filesystem::path& path);

@@ -1,5 +1,5 @@
 #pragma once
-// What a project's demands on inputs and its postprocessing sections do. Pictures and sound: media/model_input.h.
+// A project's checks of inputs, and its postprocessing sections. Pictures and sound: media/model_input.h.
 
 #include <cstdint>
 #include <string>
@@ -13,12 +13,12 @@
 
 namespace sdx::project {
 
-// What the project file demands of given inputs: those that it requires are there, and none is longer than its max_length. Throws
+// Checks given inputs against the project file: required ones must be there, and none may be longer than its max_length. Throws
 // Error(invalid_argument).
 SDX_TOOLS_API void check_inputs(const ProjectConfig& config, const std::vector<ValueSpec>& specs, const NamedValues& given);
 
-// What the project says about an input of its model: a file that names its only input otherwise than the model does means that
-// one.
+// The project's settings for an input of its model. If a file names its only input differently than the model does, that input is
+// meant.
 SDX_TOOLS_API const Preprocessing& preprocessing_of(const ProjectConfig& config, std::string_view input);
 
 // The axis of classes of a tensor with these extents (-1: open): `axis`, negative ones counted from the end; -1 where the last

@@ -111,7 +111,7 @@ bool same_entry(const RegistryEntry& a, const RegistryEntry& b) {
          std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), same_input);
 }
 
-// The changed text, read again: an edit that did anything but what was asked for is not taken.
+// Reads the changed text again: an edit that did more than intended is rejected.
 Registry checked(std::optional<std::string> text, const fs::path& file, std::span<const RegistryEntry> wanted,
                  std::string_view what) {
   std::string why = "its models are not on separate lines";

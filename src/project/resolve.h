@@ -1,5 +1,5 @@
 #pragma once
-// From what a user types to the model to open, with everything that belongs to it: looked up once.
+// Finds the model that a user's argument means, with everything that belongs to it, in one step.
 
 #include <filesystem>
 #include <memory>
@@ -33,8 +33,8 @@ struct ResolvedModel {
 // See locate(). Reads the project file, not the model. Throws what locate() and Project::open() throw.
 SDX_TOOLS_API ResolvedModel resolve(const std::string& name, const Places& places = default_places());
 
-// From here on `model` is the source converted to `dtype`; `options` say where such files are kept. A project declares the types
-// of its inputs: there they stay. Returns whether the conversion was made now. Throws what convert_model() throws.
+// Converts `model` to `dtype` and makes it the source; `options` say where such files are kept. Types of inputs that a project
+// declares stay. Returns whether the conversion was made by this call. Throws what convert_model() throws.
 SDX_TOOLS_API bool convert(ResolvedModel& model, DataType dtype, bool keep_io);
 
 }  // namespace sdx::project

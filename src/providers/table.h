@@ -9,7 +9,7 @@
 
 namespace sdx {
 
-// Those of our own, without those that only ONNX Runtime brings. Static lifetime.
+// Our own providers, without those that only ONNX Runtime has. Static lifetime.
 std::vector<const Provider*> own_providers();
 
 // Null when this build has no code for it.

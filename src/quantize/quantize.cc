@@ -96,7 +96,7 @@ std::vector<std::string> float_values(const Graph& graph, const QuantOptions& op
   return {names.begin(), names.end()};
 }
 
-// With what was calibrated. `data`: null where nothing needs them.
+// Quantises with the calibrated ranges. `data`: null if nothing needs them.
 QuantReport write_static(Model& model, const std::filesystem::path& output, StaticPlan& plan, const Calibration& calibration,
                          CalibrationDataReader* data, StaticQuantOptions& options, QuantReport& report) {
   if (options.max_loss && data != nullptr) leave_sensitive(model, plan, calibration, *data, options, report);

@@ -1,5 +1,5 @@
 #pragma once
-// What libsdx_quantize.so offers to the command of the same build, which loads it when `sdx quantize` runs. Functions throw
+// The functions of libsdx_quantize.so for the command of the same build, which loads it when `sdx quantize` runs. They throw
 // sdx::Error.
 
 #include <sdx/quantize_weights.hpp>

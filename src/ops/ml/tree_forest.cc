@@ -108,7 +108,7 @@ class NodeIndex {
   std::unordered_map<std::int64_t, std::unordered_map<std::int64_t, std::size_t>> table_;
 };
 
-// Every walk must end, from wherever it starts: depth-first search with the path's nodes marked.
+// Every walk must end, from any starting point: depth-first search that marks the nodes of the present path.
 template <class T>
 void refuse_cycles(const TreeForest<T>& f) {
   enum : std::uint8_t { kNew, kOnPath, kDone };
@@ -436,7 +436,7 @@ void add_leaf(const TreeForest<T>& f, TreeAggregate how, const typename TreeFore
 template <class T>
 void score_rows(const TreeForest<T>& f, TreeAggregate how, const T* rows, std::int64_t count, std::int64_t width,
                 std::span<TreeScore<T>> out) {
-  // Of dense leaves all that varies is where their weights begin.
+  // Dense leaves differ only in where their weights begin.
   const bool dense = f.dense && (how == TreeAggregate::sum || how == TreeAggregate::average);
   std::fill(out.begin(), out.end(), TreeScore<T>{T(0), dense && !f.roots.empty()});
   const std::int64_t targets = count == 0 ? 0 : static_cast<std::int64_t>(out.size()) / count;

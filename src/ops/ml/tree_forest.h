@@ -50,17 +50,17 @@ struct TreeForest {
   const Node& leaf(std::int32_t root, const T* row) const;
 };
 
-// From the attributes of TreeEnsembleClassifier and -Regressor. `prefix` is "class" or "target": the names of the weights'
+// Reads the attributes of TreeEnsembleClassifier and -Regressor. `prefix` is "class" or "target": the names of the weights'
 // attributes. Throws Error(invalid_model) for lists of different lengths, unknown nodes, duplicates, cycles, and targets outside
 // [0, targets).
 template <class T>
 TreeForest<T> build_forest(const Attributes& attrs, const std::string& prefix, std::int64_t targets);
 
-// From the attributes of TreeEnsemble-5.
+// Reads the attributes of TreeEnsemble-5.
 template <class T>
 TreeForest<T> build_forest_v5(const Attributes& attrs, std::int64_t targets);
 
-// `name` as floats, or `name`_as_tensor (float32, float64 or float16).
+// Reads `name` as floats, or `name`_as_tensor (float32, float64 or float16).
 template <class T>
 std::vector<T> numbers_of(const Attributes& attrs, const std::string& name);
 

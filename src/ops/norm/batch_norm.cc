@@ -16,7 +16,7 @@ namespace {
 
 using enum BatchNormIn::Slot;
 
-// What the statistics are kept for: the channels, or (spatial = 0) every position of [C, D1, ...].
+// The groups that have statistics: the channels, or (spatial = 0) every position of [C, D1, ...].
 template <class S>
 S statistics_shape(const S& x, bool is_spatial) {
   if (x.empty()) fail(ErrorCode::invalid_model, "X must have rank 1 or more, received a scalar");

@@ -66,7 +66,7 @@ void infer_mvn(InferContext& c) {
   c.output(0, c.dtype(0), *x);
 }
 
-// For every element, the number of the group whose statistics it shares.
+// The number of the group whose statistics an element shares, for every element.
 std::vector<std::int64_t> group_of_elements(const Shape& shape, const std::vector<std::int64_t>& axes, std::int64_t& groups) {
   Shape strides(shape.size(), 0);
   groups = 1;

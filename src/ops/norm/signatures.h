@@ -102,7 +102,7 @@ struct MeanVarianceAttrs {
   IntList axes = kImageAxes;
 
   void fields(auto& f) { f("axes", axes); }
-  // The default axes are those of pictures; of fewer axes those that exist count, as in ONNX Runtime.
+  // The default axes are those of pictures; with fewer axes, only existing ones count, as in ONNX Runtime.
   std::vector<std::int64_t> of_rank(std::size_t rank) const {
     std::vector<std::int64_t> own(axes.begin(), axes.end());
     if (std::equal(own.begin(), own.end(), std::begin(kImageAxes), std::end(kImageAxes))) {

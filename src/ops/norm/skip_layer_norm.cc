@@ -162,7 +162,7 @@ void check_embed(OpContext& c, std::int64_t hidden) {
   check_vector(c.optional_input(kBeta), hidden, "beta");
 }
 
-// Per sequence, how many positions the mask keeps; 0 without a mask.
+// Writes the number of positions that the mask keeps, for each sequence; 0 without a mask.
 void write_mask_index(OpContext& c, std::int64_t batch, std::int64_t length) {
   if (!c.wants_output(1)) return;
   Tensor& out = c.output(1, DataType::int32, {batch});

@@ -15,7 +15,7 @@ struct DynamicScale {
 // For uint8 and int8. The range always includes 0; no data, or only zeros, give scale 1 (ONNX Runtime) and the zero point of
 // that range.
 DynamicScale dynamic_scale(const float* data, std::int64_t count, DataType target);
-// Of values from `low` <= 0 to `high` >= 0.
+// The scale of values from `low` <= 0 to `high` >= 0.
 DynamicScale dynamic_scale(float low, float high, DataType target);
 
 // Whether DynamicQuantizeLSTM rounds the hidden states of all sequences to one grid. Source: ONNX Runtime's

@@ -12,7 +12,7 @@
 namespace sdx::ops {
 namespace {
 
-// Where each tap of each output position of a tile reads within one channel's plane; -1: in the padding.
+// For each tap of each output position of a tile, the place that it reads in one channel's plane; -1: in the padding.
 void plan_tile(const ConvGeometry& g, std::int64_t begin, std::int64_t count, std::vector<std::int64_t>& table) {
   const std::size_t rank = g.axes.size();
   const std::int64_t taps = g.kernel_taps();

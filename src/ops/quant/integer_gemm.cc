@@ -46,7 +46,7 @@ Shape with_axes(const Shape& s, bool left) {
   return left ? Shape{1, s[0]} : Shape{s[0], 1};
 }
 
-// Which matrix of an operand serves each matrix of the result.
+// The matrix of an operand for each matrix of the result.
 std::vector<std::int64_t> batch_map(const Shape& own, const Shape& batch) {
   std::vector<std::int64_t> map;
   map.reserve(static_cast<std::size_t>(element_count(batch)));

@@ -39,7 +39,7 @@ struct QuantParam {
     return count == 1 ? 0 : count == lines ? line : batch * lines + line;
   }
 };
-// `lines`: rows of a or columns of b; `matrices`: how many that operand has. Throws Error(invalid_model).
+// `lines`: rows of a or columns of b; `matrices`: the number of matrices in that operand. Throws Error(invalid_model).
 QuantParam quant_param(const char* what, const Tensor& param, std::int64_t lines, std::int64_t matrices);
 
 // acc[batch, m, n] = sum over k of (a - a_zero) * (b - b_zero); a and b int8 or uint8; null: zero point 0.

@@ -29,7 +29,7 @@ struct MatMulBnb4Attrs {
   }
 };
 
-// What the 16 codes stand for: sign, and magnitudes in the order of bitsandbytes' "FP4"; and NF4, the quantiles of a normal
+// The values of the 16 codes: sign, and magnitudes in the order of bitsandbytes' "FP4"; and NF4, the quantiles of a normal
 // distribution (appendix E of the paper).
 constexpr float kFp4[16] = {0.0F,  5.208333333e-03F,  0.66666667F,  1.0F,  0.33333333F,  0.5F,  0.16666667F,  0.25F,
                             -0.0F, -5.208333333e-03F, -0.66666667F, -1.0F, -0.33333333F, -0.5F, -0.16666667F, -0.25F};

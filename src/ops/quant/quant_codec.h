@@ -1,6 +1,6 @@
 #pragma once
-// Between quantised storage (8/16/32-bit and packed integers, small floats) and int32 or float, a run at a time; and the
-// rounding that all quantised operators share.
+// Conversions between quantised storage (8/16/32-bit and packed integers, small floats) and int32 or float, a run at a time; and
+// the rounding that all quantised operators share.
 
 #include <cstdint>
 #include <limits>

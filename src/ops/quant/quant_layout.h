@@ -1,6 +1,6 @@
 #pragma once
-// Which scale and zero point go with which element: per tensor, per axis, or in blocks along an axis.
-// Source: ONNX QuantizeLinear-21 and DequantizeLinear-21.
+// The scale and zero point of each element: per tensor, per axis, or in blocks along an axis. Source: ONNX QuantizeLinear-21 and
+// DequantizeLinear-21.
 
 #include <cstdint>
 

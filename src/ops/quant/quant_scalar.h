@@ -1,5 +1,5 @@
 #pragma once
-// Per-tensor scale and zero point as inputs of an operator.
+// Reads per-tensor scales and zero points from an operator's inputs.
 
 #include <cstdint>
 #include <initializer_list>

@@ -152,7 +152,7 @@ void run_quantize(OpContext& c) {
 
 OpDef definition(const char* domain, int since) {
   OpDef def(domain, "QuantizeLinear", since);
-  // From opset 23 on the scale may have another type than x; the kernel never minds.
+  // From opset 23 on, the scale may have another type than x; the kernel supports that in all versions.
   def.in("x", "", kInputs)
       .in("y_scale", "", kScales)
       .in("y_zero_point", "T3", kTargets, Arity::optional)

@@ -63,7 +63,7 @@ class NumpyUniform {
   std::mt19937 engine_;
 };
 
-// Scales in place what is kept. Opset 1 and 6 describe no scaling during training other than this one.
+// Scales the kept elements in place. Opset 1 and 6 describe no other scaling during training.
 void drop(Tensor& data, Tensor& mask, double ratio, std::uint64_t seed) {
   NumpyUniform random(seed);
   const auto scale = static_cast<float>(1 / (1 - ratio));

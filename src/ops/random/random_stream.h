@@ -14,7 +14,7 @@ class RandomStream {
   explicit RandomStream(std::uint64_t seed) : key_(SplitMix64::mix(seed + SplitMix64::kStep)) {}
 
   std::uint64_t bits(std::int64_t i) const { return SplitMix64::mix(key_ + static_cast<std::uint64_t>(i) * SplitMix64::kStep); }
-  // In [0, 1), 53 random bits.
+  // A number in [0, 1) with 53 random bits.
   double uniform(std::int64_t i) const { return SplitMix64::unit(bits(i)); }
   // Mean 0, variance 1 (Box and Muller, 1958).
   double normal(std::int64_t i) const {

@@ -52,8 +52,8 @@ template <class C>
 void activate(const RecurrentActivation& activation, C* values, std::int64_t n);
 
 void infer_recurrent(InferContext& c, Cell cell);
-// `round_states`, where given, changes what a step sees of the hidden states before it: [rows, hidden] of the sequences that have
-// not ended. For float32.
+// `round_states`, if given, changes the previous hidden states that a step reads: [rows, hidden] of the sequences that have not
+// ended. For float32.
 void run_recurrent(OpContext& c, Cell cell,
                    void (*round_states)(float* states, std::int64_t rows, std::int64_t hidden, std::int64_t batch) = nullptr);
 

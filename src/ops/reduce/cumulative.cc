@@ -54,7 +54,7 @@ void accumulate(const T* x, T* y, std::int64_t length, std::int64_t step, bool e
   }
 }
 
-// `columns` neighbours at a time, so that what is read lies together.
+// Computes `columns` neighbours at a time, so that contiguous memory is read.
 template <class T, class Op>
 void accumulate_columns(const T* x, T* y, std::int64_t columns, std::int64_t length, std::int64_t step, bool exclusive,
                         bool reverse) {

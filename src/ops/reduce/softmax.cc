@@ -13,7 +13,7 @@
 namespace sdx::ops {
 namespace {
 
-// Extents before, along and after what is normalised.
+// The extents before, along and after the normalised axes.
 struct Lanes {
   std::int64_t outer, length, inner;
 };

@@ -1,4 +1,4 @@
-// Optional: ai.onnx 15, 28. OptionalGetElement, OptionalHasElement: ai.onnx 15, 18 (also for what is not an optional), 28.
+// Optional: ai.onnx 15, 28. OptionalGetElement, OptionalHasElement: ai.onnx 15, 18 (also for values that are not optional), 28.
 
 #include "ops/context.h"
 #include "ops/op.h"

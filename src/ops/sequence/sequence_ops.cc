@@ -34,7 +34,7 @@ const Sequence& sequence_at(const OpContext& c, std::size_t i) {
   return v.sequence();
 }
 
-// `permitted` positions from the front, as many from the back.
+// Accepts `permitted` positions from the front, and as many from the back.
 std::size_t position(const OpContext& c, std::size_t input, std::int64_t permitted) {
   const Tensor& t = c.input(input);
   if (t.size() != 1) c.fail("'position' must be one number, received {}", t.type_string());
@@ -44,8 +44,8 @@ std::size_t position(const OpContext& c, std::size_t input, std::int64_t permitt
   return static_cast<std::size_t>(p < 0 ? p + n : p);
 }
 
-// Input 0 as a sequence that nobody else holds: itself where it is not read any more, so that a Loop that appends item after item
-// does not copy all of them each time.
+// Input 0 as a sequence without other holders. It is the input itself if nothing reads that any more, so that a Loop that appends
+// item after item does not copy all of them each time.
 Value take_to_change(OpContext& c) {
   Value v = take_container(c, 0);
   if (sole_sequence(v) == nullptr) v = Sequence(v.sequence());

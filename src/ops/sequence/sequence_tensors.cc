@@ -64,7 +64,7 @@ void run_concat(OpContext& c) {
   });
 }
 
-// `split` given: the axis stays, whatever keepdims says. Source: ONNX SplitToSequence-11.
+// If `split` is given, the axis stays, whatever keepdims says. Source: ONNX SplitToSequence-11.
 bool keeps_axis(const Node& node, bool has_split) { return has_split || parse<SplitToSequenceAttrs>(node).keepdims; }
 
 // An empty list is as good as none, as in ONNX Runtime.

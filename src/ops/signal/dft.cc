@@ -77,7 +77,7 @@ struct DftJob {
   }
 };
 
-// The transform of a real signal is its own mirror image, of which `half` gives the first half.
+// The transform of a real signal is its own mirror image; `half` is the first half.
 template <class C>
 void mirror(const DftJob& j, C* y, std::int64_t outer) {
   for (std::int64_t o = 0; o < outer; ++o, y += j.out * j.inner * 2) {

@@ -49,7 +49,7 @@ void run_dtw(OpContext& c) {
   std::vector<std::pair<std::int32_t, std::int32_t>> path;
   for (std::int64_t i = rows - 1, j = columns - 1; i >= 0 && j >= 0;) {
     path.emplace_back(static_cast<std::int32_t>(i), static_cast<std::int32_t>(j));
-    // Along the first row and column there is one way only, whatever the sums (infinite or NaN) said.
+    // Along the first row and column there is only one way, even if the sums are infinite or NaN.
     const Step step = i == 0 ? right : j == 0 ? down : steps[static_cast<std::size_t>(i * columns + j)];
     if (step != right) --i;
     if (step != down) --j;

@@ -13,7 +13,7 @@
 namespace sdx::ops {
 namespace {
 
-// Rank-1 integers: the elements of the inputs one after the other; what is not known stays unknown.
+// Joins the elements of inputs that are rank-1 integers; unknown elements stay unknown.
 void concat_elements(InferContext& c) {
   std::vector<Dim> elements;
   for (std::size_t i = 0; i < c.num_inputs(); ++i) {

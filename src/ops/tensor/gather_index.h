@@ -27,7 +27,7 @@ void dispatch_index(const Tensor& indices, F&& fn) {
 
 [[noreturn]] void fail_index(std::int64_t index, std::int64_t extent);
 
-// From [-extent, extent) to [0, extent); throws Error(runtime_failure) for anything else.
+// Maps [-extent, extent) to [0, extent); throws Error(runtime_failure) for other numbers.
 inline std::int64_t checked_index(std::int64_t index, std::int64_t extent) {
   const std::int64_t from_start = index + ((index >> 63) & extent);
   if (static_cast<std::uint64_t>(from_start) >= static_cast<std::uint64_t>(extent)) fail_index(index, extent);

@@ -13,7 +13,7 @@ bool is_zero(std::int64_t extent) { return extent == 0; }
 bool is_zero(const Dim& extent) { return extent.is_const() && extent.value() == 0; }
 bool certain(const Dim& extent) { return extent.is_const() && extent.value() != 0; }
 bool is_legacy_empty(const Shape& s) { return s.size() == 1 && s[0] == 0; }
-// Of another rank than the others, it can only be empty.
+// An input whose rank differs from the others can only be empty.
 bool is_legacy_empty(const SymShape& s) { return s.size() == 1 && !certain(s[0]); }
 
 template <class S>
@@ -23,7 +23,7 @@ std::size_t greatest_rank(const std::vector<const S*>& shapes) {
   return rank;
 }
 
-// Those whose extents count; at least the first of the common rank.
+// The inputs whose extents count; at least the first of the common rank.
 template <class S>
 std::vector<const S*> contributing(const std::vector<const S*>& shapes, std::size_t rank, std::size_t axis) {
   std::vector<const S*> out;

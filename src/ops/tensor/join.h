@@ -15,7 +15,7 @@ struct Joined {
   std::size_t axis = 0;
 };
 
-// `axis` may count from the end. Throws Error(invalid_model) where the shapes do not fit. There is at least one.
+// `axis` may count from the end. Throws Error(invalid_model) if the shapes do not fit. There must be at least one.
 Joined joined(const std::vector<const Shape*>& shapes, std::int64_t axis);
 
 // The same of shapes that are partly known; unknown extents where the result depends on which inputs are empty.

@@ -80,7 +80,7 @@ void dispatch_unit(DataType dtype, F&& fn) {
   }
 }
 
-// `count` elements that do not overlap.
+// Copies `count` elements that do not overlap.
 template <class T>
 void copy_units(const T* from, T* to, std::int64_t count) {
   if constexpr (std::is_trivially_copyable_v<T>) {

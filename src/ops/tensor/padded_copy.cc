@@ -70,7 +70,7 @@ struct Piece {
   Stretch stretch;
 };
 
-// What one run of copy_padded() moves: `axes` without the innermost ones that are copied as they are, `unit` elements.
+// The data of one run of copy_padded(): `axes` without the innermost ones that are copied as they are, `unit` elements.
 template <class T>
 struct PaddedCopy {
   const T* in;
@@ -116,7 +116,7 @@ void copy_stretch(const PaddedCopy<T>& job, const T* in, T* to, const Stretch& s
   }
 }
 
-// Positions [begin, end) of one row, of which `in` is where its source begins; null: it is filled.
+// Copies positions [begin, end) of one row. `in` is the beginning of its source; null: the row is filled.
 template <class T>
 void copy_part(const PaddedCopy<T>& job, const T* in, T* out, std::int64_t begin, std::int64_t end) {
   if (in == nullptr) {

@@ -37,7 +37,7 @@ Dim quotient(SymShape have, SymShape want) {
   return floor_div(n, d);
 }
 
-// Source: ONNX Reshape-14: 0 copies the input's extent (unless allowzero), one -1 takes what is left.
+// Source: ONNX Reshape-14: 0 copies the input's extent (unless allowzero), and one -1 takes the rest.
 SymShape resolve(const SymShape* data, const std::vector<Dim>& wanted, bool allow_zero) {
   SymShape out = wanted;
   std::size_t inferred = wanted.size();

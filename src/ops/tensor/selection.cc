@@ -18,7 +18,7 @@ struct CompressAttrs {
   void fields(auto& f) { f("axis", axis); }
 };
 
-// Element types of which 0 is told by the bits: all but the sign are clear in floats, all are in the others.
+// Element types by the bits that are clear in a zero: all but the sign in floats, all in the others.
 constexpr TypeSet kFloats = types::floats;
 
 // Calls fn(const T* elements, mask): an element is not zero if any bit of the mask is set in it.
@@ -38,7 +38,7 @@ void dispatch_bits(const Tensor& t, F&& fn) {
   }
 }
 
-// Positions i < n for which set(i), in order. Counting first, the second loop needs no branch on the data.
+// The positions i < n for which set(i), in order. They are counted first, so that the second loop needs no branch on the data.
 template <class F>
 Ints positions_of(std::int64_t n, F&& set) {
   std::int64_t count = 0;
@@ -72,8 +72,8 @@ void infer_non_zero(InferContext& c) {
   c.output(0, DataType::int64, SymShape{in != nullptr ? Dim(static_cast<std::int64_t>(in->size())) : Dim(), Dim()});
 }
 
-// The last coordinate of each position, along an axis of this extent; what is left are positions without that axis. Positions
-// ascend: most lie in the row of the one before, which saves the division.
+// Splits off the last coordinate of each position, along an axis of this extent; the remaining positions lack that axis.
+// Positions ascend, so most lie in the row of the one before, which saves the division.
 void split_off(Ints& positions, std::int64_t extent, std::int64_t* last) {
   std::int64_t row = 0, begin = 0;
   for (std::int64_t& p : positions) {

@@ -15,7 +15,7 @@ namespace sdx::ops {
 // The elements of integer input i, when all are known numbers.
 std::optional<std::vector<std::int64_t>> known_ints(const InferContext& c, std::size_t i);
 
-// `attribute` if the node has it, else input i. In inference nullopt stands for "given, but not known yet"; `given` says
+// Reads `attribute` if the node has it, else input i. In inference, nullopt means "given, but not known yet"; `given` says
 // whether there is one at all.
 struct AxesArgument {
   bool given = false;
@@ -24,7 +24,7 @@ struct AxesArgument {
 AxesArgument axes_argument(const InferContext& c, std::size_t i, const std::optional<IntList>& attribute);
 AxesArgument axes_argument(const OpContext& c, std::size_t i, const std::optional<IntList>& attribute);
 
-// How many elements a rank-1 input has, when that is known.
+// The number of elements of a rank-1 input, if known.
 std::optional<std::int64_t> known_length(const InferContext& c, std::size_t i);
 
 // Output 0 has the elements of input 0, when output 0 is of rank 0 or 1.

@@ -15,7 +15,7 @@
 namespace sdx::ops {
 namespace {
 
-// Where a slice position lies in [0, extent], for an extent or position that is not a number.
+// The place of a slice position in [0, extent], for an extent or position that is an expression.
 Dim clamped(const Dim& position, const Dim& extent) {
   if (position.is_const() && position.value() < 0) return most(extent + position, Dim(0));
   if (position == extent) return extent;

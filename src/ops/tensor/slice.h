@@ -1,5 +1,5 @@
 #pragma once
-// Which elements of an axis a slice takes.
+// Selects the elements of an axis that a slice takes.
 
 #include <cstdint>
 

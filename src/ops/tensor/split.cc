@@ -37,7 +37,7 @@ SymShape even_sizes(const Dim& extent, std::size_t outputs, int version) {
   if (!extent.is_const()) {
     SymShape sizes(outputs);
     const Dim part = version >= 18 ? ceil_div(extent, n) : floor_div(extent, n);
-    // From opset 18 on only a part that is surely a divisor is the size of every output.
+    // From opset 18 on, a part is the size of every output only if it surely divides the extent.
     if (version < 18 || part * n == extent) std::fill(sizes.begin(), sizes.end(), part);
     return sizes;
   }

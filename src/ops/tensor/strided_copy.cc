@@ -77,8 +77,8 @@ void fill_run(T* to, std::int64_t count, const T& value) {
   std::fill_n(to, count, value);
 }
 
-// A dense destination; steps that occur often are constants, so that the compiler vectorises: 2 in Slice and SpaceToDepth, -1 in
-// what is turned round.
+// Copies to a dense destination. Steps that occur often are constants, so that the compiler vectorises: 2 in Slice and
+// SpaceToDepth, -1 in reversed axes.
 template <class T>
 void copy_run(const T* __restrict from, T* __restrict to, std::int64_t count, std::int64_t step) {
   switch (step) {
@@ -95,7 +95,7 @@ void copy_run(const T* __restrict from, T* __restrict to, std::int64_t count, st
   }
 }
 
-// `count` rows, each a run.
+// Copies `count` rows, each a run.
 template <class T>
 void copy_rows(const T* from, T* to, const CopyAxis& rows, std::int64_t count, const CopyAxis& run) {
   if (run.to == 1) {
@@ -135,7 +135,7 @@ void copy_transposed(const T* from, T* to, const std::vector<CopyAxis>& outer, c
   });
 }
 
-// kWays runs of the source become one in which they take turns, or the other way round.
+// Interleaves kWays runs of the source, or separates them again.
 template <int kWays, class T>
 void weave(const T* __restrict from, T* __restrict to, std::int64_t count, std::int64_t apart) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -164,8 +164,8 @@ void copy_woven(const T* from, T* to, const std::vector<CopyAxis>& outer, const 
   });
 }
 
-// Two axes of which one has 2 to 4 elements that lie side by side on one side, and the other lies dense on the other side: blocks
-// of DepthToSpace and SpaceToDepth, channels of pictures. True: done.
+// Copies two axes if one has 2 to 4 elements that are contiguous on one side, and the other is contiguous on the other side:
+// blocks of DepthToSpace and SpaceToDepth, channels of pictures. True: done.
 template <class T>
 bool copy_few_ways(const T* from, T* to, std::vector<CopyAxis>& axes) {
   if constexpr (std::is_trivially_copyable_v<T>) {

@@ -12,8 +12,8 @@ namespace sdx::ops {
 
 class RegexPattern {
  public:
-  // `whole`: a match must cover the text. `what`: the attribute that holds the pattern, for errors.
-  // Throws Error(invalid_model) for what is not a regular expression, or longer than 64 KiB.
+  // `whole`: a match must cover the text. `what`: the attribute that holds the pattern, for errors. Throws Error(invalid_model)
+  // for an invalid regular expression, or one longer than 64 KiB.
   RegexPattern(std::string_view pattern, bool whole, std::string_view what);
   ~RegexPattern();
   RegexPattern(RegexPattern&&) noexcept;

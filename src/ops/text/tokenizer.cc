@@ -139,7 +139,7 @@ void check_rank(const S& s) {
     fail(ErrorCode::invalid_model, "the input must have 1 or 2 axes, received {}", to_string(s));
 }
 
-// Of an input without strings: as ONNX Runtime has it, without columns.
+// The shape for an input without strings has no columns, as in ONNX Runtime.
 template <class S>
 S nothing(S shape) {
   shape.back() = 0;

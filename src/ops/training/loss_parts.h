@@ -1,5 +1,5 @@
 #pragma once
-// What losses and their gradients share.
+// Shared by losses and their gradients.
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,7 @@ S sample_shape(const S& scores) {
 struct LossSizes {
   std::int64_t batch, classes, inner;
   std::int64_t samples() const { return batch * inner; }
-  // Where class 0 of a sample lies; the others follow at distances of `inner`.
+  // The position of a sample's class 0; the others follow at distances of `inner`.
   std::int64_t first(std::int64_t sample) const { return sample / inner * classes * inner + sample % inner; }
 };
 

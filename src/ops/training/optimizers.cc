@@ -77,7 +77,7 @@ struct Step {
   std::int64_t count;
 };
 
-// For every optimised tensor, update(x, g, states[]) element by element; x and the states are changed in place.
+// Calls update(x, g, states[]) for every element of every optimised tensor; x and the states are changed in place.
 template <std::size_t kGroups, class F>
 void optimise(OpContext& c, F&& update) {
   constexpr std::size_t kStates = kGroups - 2;

@@ -87,7 +87,8 @@ bool depends_on(const Graph& g, ValueId v, const std::set<NodeId>& nodes) {
   return false;
 }
 
-// Where the heads are joined again behind the product with V: Transpose [b, n, s, h] -> [b, s, n, h], Reshape -> [b, s, n h].
+// Finds the nodes that join the heads again after the product with V: Transpose [b, n, s, h] -> [b, s, n, h], Reshape -> [b, s, n
+// h].
 NodeId join_after(const Graph& g, ValueId out, const Readers& readers, ValueId& result) {
   const NodeId turn = readers.only(out);
   if (turn == kNoNode || g.node(turn).op_type != "Transpose" || !g.node(turn).domain.empty() ||
@@ -115,7 +116,7 @@ NodeId rows_after(const Graph& g, ValueId out, const Readers& readers) {
   return rows ? turn : kNoNode;
 }
 
-// Takes the Transpose away; returns the value of the form [b, s, n h] that its result is now made of.
+// Removes the Transpose; returns the value of the form [b, s, n h] from which its result is then made.
 ValueId reshape_rows(Graph& g, NodeId turn, const std::string& name, int version) {
   const Node n = g.node(turn);
   const SymShape from = *shape_of(g, n.inputs[0]);
@@ -190,8 +191,8 @@ bool complete(Graph& g, Match& m, ValueId probs, NodeId last) {
   return m.k.heads == m.v.heads && m.q.heads % m.k.heads == 0 && m.scale > 0;
 }
 
-// Whether the cache moves into Attention: when both halves have one and no operand or mask needs its result. Else keys and values
-// are taken as they come out of it.
+// Whether the cache moves into Attention: both halves must have one, and neither an operand nor a mask may need its result.
+// Otherwise keys and values are taken as they leave the cache.
 bool take_cache(const Graph& g, Match& m) {
   bool cached =
       m.k.cache != kNoNode && m.v.cache != kNoNode && m.k.cache != m.v.cache && is_f32(g, m.k.past) && is_f32(g, m.v.past);
@@ -233,8 +234,8 @@ bool complete_three(const Graph& g, Match& m, ValueId probs, NodeId last) {
   return batches_fit(g, m) && q[2] == k[2] && k[1] == v[1] && m.scale > 0;
 }
 
-// What joins heads behind a product [b n, t, h]: Reshape to [b, n, ..., h], Transpose to [b, ..., n, h], Reshape to [b, ..., n
-// h]. Empty where something else follows.
+// Finds the nodes that join heads after a product [b n, t, h]: Reshape to [b, n, ..., h], Transpose to [b, ..., n, h], Reshape to
+// [b, ..., n h]. Empty if other nodes follow.
 std::vector<NodeId> join_after_three(const Graph& g, ValueId out, const Source& q, const Readers& readers) {
   std::vector<NodeId> nodes;
   for (const char* op : {"Reshape", "Transpose", "Reshape"}) {
@@ -378,7 +379,7 @@ bool fuse_at(Graph& g, NodeId id, const Readers& readers) {
 bool fuse_attention(Graph& graph) {
   bool changed = false;
   const std::size_t count = graph.nodes().size();
-  // What a fusion adds and removes is its own pattern's, all of whose values have one reader.
+  // The readers stay valid: a fusion adds and removes only values of its own pattern, and all of these have one reader.
   const Readers readers(graph);
   for (NodeId id = 0; id < count; ++id) {
     if (graph.node(id).op_type == "Softmax" && !graph.node(id).removed) changed = fuse_at(graph, id, readers) || changed;

@@ -7,7 +7,7 @@
 namespace sdx::fuse {
 namespace {
 
-// Below this a masked score's exponential is 0 whatever the others are.
+// A masked score below this has an exponential of 0, whatever the others are.
 constexpr double kNever = -1e9;
 constexpr int kMostTerms = 4;
 
@@ -62,7 +62,7 @@ bool broadcasts(const Graph& g, ValueId mask, const SymShape& scores, bool windo
   return true;
 }
 
-// Of scores without an axis of heads a mask with a batch gets one, which takes known extents.
+// A mask with a batch gets an axis of heads if its scores have none; this requires known extents.
 bool gets_heads(const Graph& g, ValueId mask, const SymShape& scores) {
   return scores.size() == 3 && shape_of(g, mask)->size() == 3;
 }
@@ -72,7 +72,7 @@ bool fits(const Graph& g, ValueId mask, const SymShape& scores) {
   return !gets_heads(g, mask, scores) || (s[1].is_const() && s[2].is_const());
 }
 
-// A constant mask that hides exactly the keys behind each query, the last of which sees all.
+// Whether a constant mask hides exactly the keys after each query; the last query sees all.
 bool hides_later(const Graph& g, ValueId mask) {
   const Tensor* t = constant_of(g, mask);
   if (t == nullptr || t->dtype() != DataType::float32 || t->rank() < 2) return false;
@@ -92,7 +92,7 @@ ValueId reshaped(Graph& g, ValueId v, const std::vector<std::int64_t>& to, const
   return add_reshape(g, name, version, v, name + what, to, g.add_value(name + "_mask"));
 }
 
-// [batch, heads, queries, keys] of what has the extents [`first`, queries, keys].
+// The shape [batch, heads, queries, keys] of a mask with the extents [`first`, queries, keys].
 std::vector<std::int64_t> with_heads(const Dim& first, std::int64_t heads, const Dim& queries, const Dim& keys) {
   const bool all = is_const(first, 1);
   if (heads == 1) return {0, 1, queries.value(), keys.value()};
@@ -168,7 +168,7 @@ bool usable(const Graph& g, const Mask& mask, const SymShape& scores) {
   if (mask.windows) return is_f32(g, mask.add) && broadcasts(g, mask.add, scores, true);
   if (mask.add != kNoValue) return is_f32(g, mask.add) && fits(g, mask.add, scores);
   const auto value = scalar_value(g, mask.replacement);
-  // So low that it weighs nothing beside a score that is not hidden (see kLeastScore in providers/cpu/lowering/attention.cc).
+  // So low that the score weighs nothing beside one that is not hidden (see kLeastScore in providers/cpu/lowering/attention.cc).
   return value && *value <= -1e30 && is_f32(g, mask.replacement) && broadcasts(g, mask.condition, scores) &&
          !gets_heads(g, mask.condition, scores);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What is added to the scores of attention, for fuse_attention.
+// Recognises the terms that are added to the scores of attention, for fuse_attention.
 
 #include <string>
 #include <vector>
@@ -33,13 +33,13 @@ bool usable(const Graph& g, const Mask& mask, const SymShape& scores);
 // Whether these masks of scores are one that hides exactly the keys behind each query, the last of which sees all.
 bool is_causal(const Graph& g, const std::vector<Mask>& masks);
 
-// What masks do to scores [batch, heads, queries, keys]: `add` is added, and where `see` does not hold, `hidden` takes their
-// place. kNoValue: that does not happen.
+// The effect of masks on scores [batch, heads, queries, keys]: `add` is added, and scores for which `see` is false are replaced
+// by `hidden`. kNoValue: the mask has no such part.
 struct JoinedMasks {
   ValueId add = kNoValue, see = kNoValue, hidden = kNoValue;
 };
 
-// `masks`: the last applies first. `heads`: those that the first extent of scores of three axes consists of.
+// `masks`: the last applies first. `heads`: the number of heads within the first extent of scores with three axes.
 JoinedMasks joined_masks(Graph& g, const std::vector<Mask>& masks, const SymShape& scores, std::int64_t heads,
                          const std::string& name, int version);
 

@@ -61,8 +61,8 @@ std::optional<Source> from_rows(const Graph& g, ValueId v, double& scale) {
   return s;
 }
 
-// x [s, n, h] of v [1, n, s, h], or of [1, n, h, s], that is turned with three axes, as `perm` says: PyTorch's exporter writes
-// sequences with the batch in the second place, which is part of the heads while they are turned.
+// Finds x [s, n, h] of v, which is [1, n, s, h] or [1, n, h, s] after a transposition of three axes by `perm`. PyTorch's exporter
+// writes sequences with the batch in the second place, where it is part of the heads during the transposition.
 std::optional<Source> from_one_batch(const Graph& g, ValueId v, std::initializer_list<std::int64_t> perm, double& scale) {
   const Node* apart = made_by(g, v, "Reshape", 2);
   const Node* turn = apart == nullptr ? nullptr : made_by(g, apart->inputs[0], "Transpose", 1);

@@ -1,5 +1,5 @@
 #pragma once
-// Where attention's queries, keys and values come from. Internal to fuse_attention.
+// The sources of attention's queries, keys and values. Internal to fuse_attention.
 
 #include <optional>
 #include <string>
@@ -10,7 +10,7 @@ namespace sdx::fuse {
 
 // Q, K or V: [batch, heads, rows, size], or flat, [batch, rows, heads * size].
 struct Source {
-  // What a flat one needs: nothing, or a Reshape of [batch, rows, heads, size], or of [rows, heads, size] in a batch of one.
+  // What a flat value needs: nothing, or a Reshape of [batch, rows, heads, size], or of [rows, heads, size] in a batch of one.
   enum class Lies : std::uint8_t { joined, apart, alone };
 
   ValueId value = kNoValue;
@@ -33,7 +33,7 @@ std::optional<Source> transposed_keys(const Graph& g, ValueId v, double& scale);
 // [b n, t, h] that is made of [b, t, n h]; no value where it is not.
 Source heads_from_batch(const Graph& g, ValueId v, double& scale);
 
-// Whether the value has the axes that its form says.
+// Whether the value has the axes of its form.
 bool has_form(const Graph& g, const Source& s);
 // Equal counts of rows.
 bool same_rows(const Graph& g, const Source& a, const Source& b);

@@ -25,7 +25,7 @@ struct Blocks {
   int bits = 0;
   bool transposed = false;
 
-  // Where row k, column n of a matrix lies whose extent along K is `rows`.
+  // The position of row k, column n in a matrix whose extent along K is `rows`.
   std::int64_t at(std::int64_t row, std::int64_t column, std::int64_t rows) const {
     return transposed ? column * rows + row : row * n + column;
   }
@@ -83,7 +83,7 @@ void put(std::uint8_t* to, int bits, std::int64_t i, std::uint8_t value) {
   }
 }
 
-// `rows` codes of each column, of which `line` bytes are kept for a column.
+// Arranges `rows` codes of each column; a column has `line` bytes.
 Tensor by_column(const Blocks& b, const Tensor& codes, std::int64_t rows, Shape shape, std::int64_t line) {
   Tensor out(DataType::uint8, std::move(shape));
   auto* to = static_cast<std::uint8_t*>(out.mutable_data());
@@ -108,7 +108,8 @@ Tensor scales_by_column(const Blocks& b) {
   return out;
 }
 
-// The zero points; of unsigned codes without any, which stand for 0, that 0 where MatMulNBits would take half the range.
+// The zero points. Unsigned codes without any mean zero points of 0, which are written, since MatMulNBits would assume half the
+// range.
 std::optional<Tensor> zeros_by_column(const Blocks& b) {
   const std::int64_t line = (b.count * b.bits + 7) / 8;
   if (b.zeros) return by_column(b, *b.zeros, b.count, {b.n * line}, line);

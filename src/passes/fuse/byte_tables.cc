@@ -1,6 +1,6 @@
-// What computes a byte from one byte is a table of 256 bytes: DequantizeLinear, functions of one variable, arithmetic with single
-// constants, and QuantizeLinear, in any arrangement. SiLU of quantised networks is x * Sigmoid(x) with two more roundings
-// between; HardSwish and Gelu are written likewise. The table is what the nodes themselves give for all bytes.
+// Nodes that compute a byte from one byte become a table of 256 bytes: DequantizeLinear, functions of one variable, arithmetic
+// with single constants, and QuantizeLinear, in any arrangement. SiLU of quantised networks is x * Sigmoid(x) with two more
+// roundings between; HardSwish and Gelu are written likewise. The nodes themselves compute the table for all bytes.
 
 #include <algorithm>
 #include <map>
@@ -27,7 +27,7 @@ bool is_quantizing(const Graph& g, const Node& n, ValueId bytes) {
   return ops::parse<ops::QuantizeAttrs>(n).block_size == 0;
 }
 
-// Whether each element of the only result depends on the same element of the inputs alone.
+// Whether each element of the only result depends only on the same element of the inputs.
 bool is_elementwise(const Graph& g, const Node& n) {
   if (n.removed || n.outputs.size() != 1) return false;
   if (n.domain == "com.microsoft") return n.op_type == "QLinearSigmoid" || n.op_type == "QLinearLeakyRelu";
@@ -75,7 +75,7 @@ class Cone {
   std::vector<NodeId> nodes_;
 };
 
-// What the nodes and then the quantizer give for the bytes 0 to 255; nullopt where one of them does not compute it.
+// The results of the nodes and then the quantizer for the bytes 0 to 255; nullopt if one of them cannot be computed.
 std::optional<Tensor> table_of(const Graph& g, const Cone& cone, const Node& quantizer) {
   const Type& leaf = g.value(cone.leaf()).type;
   Shape shape(std::max<std::size_t>(1, leaf.shape->size()), 1);

@@ -56,7 +56,7 @@ ValueId operand(Graph& g, ValueId v, int version) {
   return last != kNoValue ? last : transposed(g, v, to_last(rank_of(g, v)), version);
 }
 
-// The node now gives its results with the channels last; transposes after it give the old values.
+// Makes the node give its results with the channels last; transposes after it restore the previous values.
 void turn(Graph& g, NodeId id, Node n, int version) {
   std::vector<Node> after;
   for (ValueId& out : n.outputs) {
@@ -71,8 +71,9 @@ void turn(Graph& g, NodeId id, Node n, int version) {
   for (Node& t : after) g.add_node(std::move(t));
 }
 
-// Outputs of a group from which convolutions with the channels last are faster. Kernels for AVX512-VNNI (quant_grouped.h) share a
-// vector of outputs among groups; others leave most of it unused: 3.2 instead of 1.0 ms for 32 groups of 4 under AVX2.
+// The least outputs of a group for which convolutions with the channels last are faster. Kernels for AVX512-VNNI
+// (quant_grouped.h) share a vector of outputs among groups; others leave most of it unused: 3.2 instead of 1.0 ms for 32 groups
+// of 4 under AVX2.
 std::int64_t least_outputs() { return cpu_isa() == Isa::avx512 && use_vnni(Isa::avx512) ? 4 : 8; }
 
 // One group, one channel per group, or groups that are not too narrow.
@@ -179,7 +180,7 @@ bool bytes_channels_last(Graph& graph) {
   const int version = std::max(1, default_version(graph));
   const std::size_t count = graph.nodes().size();
   bool changed = false;
-  // In order: what a node reads has been turned before it.
+  // Nodes are visited in order, so that a node's inputs have been transposed before it.
   for (NodeId id = 0; id < count; ++id) changed = turn_node(graph, id, version) || changed;
   return changed;
 }

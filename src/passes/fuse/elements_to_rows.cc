@@ -9,8 +9,8 @@
 namespace sdx::fuse {
 namespace {
 
-// What Expand repeats, if it has the extent of `indices` along the axis and 1 elsewhere, and the indices cover whole rows of the
-// data; else kNoValue.
+// The value that Expand repeats, if it has the extent of `indices` along the axis and 1 elsewhere, and the indices cover whole
+// rows of the data; else kNoValue.
 ValueId one_index_per_row(const Graph& g, ValueId indices, ValueId data, std::size_t axis) {
   const Node* expand = made_by(g, indices, "Expand", 2);
   if (expand == nullptr) return kNoValue;

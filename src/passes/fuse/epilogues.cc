@@ -34,7 +34,7 @@ std::optional<Activation> clip(const Graph& g, const Node& n) {
   const auto attr = n.version < 11 ? std::optional(ops::parse<ops::ClipAttrs>(n)) : std::nullopt;
   const auto low = attr ? attr->min.value_or(-kMax) : bound(g, n, ops::ClipIn::kMin, -kInf);
   const auto high = attr ? attr->max.value_or(kMax) : bound(g, n, ops::ClipIn::kMax, kInf);
-  // FusedConv does not say what comes of bounds that cross.
+  // FusedConv does not define the result of bounds that cross.
   if (!low || !high || !(*low <= *high)) return std::nullopt;
   return Activation{"Clip", {*low, *high}};
 }

@@ -69,8 +69,8 @@ bool fuse_stacked_heads(Graph& graph);
 // float32 only.
 bool fuse_attention(Graph& graph);
 
-// What computes Gelu, its tanh approximation or x * Sigmoid(alpha x) from single operations becomes Gelu, FastGelu or QuickGelu
-// of com.microsoft. float32 only.
+// Single operations that compute Gelu, its tanh approximation or x * Sigmoid(alpha x) become Gelu, FastGelu or QuickGelu of
+// com.microsoft. float32 only.
 bool fuse_gelu(Graph& graph);
 
 // Normalisation over the last axis from single operations, with a scale of one axis: com.microsoft LayerNormalization (PyTorch's

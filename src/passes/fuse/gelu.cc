@@ -49,9 +49,9 @@ struct Found {
   float alpha = 0;
 };
 
-// What the nodes give for infinities and the largest numbers, where the order of operations matters. A product with x that is
-// halved afterwards is infinite beyond half of the largest float; the fused operators have a form for that, alpha 1. nullopt:
-// none of them gives the same.
+// The factor alpha with which the nodes' results for infinities and the largest numbers are reproduced; the order of operations
+// matters there. A product with x that is halved afterwards is infinite beyond half of the largest float; the fused operators
+// have a form for that, alpha 1. nullopt: neither form gives the same.
 std::optional<float> at_the_ends(const Graph& g, ValueId y, ValueId x) {
   constexpr float kInf = std::numeric_limits<float>::infinity(), kMost = std::numeric_limits<float>::max();
   const auto at = [&](float v) { return evaluate<float>(g, y, x, v, kDepth); };

@@ -11,7 +11,7 @@
 namespace sdx::fuse {
 namespace {
 
-// `v` as a mean over the last axis alone that keeps it: of which value. kNoValue: it is none.
+// Returns the value whose mean over the last axis `v` is, if that axis is kept; otherwise kNoValue.
 ValueId mean_of(const Graph& g, ValueId v) {
   if (v == kNoValue || g.value(v).producer == kNoNode) return kNoValue;
   const Node& n = g.node(g.value(v).producer);
@@ -41,7 +41,7 @@ ValueId square_of(const Graph& g, ValueId v) {
   return mul != nullptr && is_binary(*mul, "Mul") && mul->inputs[0] == mul->inputs[1] ? mul->inputs[0] : kNoValue;
 }
 
-// What `v` is the difference to its mean of.
+// Returns the value x for which `v` is x - mean(x).
 ValueId centred(const Graph& g, ValueId v) {
   const Node* sub = made_by(g, v, "Sub", 2);
   return sub != nullptr && is_binary(*sub, "Sub") && mean_of(g, sub->inputs[1]) == sub->inputs[0] ? sub->inputs[0] : kNoValue;
@@ -58,7 +58,7 @@ struct Pattern {
 // The value itself, or (for exporters that subtract twice) an equal one.
 bool is_deviation(const Graph& g, ValueId v, const Pattern& p) { return p.rms ? v == p.x : centred(g, v) == p.x; }
 
-// The other operand of `n`, one of whose two is `v`.
+// Returns the other operand of `n`; `v` is one of the two.
 ValueId other(const Node& n, ValueId v) { return n.inputs[0] == v ? n.inputs[1] : n.inputs[0]; }
 
 // float32, of one axis, as long as x's last.
@@ -106,7 +106,7 @@ bool match_folded(const Graph& g, ValueId k, const Readers& readers, Pattern& p)
   return false;
 }
 
-// What follows the root: a division by it, or its reciprocal and a product.
+// The nodes after the root: a division by it, or its reciprocal and a product.
 bool match_quotient(const Graph& g, ValueId root, const Readers& readers, Pattern& p) {
   const NodeId id = readers.only(root);
   if (id == kNoNode) return false;

@@ -51,7 +51,7 @@ bool start(Graph& g, NodeId id, const Readers& readers) {
   const ValueId turned = n.inputs[1];
   const NodeId transpose = g.value(turned).producer;
   make_linear(n, t->inputs[0], true);
-  // The product itself may read it as its left operand, too.
+  // The product itself may also read it as its left operand.
   if (readers.of(turned).size() == 1 && n.inputs[0] != turned && !is_output(g, turned)) g.remove_node(transpose);
   return true;
 }

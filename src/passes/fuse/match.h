@@ -1,5 +1,5 @@
 #pragma once
-// What patterns of nodes ask of operators' attributes.
+// Questions of patterns about operators' attributes.
 
 #include <cstdint>
 #include <initializer_list>
@@ -9,7 +9,7 @@
 
 namespace sdx::fuse {
 
-// `perm` of a Transpose equals `wanted`.
+// Whether `perm` of a Transpose equals `wanted`.
 inline bool has_perm(const Node& n, std::initializer_list<std::int64_t> wanted) {
   return ops::parse<ops::TransposeAttrs>(n).is(wanted);
 }

@@ -34,8 +34,8 @@ std::optional<std::pair<double, double>> bounds_of(const Graph& g, const Node& n
   return std::pair(*low, *high);
 }
 
-// Whether clamping to `bounds` changes nothing once the quantizer has rounded and clamped. A quarter of a step is far from where
-// rounding decides otherwise, which is at half a step.
+// Whether clamping to `bounds` changes nothing after the quantizer has rounded and clamped. The tolerance is a quarter of a step;
+// rounding changes at half a step.
 bool implied(const Graph& g, const Node& quantizer, std::pair<double, double> bounds) {
   const double scale = element_as_double(*constant_of(g, quantizer.inputs[1]), 0);
   const Tensor& zero = *constant_of(g, quantizer.inputs[2]);

@@ -1,5 +1,5 @@
 #pragma once
-// What the passes over quantised graphs ask of DequantizeLinear and QuantizeLinear nodes.
+// Questions of the passes over quantised graphs about DequantizeLinear and QuantizeLinear nodes.
 
 #include "graph/edit.h"
 
@@ -9,7 +9,7 @@ inline bool is_byte(DataType t) { return t == DataType::int8 || t == DataType::u
 
 // The scale of a quantising node: constant float32, positive and finite, one element or `channels` of them; null: not so.
 const Tensor* scale_of(const Graph& g, const Node& n, std::int64_t channels);
-// Whether its zero point is left out or constant, one element or `channels` of them.
+// Whether the zero point is left out, or a constant of one element or of `channels` elements.
 bool zero_fits(const Graph& g, const Node& n, std::int64_t channels);
 // A single zero point as a number; 0 where it is left out.
 std::int64_t zero_value(const Graph& g, const Node& n);
@@ -19,7 +19,7 @@ NodeId dequantizer(const Graph& g, const Node& n, std::size_t i);
 // The same, of one byte tensor with one scale and zero point.
 NodeId byte_dequantizer(const Graph& g, const Node& n, std::size_t i);
 
-// The QuantizeLinear to bytes, with one scale, that alone reads the value; kNoNode: there is none.
+// The QuantizeLinear to bytes, with one scale, that is the only reader of the value; kNoNode: there is none.
 NodeId only_quantizer(const Graph& g, ValueId v, const Readers& readers);
 
 // The same, where Relu or Clip may stand before it whose bounds quantising applies anyway: then `between` is that node.

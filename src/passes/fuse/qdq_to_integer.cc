@@ -44,7 +44,7 @@ bool bias_fits(const Graph& g, const Node& d, const Tensor& x_scale, const Tenso
   return true;
 }
 
-// `fused` takes the place of the node, its quantizer and what stood between.
+// Replaces the node, its quantizer and the node between them by `fused`.
 void replace(Graph& g, NodeId id, const Quantizer& quantizer, Node fused) {
   fused.outputs = g.node(quantizer.node).outputs;
   g.remove_node(quantizer.node);
@@ -53,7 +53,7 @@ void replace(Graph& g, NodeId id, const Quantizer& quantizer, Node fused) {
   g.add_node(std::move(fused));
 }
 
-// `fused` takes the place of the node alone.
+// Replaces the node alone by `fused`.
 void replace(Graph& g, NodeId id, Node fused) {
   fused.outputs = g.node(id).outputs;
   g.remove_node(id);
@@ -211,8 +211,8 @@ bool fuse_requantize(Graph& g, NodeId id) {
   return true;
 }
 
-// What picks or moves elements works on bytes where both sides are quantised alike: quantising is monotonic, so that the
-// largest value is the largest byte.
+// Operators that select or move elements work on bytes if both sides are quantised alike: quantising is monotonic, so the largest
+// value is the largest byte.
 bool move_to_bytes(Graph& g, NodeId id, const Readers& readers) {
   const Node n = g.node(id);
   if (n.outputs.size() != 1 || (n.op_type == "MaxPool" && n.version < 12)) return false;
@@ -348,7 +348,7 @@ bool fuse_gemm(Graph& g, NodeId id, const Readers& readers) {
   return true;
 }
 
-// With constant weights: QLinearMatMul, or, where the result stays float, MatMulIntegerToFloat.
+// Products with constant weights become QLinearMatMul, or MatMulIntegerToFloat if the result stays float.
 bool fuse_matmul(Graph& g, NodeId id, const Readers& readers) {
   const Node n = g.node(id);
   const NodeId da = byte_dequantizer(g, n, 0), db = weights_dequantizer(g, n, false);

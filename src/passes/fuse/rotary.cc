@@ -17,7 +17,7 @@ const Node* maker(const Graph& g, ValueId v) {
   return v == kNoValue || g.value(v).producer == kNoNode ? nullptr : &g.node(g.value(v).producer);
 }
 
-// Of a constant of one integer.
+// The value of an input that is a constant of one integer.
 std::optional<std::int64_t> integer(const Graph& g, const Node& n, std::size_t i) {
   const Tensor* t = constant_input(g, n, i);
   if (t == nullptr || t->dtype() != DataType::int64 || t->size() != 1) return std::nullopt;

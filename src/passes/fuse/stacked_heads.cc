@@ -43,7 +43,7 @@ bool gather_parts(Graph& g, ValueId v, const Readers& readers) {
     for (const NodeId reader : readers.of(part)) {
       const Node& n = g.node(reader);
       const SymShape* out = n.op_type == "Squeeze" && n.domain.empty() ? shape_of(g, n.outputs[0]) : nullptr;
-      // Of several axes of extent 1 it may be another one that goes: the elements are the same.
+      // If several axes have extent 1, another one may be removed: the elements are the same.
       if (out == nullptr || out->size() + 1 != s->size() || !std::equal(out->begin(), out->end(), s->begin() + 1)) return false;
     }
   }
@@ -75,7 +75,8 @@ bool turns_stack(const Graph& g, NodeId id) {
          has_known_heads(shape_of(g, n.inputs[0]));
 }
 
-// `id` has turns_stack(). `readers` may be those before other stacks were taken apart: these share no node with this one.
+// `id` must satisfy turns_stack(). `readers` may be older than the removal of other stacks, because these share no node with this
+// one.
 std::optional<Stack> stack_at(const Graph& g, NodeId id, const Readers& readers) {
   const Node& n = g.node(id);
   const SymShape* x = shape_of(g, n.inputs[0]);

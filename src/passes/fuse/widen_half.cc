@@ -78,7 +78,8 @@ class Widener {
  private:
   static bool is_paged(const Node& n) { return n.domain == "sdx" && n.op_type == "PagedAttention"; }
 
-  // Whether an input carries the node's floating type. Resize's others have types of their own, and PagedAttention's caches.
+  // Whether an input has the node's floating type. Resize's further inputs have types of their own, and so have PagedAttention's
+  // caches.
   static bool typed_input(const Node& n, std::size_t i) {
     using enum ops::PagedIn::Slot;
     if (is_paged(n)) return i < kKeyCache || i >= kCos;
@@ -117,7 +118,7 @@ class Widener {
     return turns ? t.inputs[0] : v;
   }
 
-  // Whether W of X W should keep its 16 bits.
+  // Whether W in X W should keep its 16 bits.
   bool stays(const Tensor& w, const SymShape& x) const {
     if (w.dtype() == DataType::bfloat16 && use_bf16(cpu_isa())) return w.size() > 0;
     if (w.size() < kMinWeights || w.size() > kMaxConstant) return w.size() > kMaxConstant;
@@ -175,7 +176,8 @@ class Widener {
     return n;
   }
 
-  // A cast of the user's to float32 of what is there in float32. One from float32 stays, but computations read what it read.
+  // Skips a user's cast to float32 of a value that is available in float32. A cast from float32 stays, but computations read its
+  // input.
   bool skip_cast(const Node& n) {
     const auto twin = twins_.find(n.inputs[0]);
     const ValueId out = n.outputs[0];
@@ -258,7 +260,7 @@ class Widener {
     const std::vector<ValueId> made = wide.outputs;
     g_.remove_node(id);
     g_.add_node(std::move(wide));
-    // For remaining readers of the float16 form; removed as dead if there are none.
+    // A cast for remaining readers of the float16 form; it is removed as dead if there are none.
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (made[i] == outputs[i]) continue;
       add_cast(made[i], outputs[i], g_.value(outputs[i]).type.elem);

@@ -6,7 +6,7 @@
 namespace sdx::simplify {
 namespace {
 
-// Multiplied with whatever rows are taken: a single number, or one for each row of `rank` axes.
+// A factor that is multiplied with the rows taken: a single number, or one for each row of `rank` axes.
 enum class Factor { none, one, per_row };
 Factor factor_of(const ValueInfo& value, const ValueInfo& table) {
   if (!value.constant || value.is_input || !table.type.has_static_shape()) return Factor::none;
@@ -44,7 +44,7 @@ class GatherEarly {
     return false;
   }
 
-  // Whether this dequantises a constant of whole bytes with a single scale.
+  // Whether the node dequantises a constant of whole bytes with a single scale.
   bool one_scale(const Node& n) const {
     return is_op(n, "DequantizeLinear") && !is_sub_byte(g_.value(n.inputs[0]).type.elem) &&
            std::all_of(n.inputs.begin() + 1, n.inputs.end(),

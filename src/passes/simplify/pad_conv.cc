@@ -23,7 +23,7 @@ Ints ints(const Tensor& t) {
   return values;
 }
 
-// What the Pad node adds, begins of all axes first; empty: not zeros, or not known.
+// The pads that the Pad node adds, begins of all axes first; empty: it does not pad with zeros, or the pads are unknown.
 Ints zeros_added(const Graph& g, const Node& pad, std::size_t rank) {
   const auto attrs = ops::parse<ops::PadAttrs>(pad);
   if (attrs.mode != "constant") return {};

@@ -32,7 +32,7 @@ bool all_equal(const Tensor* t, double value) {
 
 bool all_zero_ints(const Tensor* t) { return t != nullptr && is_integer(t->dtype()) && all_equal(t, 0); }
 
-// Whether a Resize gives each pixel its own place.
+// Whether a Resize leaves each pixel in its place.
 bool keeps_pixels(const Graph& g, const Node& n, const Type& in, const Type& out) {
   if (n.version < 11 || !same_static_type(in, out)) return false;
   const auto attr = ops::parse<ops::ResizeAttrs>(n);

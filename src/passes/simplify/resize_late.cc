@@ -1,5 +1,6 @@
-// A 1x1 convolution of pictures of which some were enlarged: the linear map of channels and the interpolation of pixels can
-// change places, so these are convolved while they are small. SegFormer's decoder enlarges three of its four maps 4 to 64 times.
+// A 1x1 convolution of pictures, some of which were enlarged: the linear map of channels and the interpolation of pixels can be
+// exchanged, so these pictures are convolved before they are enlarged. SegFormer's decoder enlarges three of its four maps 4 to
+// 64 times.
 
 #include <algorithm>
 #include <vector>
@@ -29,7 +30,7 @@ bool is_pointwise(const Graph& g, const Node& n) {
   return attr.group == 1 && all(attr.window.strides, 1) && all(attr.window.pads, 0) && w->size() > 0;
 }
 
-// [N, C, H, W] of which all but N are constant; null otherwise.
+// The shape [N, C, H, W] if all extents but N are constant; null otherwise.
 const SymShape* picture(const Graph& g, ValueId v) {
   const SymShape* s = shape_of(g, v);
   const bool fits = s != nullptr && s->size() == 4 && is_f32(g, v) &&

@@ -47,7 +47,7 @@ bool transposed_conv(Graph& graph);
 // Conv after a Pad with constant zeros around pictures takes the padding as its own.
 bool pad_conv(Graph& graph);
 
-// Nodes whose outputs nobody reads.
+// Removes nodes whose outputs have no reader.
 bool remove_dead(Graph& graph);
 
 }  // namespace sdx::simplify

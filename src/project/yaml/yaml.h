@@ -65,7 +65,7 @@ class YamlValue {
   struct Place {
     int line = 1, column = 1;  // from 1
   };
-  // Where a key of this map itself stands; {1, 1} where the map does not have it.
+  // The place of a key of this map; {1, 1} if the map does not have it.
   Place key_place(std::string_view key) const noexcept;
   // An error naming the closest match for the first key that is not in `keys`.
   void only_keys(std::initializer_list<std::string_view> keys) const;

@@ -1,7 +1,7 @@
 #pragma once
-// YAML text as a series of events. yaml-cpp is behind this, and only this: programs link it statically, libsdx.so loads it as
-// libsdx_yaml.so at the first YAML file, because Debian's static yaml-cpp is not position-independent and the shared one would
-// have to be loaded at every start. Plain C types: nothing is thrown and nothing is freed across the border.
+// YAML text as a series of events. yaml-cpp is used only here: programs link it statically, libsdx.so loads it as libsdx_yaml.so
+// at the first YAML file, because Debian's static yaml-cpp is not position-independent and the shared one would have to be loaded
+// at every start. Plain C types: nothing is thrown and nothing is freed across the border.
 
 #include <cstddef>
 
@@ -43,6 +43,6 @@ struct YamlModule {
 }  // namespace sdx
 
 extern "C" {
-// Of libsdx_yaml.so, and of programs that link yaml-cpp.
+// Exported by libsdx_yaml.so, and by programs that link yaml-cpp.
 __attribute__((visibility("default"))) const sdx::ModuleHead* sdx_yaml_module();
 }

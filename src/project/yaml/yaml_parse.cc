@@ -1,5 +1,5 @@
-// YAML events into our own tree. yaml-cpp's node type is not used: it takes the last of duplicate keys, shares aliases (so
-// that whoever walks the tree walks a "billion laughs" file in full), and keeps no limits.
+// Builds our own tree from YAML events. yaml-cpp's node type is not used: it takes the last of duplicate keys, shares aliases (so
+// that a walk over the tree visits a "billion laughs" file in full), and keeps no limits.
 
 #include <fmt/format.h>
 
@@ -209,7 +209,7 @@ class TreeBuilder {
   int documents_ = 0;
 };
 
-// What the C callback sees.
+// The state of the C callback.
 struct Context : CallbackError {
   explicit Context(TreeBuilder& b) : builder(b) {}
   TreeBuilder& builder;

@@ -20,7 +20,7 @@ inline void check_broadcast(const Shape& s, const Shape& out) {
   }
 }
 
-// How many elements a dense operand of shape `s` advances along each dimension of the output: 0 where it is broadcast.
+// The number of elements that a dense operand of shape `s` advances along each dimension of the output: 0 where it is broadcast.
 inline void broadcast_steps(const Shape& s, const Shape& out, std::int64_t* to) {
   check_broadcast(s, out);
   std::int64_t run = 1;

@@ -73,7 +73,7 @@ struct ByteMatrix {
   }
 };
 
-// Where a matrix lies: `part` matrices into the weights, [k, n] or [n, k] when trans.
+// The position of a matrix: `part` matrices into the weights, [k, n] or [n, k] if trans.
 struct MatrixSource {
   const Tensor& weights;
   const Tensor* zeros;  // may be null

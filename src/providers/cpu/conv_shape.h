@@ -1,5 +1,5 @@
 #pragma once
-// From ONNX's attributes and shapes to what convolution kernels take.
+// Translates ONNX's attributes and shapes to those of convolution kernels.
 
 #include <vector>
 
@@ -33,7 +33,7 @@ inline ConvShape conv_shape(const ops::ConvGeometry& g) {
   return s;
 }
 
-// What packing needs to know: everything but batch, extents and padding.
+// The part of a shape that packing needs: everything but batch, extents and padding.
 inline ConvShape packing_shape(const Attributes& attrs, const Shape& w, bool transposed) {
   const std::size_t spatial = w.size() - 2;
   const ops::WindowAttrs window = ops::read_window_attrs(attrs, spatial, std::vector<std::int64_t>(w.begin() + 2, w.end()));

@@ -26,7 +26,7 @@ class LibraryKernel : public Kernel {
   ops::CustomKernel kernel_;
 };
 
-// What a room above the engine brings along.
+// A kernel around the runner of a room above the engine.
 class RunnerKernel : public Kernel {
  public:
   RunnerKernel(const Graph& graph, const Node& node)

@@ -1,5 +1,5 @@
 #pragma once
-// Which kernels the `cpu` provider has for an operator, best first.
+// The kernels of the `cpu` provider for an operator, best first.
 
 #include <functional>
 #include <initializer_list>
@@ -14,10 +14,10 @@
 
 namespace sdx::cpu {
 
-// What a kernel's maker may look at. Types are inferred; extents may be symbolic or unknown.
+// The information for a kernel's maker. Types are inferred; extents may be symbolic or unknown.
 class LowerContext {
  public:
-  // `packs`: see LowerOptions. `wanted`: the kernel to choose where there is a choice; empty: the cost model's.
+  // `packs`: see LowerOptions. `wanted`: the kernel to choose if there is a choice; empty: the cost model's.
   LowerContext(const Graph& graph, NodeId id, cache::PackStore* packs = nullptr, std::string_view wanted = {})
       : graph_(graph), node_(graph.node(id)), packs_(packs), wanted_(wanted) {}
 
@@ -32,16 +32,17 @@ class LowerContext {
   // The input's value when it is a constant that no caller can override; possibly unaligned, see Tensor::is_aligned().
   const Tensor* constant(std::size_t i) const;
 
-  // `bytes` bytes that `fill` writes, 64-byte aligned: a constant in the kernel's own order. It may come from an earlier call
-  // with the same key and sources, or from a compiled model; then `fill` is not called. So the key must name everything that the
-  // bytes depend on besides the sources (constant(i), null where left out) and the instruction set: algorithm, extents, factors.
+  // Returns `bytes` bytes that `fill` writes, 64-byte aligned: a constant in the kernel's own order. They may come from an
+  // earlier call with the same key and sources, or from a compiled model; then `fill` is not called. So the key must name
+  // everything that the bytes depend on besides the sources (constant(i), null where left out) and the instruction set:
+  // algorithm, extents, factors.
   Packed pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const cache::PackKey& key,
               const std::function<void(float*)>& fill);
   // Whether the compilation is recorded: then weights are packed at once, to be written when it is done.
   bool records_packs() const { return packs_ != nullptr && packs_->records(); }
 
-  // Of several kernels for this node, best by the cost model first, the index of the one to make. Their names are kept in
-  // offered(): those that measuring may choose from.
+  // Returns the index of the kernel to make; `kernels` are the candidates for this node, best by the cost model first. Their
+  // names are kept in offered(), from which measuring may choose.
   std::size_t choose(std::vector<std::string_view> kernels);
   const std::vector<std::string_view>& offered() const { return offered_; }
 

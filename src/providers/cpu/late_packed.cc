@@ -40,7 +40,7 @@ struct LatePacked::Pending {
 
 namespace {
 
-// What is still to be filled, by its memory. An entry whose memory is gone has expired.
+// Packings that are still to be filled, by their memory. An entry whose memory is gone has expired.
 template <class Pending>
 class Registry {
  public:

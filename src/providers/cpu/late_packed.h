@@ -11,18 +11,19 @@
 
 namespace sdx::cpu {
 
-// For weights that take longer to pack than everything else that opening a model does. Memory is charged when the kernel is made,
-// and touched when it is filled.
+// For weights that take longer to pack than all other work of opening a model. Memory is charged when the kernel is made, and
+// touched when it is filled.
 class LatePacked {
  public:
   LatePacked() = default;
-  // As LowerContext::pack(), but `fill` is called by the first data(), or here, where the compilation is recorded; once for all
-  // kernels that share the memory, and not at all where a compiled model has the weights. The sources are held until then.
+  // Works like LowerContext::pack(), but `fill` is called by the first data(), or here if the compilation is recorded. It is
+  // called once for all kernels that share the memory, and not at all if a compiled model has the weights. The sources are held
+  // until then.
   LatePacked(LowerContext& c, std::initializer_list<const Tensor*> sources, std::size_t bytes, const cache::PackKey& key,
              std::function<void(float*)> fill);
 
-  // Thread-safe. Throws what `fill` throws, and Error(io) where somebody has written to the file that the sources lie in; the
-  // next call tries again.
+  // Thread-safe. Throws what `fill` throws, and Error(io) if the file of the sources has been written to; the next call tries
+  // again.
   const float* data() const;
   explicit operator bool() const { return static_cast<bool>(packed_); }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The steps of an LSTM, whatever its weights are.
+// The steps of an LSTM, for any kind of weights.
 
 #include <cstdint>
 

@@ -6,8 +6,8 @@
 
 namespace sdx::cpu {
 
-// Packed weights, as LowerContext::pack() makes them; shared with whoever packs the same tensor alike, and perhaps a view of a
-// compiled model's file, so never written again.
+// Packed weights from LowerContext::pack(). Kernels that pack the same tensor alike share them, and they may be a view of a
+// compiled model's file, so they are never written again.
 class Packed {
  public:
   Packed() = default;

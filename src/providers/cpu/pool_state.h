@@ -1,5 +1,5 @@
 #pragma once
-// What a pooling's shapes settle, for plain channels and for those in blocks.
+// The state of a pooling for given shapes, for plain channels and for those in blocks.
 
 #include <memory>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// What the kernels of recurrent cells share.
+// Shared by the kernels of recurrent cells.
 
 #include <algorithm>
 #include <cstddef>
@@ -33,7 +33,7 @@ inline Packed packed_gates(LowerContext& c, const Tensor& w, std::int64_t begin,
   });
 }
 
-// The sum of both biases of `count` gates' rows, of which the second's lie behind the first's.
+// The sum of both biases of `count` gates' rows; the second bias follows the first.
 inline std::vector<float> both_biases(const Tensor& b, std::int64_t begin, std::int64_t count) {
   std::vector<float> sum = constant_piece(b, begin, count);
   const std::vector<float> more = constant_piece(b, begin + count, count);
@@ -54,7 +54,7 @@ struct RecurrentExtents {
   std::int64_t width() const { return gates * hidden; }
 };
 
-// Hands out a workspace piece by piece, 64-byte aligned. Without one (null) it counts what is needed.
+// Allocates pieces of a workspace, 64-byte aligned. Without one (null) it counts the bytes needed.
 class Workspace {
  public:
   explicit Workspace(void* memory = nullptr) : memory_(static_cast<std::byte*>(memory)) {}

@@ -1,5 +1,5 @@
 #pragma once
-// Which sequences of a batch still have steps, and where these lie.
+// The sequences of a batch that still have steps, and their positions.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace sdx::cpu {
 
-// The sequences of a batch in the order in which they are computed. Where their lengths differ the longest come first, so that
-// those which still have steps are always the first.
+// The sequences of a batch in the order of computation. If their lengths differ, the longest come first, so that those that still
+// have steps are always the first.
 class Sequences {
  public:
   // All have `seq` steps.
@@ -43,7 +43,7 @@ class Sequences {
   std::int64_t row(std::int64_t i) const { return in_order() ? i : order_[i]; }
   std::int64_t length(std::int64_t i) const { return in_order() ? steps_ : lengths_[i]; }
   std::int64_t time(std::int64_t i, std::int64_t step, bool reverse) const { return reverse ? length(i) - 1 - step : step; }
-  // How many have more than `step` steps.
+  // The number of sequences with more than `step` steps.
   std::int64_t active(std::int64_t step) const {
     if (in_order()) return step < steps_ ? batch_ : 0;
     return std::partition_point(lengths_, lengths_ + batch_, [&](std::int64_t n) { return n > step; }) - lengths_;
@@ -55,7 +55,7 @@ class Sequences {
   const std::int64_t* lengths_ = nullptr;
 };
 
-// Sums of X, [steps, batch, width], of the sequences that have this step: where they lie, or gathered in `now`.
+// Sums of X, [steps, batch, width], of the sequences that have this step: in place, or gathered in `now`.
 inline float* sums_of_step(const Sequences& q, std::int64_t step, bool reverse, std::int64_t width, float* sums, float* now) {
   if (q.in_order()) return sums + q.time(0, step, reverse) * q.batch() * width;
   for (std::int64_t i = 0; i < q.active(step); ++i) {
@@ -64,7 +64,7 @@ inline float* sums_of_step(const Sequences& q, std::int64_t step, bool reverse, 
   return now;
 }
 
-// One direction's part of Y, [steps, directions, batch, hidden]; null where nobody wants it.
+// One direction's part of Y, [steps, directions, batch, hidden]; null if it is not wanted.
 struct RecurrentOutput {
   float* y;
   std::int64_t directions, number, hidden;

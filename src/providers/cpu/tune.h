@@ -10,9 +10,9 @@
 
 namespace sdx::cpu {
 
-// The kernel of this entry that is the fastest for the node, measured now or before, with the times of all that it offers. Empty,
-// and no times: the entry does not take the node, offers nothing to choose from, or the node's shapes are not known yet. `tuned`
-// may be null.
+// Returns this entry's fastest kernel for the node, measured by this call or before, with the times of all kernels that it
+// offers. Empty, and without times, if the entry does not take the node, offers no choice, or the node's shapes are not known
+// yet. `tuned` may be null.
 std::string tuned_kernel(const Graph& graph, NodeId id, const KernelEntry& entry, cache::TunedChoices* tuned,
                          std::vector<cache::KernelTime>& times);
 

@@ -23,7 +23,7 @@ struct Script {
   std::string fault;
   std::int64_t at = 0, count = 1;
 
-  // Whether run number `run`, from 1, goes wrong.
+  // Whether run number `run`, from 1, fails.
   bool hits(std::int64_t run) const { return at > 0 && run >= at && (count == 0 || run < at + count); }
 };
 

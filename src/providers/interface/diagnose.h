@@ -10,7 +10,7 @@
 
 namespace sdx {
 
-// What is known of the runtime behind a provider ("ONNX Runtime" for most).
+// Facts about the runtime behind a provider ("ONNX Runtime" for most).
 struct RuntimeFacts {
   std::string runtime = "ONNX Runtime";
   std::string library;                // path of its library; empty: not found
@@ -37,7 +37,7 @@ int cuda_of(const std::string& library);
 // The oldest Linux driver that runs this CUDA (NVIDIA, "CUDA Compatibility": minor version compatibility); "" where not known.
 std::string oldest_driver(int cuda);
 
-// The Python package by whose ONNX Runtime a provider comes: "onnxruntime-gpu".
+// The Python package that contains a provider's ONNX Runtime: "onnxruntime-gpu".
 std::string ort_package(std::string_view provider);
 
 }  // namespace sdx

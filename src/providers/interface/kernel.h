@@ -1,5 +1,5 @@
 #pragma once
-// What a provider turns a node into.
+// The executable form of a node.
 
 #include <cstddef>
 #include <cstdint>
@@ -65,14 +65,14 @@ class Kernel {
   // Input whose memory output 0 merely renames (same elements, another shape), or -1. Such a step costs nothing where shapes are
   // known; run() must still work for where they are not.
   virtual int view_of() const { return -1; }
-  // Input that output 0 may overwrite because element i of the output depends on nothing but element i of it, or -1. The planner
-  // uses it when nobody else needs the input and both have equally many bytes.
+  // The input that output 0 may overwrite because element i of the output depends on nothing but element i of it, or -1. The
+  // planner uses it if nothing else needs the input and both have the same number of bytes.
   virtual int in_place() const { return -1; }
-  // Axis along which output 0 is all inputs one after the other, or -1. Where everything before that axis has extent 1 the
-  // planner may let inputs lie in the output's memory, at their place: run() need not copy what is there already.
+  // The axis along which output 0 consists of all inputs one after the other, or -1. If everything before that axis has extent 1,
+  // the planner may place inputs in the output's memory: run() then need not copy them.
   virtual int joins_along() const { return -1; }
-  // The element of input 0 at which an output begins that is a stretch of it, or -1. The planner may let such outputs lie in the
-  // input's memory, at their place: run() need not copy what is there already.
+  // The element of input 0 at which an output begins that is a stretch of it, or -1. The planner may place such outputs in the
+  // input's memory: run() then need not copy them.
   virtual std::int64_t begins_at(const ResolveContext&, std::size_t /*output*/) const { return -1; }
   // False for constants that were packed at compile time: their memory may be released.
   virtual bool uses_input(std::size_t) const { return true; }

@@ -1,5 +1,5 @@
 #pragma once
-// What accelerators a machine has, and what of their drivers: read from files, without loading anything.
+// The machine's accelerators and their drivers: read from files, without loading anything.
 
 #include <string>
 #include <string_view>
@@ -30,7 +30,7 @@ struct MachineFacts {
 // Reads /sys/bus/pci, /proc/driver/nvidia and /dev below `root`, and asks the loader's search for the driver's library. Never
 // throws; what cannot be read counts as missing. Costs some ten file accesses.
 MachineFacts machine_facts(const std::string& root = "/");
-// Those of this machine, read once in a process.
+// The accelerators of this machine, read once in a process.
 const MachineFacts& this_machine();
 
 // True when version `have` ("535.104.05") is below `need`, part by part as numbers. False for a text that is not a version.

@@ -99,7 +99,7 @@ std::vector<std::string> provider_chain(std::span<const std::string> asked, bool
   for (const std::string& text : asked) {
     const std::string name = canonical_provider(text);
     const auto intent = std::find_if(intents().begin(), intents().end(), [&](const Intent& i) { return i.name == name; });
-    // In an explicit list each name stands for itself; alone, or as an intent, it stands for its chain.
+    // In an explicit list each name means only itself; alone, or as an intent, it means its chain.
     const bool expand = intent != intents().end() && (asked.size() == 1 || name == "auto" || name == "gpu" || name == "npu" ||
                                                       name == "metal" || name == "vulkan");
     if (expand) {

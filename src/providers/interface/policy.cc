@@ -10,7 +10,7 @@
 namespace sdx {
 namespace {
 
-// A provider to try, before anybody looked whether it is there.
+// A provider to try, before its availability is checked.
 struct Wish {
   std::string provider;
   std::string device;
@@ -29,7 +29,7 @@ std::vector<std::string> gpu_order(Platform platform) {
   return {};
 }
 
-// What a name stands for. Names of single providers stand for their chain only where they are asked for alone.
+// The chain that a name stands for. Names of single providers stand for their chain only if they are requested alone.
 std::vector<Wish> expand(const std::string& name, bool alone, const PolicyInput& in) {
   std::vector<Wish> wishes;
   const auto add = [&](const std::string& provider, bool asked_for, const std::string& device = {}) {
@@ -131,7 +131,7 @@ void apply_runtime(std::vector<Wish>& wishes, Runtime runtime, std::vector<Chain
 
 constexpr const char* kMerelyCpu = "its only device is the CPU, which our own engine already uses";
 
-// Why a provider that is available is not what was wanted; empty: it is.
+// The reason why an available provider is not suitable; empty: it is.
 std::string unsuitable(const Wish& w, const ProviderInfo& info) {
   const bool openvino = w.provider == "openvino" || w.provider == "ort:openvino";
   if (!openvino) return {};
@@ -236,7 +236,7 @@ Chain decide_chain(const PolicyInput& in) {
       add_gap(chain.gaps, {w.provider, info.available ? misfit : info.reason, info.available ? "" : info.hint, w.asked_for});
     }
   }
-  // Strict: what stands first must be usable; of an intent, anything but the CPU behind it; of `auto`, whatever there is.
+  // Strict: the first provider must be usable; for an intent, any but the CPU after it; for `auto`, any at all.
   const bool first_missing = !wishes.empty() && wishes.front().asked_for &&
                              (chain.links.empty() || chain.links.front().provider != wishes.front().provider);
   const bool intent_missing = !wishes.empty() && found_nothing(wishes, wishes.front().intent);

@@ -1,5 +1,5 @@
 #pragma once
-// From what a user asked for to the providers that a session tries, in order. Data in, data out.
+// Turns a user's request into the providers that a session tries, in order. Data in, data out.
 
 #include <functional>
 #include <string>
@@ -19,10 +19,11 @@ struct PolicyInput {
   bool strict = false;
   Runtime runtime = Runtime::automatic;
   // Of backends.yaml: what `auto` tries instead of the platform's own order, and what it tries first on a kind of machine
-  // ("linux_amd", "linux_nvidia", "linux_intel", "windows_amd", …, "linux", "windows", "darwin").
+  // Settings of backends.yaml: the order that `auto` tries instead of the platform's own, and the provider that it tries first on
+  // a kind of machine ("linux_amd", "linux_nvidia", "linux_intel", "windows_amd", …, "linux", "windows", "darwin").
   std::vector<std::string> provider_priority;
   std::vector<std::pair<std::string, std::string>> platform_defaults;
-  // What is known of a provider of the chain; asked only for those that matter, each once.
+  // Returns facts about a provider of the chain; called only for those that matter, once for each.
   std::function<ProviderInfo(const std::string& name)> probe;
 };
 

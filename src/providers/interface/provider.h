@@ -29,7 +29,7 @@ struct Claim {
   std::string reason;  // why not
 };
 
-// What a session hands to one provider.
+// The settings that a session passes to one provider.
 struct ProviderSettings {
   // Options of this provider alone, by their vendor's names, in the user's order.
   std::vector<std::pair<std::string, std::string>> options;
@@ -44,8 +44,8 @@ struct ProviderSettings {
   std::shared_ptr<const std::atomic<bool>> reject_nan;
 };
 
-// How hard probe() looks. `quick` stops at the first thing that is missing, and looks at hardware before it loads a library:
-// automatic selection does so at every start. `full` says all that can be known.
+// The thoroughness of probe(). `quick` stops at the first missing part, and looks at hardware before it loads a library:
+// automatic selection uses it at every start. `full` finds out everything.
 enum class Effort { quick, full };
 
 // The file or bytes that a graph was read from, unchanged.
@@ -57,9 +57,9 @@ struct ModelSource {
   bool empty() const { return path.empty() && bytes.empty(); }
 };
 
-// How nodes are lowered.
+// Options for lowering nodes.
 struct LowerOptions {
-  // Where a node has several kernels, measure them (or take what was measured before) instead of trusting the cost model.
+  // If a node has several kernels, measure them (or use earlier measurements) instead of trusting the cost model.
   bool tune = false;
   cache::TunedChoices* tuned = nullptr;  // of earlier measurements; may be null
   cache::PackStore* packs = nullptr;     // of this compilation: where packed weights come from; null: each is made anew
@@ -69,15 +69,15 @@ class Provider;
 
 // A part of a model that becomes one kernel. All that it points to need only live as long as compile() runs.
 struct Region {
-  // Stands alone: its inputs are the values that come in from outside, its outputs those that are needed outside; constants are
-  // inside. Names are those of the model.
+  // A graph of its own: its inputs are the values that come from outside, its outputs those that are needed outside; constants
+  // are inside. Names are those of the model.
   const Graph* graph = nullptr;
   // Opsets, functions, metadata; its graph is not the region's.
   const Model* model = nullptr;
   // Set where the region is the whole model and nothing was changed: inputs and outputs agree by name with the file's.
   const ModelSource* source = nullptr;
-  // Per output of the graph: nobody but other regions of this provider reads it, so that it may stay in memory of the provider's.
-  // Empty: the host reads them all.
+  // For each output of the graph, whether only other regions of this provider read it, so that it may stay in the provider's
+  // memory. Empty: the host reads them all.
   std::vector<bool> stays;
   // Providers of the same family that come next in the chain, with their settings: what this one leaves may go to them inside.
   std::vector<std::pair<const Provider*, ProviderSettings>> followers;
@@ -95,7 +95,7 @@ class Provider {
  public:
   virtual ~Provider() = default;
   virtual std::string_view name() const = 0;
-  // Looks at the machine: never throws; the reason says exactly what is missing.
+  // Checks the machine: never throws; the reason says exactly what is missing.
   virtual ProviderInfo probe(const ProviderSettings& settings, Effort effort) const = 0;
   // Throws Error(invalid_argument) for an unknown option (with the closest match) or a value that cannot be.
   virtual void check_options(const ProviderSettings& settings) const;
@@ -110,7 +110,7 @@ class Provider {
   // takes.
   virtual std::span<const Pass> passes() const { return {}; }
 
-  // Those that compile regions get as many claimed nodes at once as fit together: see form_regions() in plan/regions.h.
+  // Providers that compile regions get as many claimed nodes at once as fit together: see form_regions() in plan/regions.h.
   virtual bool compiles_regions() const { return false; }
   // Throws Error(provider_unavailable) when the provider cannot compile at all (no device, no library, out of its memory).
   virtual RegionResult compile(const Region& region, const ProviderSettings& settings) const;

@@ -9,7 +9,7 @@
 
 namespace sdx {
 
-// By the library's version and the operator's domain, name and version. Thread-safe.
+// Indexed by the library's version and the operator's domain, name and version. Thread-safe.
 class RefusedOperators {
  public:
   void add(const std::string& library_version, const Node& node) {

@@ -12,8 +12,8 @@
 
 namespace sdx::openvino {
 
-// Empty when each device of `wanted` ("GPU", "GPU.1", "HETERO:NPU,CPU", "AUTO") is among `present`. Else what stands in the way,
-// as far as files of the machine tell: no hardware, no device node, no library of the driver.
+// Empty if each device of `wanted` ("GPU", "GPU.1", "HETERO:NPU,CPU", "AUTO") is among `present`. Otherwise the reason, as far as
+// files of the machine show it: no hardware, no device node, no library of the driver.
 Diagnosis missing_device(const std::string& wanted, std::span<const Device> present, const MachineFacts& machine,
                          const LoaderView& view);
 

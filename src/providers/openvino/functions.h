@@ -25,7 +25,7 @@ struct Shape {
   std::int64_t rank;
   std::int64_t* extents;
 };
-// Of ov_core_compile_model(): a fixed count, of which the callee reads as many as it is told.
+// The number of properties passed to ov_core_compile_model(): fixed; the callee reads as many as it is told.
 inline constexpr std::size_t kMostProperties = 16;
 }  // namespace c
 

@@ -115,7 +115,7 @@ void Library::find_element_types() {
   };
   using enum DataType;
   const std::size_t next = find_group({{boolean, 1}, {bfloat16, 2}, {float16, 2}, {float32, 4}, {float64, 8}}, 0);
-  // Between these come i4 (half a byte each), before i8.
+  // Between these is i4 (half a byte each), before i8.
   const std::size_t after = find_group({{int8, 1}, {int16, 2}, {int32, 4}, {int64, 8}}, next);
   find_group({{uint8, 1}, {uint16, 2}, {uint32, 4}, {uint64, 8}}, after);
 }

@@ -33,15 +33,15 @@ struct Device {
 // unloaded.
 class Library {
  public:
-  // The same object for the same file. Throws Error(provider_unavailable): not loadable (with the whole chain of what is
-  // missing), no OpenVINO, or without a function that is needed.
+  // Returns the same object for the same file. Throws Error(provider_unavailable) if it cannot be loaded (with the whole chain of
+  // what is missing), is not OpenVINO, or lacks a function that is needed.
   static std::shared_ptr<const Library> open(const std::filesystem::path& file);
 
   const Functions& f() const { return f_; }
   const std::string& version() const { return version_; }  // "2025.3.0"
   const std::filesystem::path& path() const { return path_; }
   const c::Core* core() const { return core_; }
-  // As the plugins see them now. Loads the plugins: some 100 ms the first time.
+  // The devices that the plugins see at the time of the call. Loads the plugins: some 100 ms the first time.
   std::vector<Device> devices() const;
 
   // Its number for an element type, and back; -1 and DataType::undefined where values of that type do not cross.

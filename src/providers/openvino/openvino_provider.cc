@@ -86,7 +86,7 @@ class OpenVino : public Provider {
   }
 };
 
-// Where it would run, and wrongly, although its front end takes it. Found by comparing each operator on random bytes with ONNX's
+// Operators that its front end takes but that run incorrectly. Found by comparing each operator on random bytes with ONNX's
 // definition, in 2025.4 and 2026.4.
 std::string known_fault(const Node& node) {
   if (node.op_type.starts_with("QLinear") && node.op_type != "QLinearMatMul") {
@@ -112,7 +112,7 @@ std::string known_fault(const Node& node) {
   return {};
 }
 
-// What keeps a node out before the library is asked; empty: nothing.
+// Reasons to reject a node before the library is asked; empty: none.
 std::string obstacle(const Library& library, const Graph& graph, const Node& node) {
   if (node.custom) return "the operator comes from a library of the session's custom operators, which `cpu` runs";
   const auto check = [&](ValueId v) -> std::string {

@@ -15,7 +15,7 @@
 namespace sdx::openvino {
 namespace {
 
-// How long a run goes on at most after its deadline or cancellation, apart from what the library needs to notice.
+// The longest time that a run continues after its deadline or cancellation, apart from the time that the library needs to notice.
 constexpr std::int64_t kLookEveryMs = 2;
 // Requests that wait for the next run. More runs than these at a time make their own and drop them.
 constexpr std::size_t kMostIdle = 16;
@@ -227,7 +227,7 @@ ModelHandle read_region(const Library& library, const Region& region) {
   c::Model* made = nullptr;
   if (region.source != nullptr && !region.source->path.empty()) {
     if (f.core_read_model(library.core(), region.source->path.c_str(), nullptr, &made) == kOk) return {made, f.model_free};
-    // A file by another name than *.onnx is not recognised; what is in it may be.
+    // A file must have the extension .onnx to be recognised, whatever it contains.
     if (region.source->path.extension() == ".onnx") fail(ErrorCode::not_implemented, "{}", library.message(-1));
   }
   if (f.core_read_model_from_memory_buffer == nullptr) {
@@ -246,7 +246,7 @@ int compile_with(const Library& library, const c::Model* model, const Settings& 
     a[2 * i] = settings.properties[i].first.c_str();
     a[2 * i + 1] = settings.properties[i].second.c_str();
   }
-  // All places are passed; the callee reads as many as it is told.
+  // All properties are passed; the callee reads as many as it is told.
   return library.f().core_compile_model(library.core(), model, settings.device.c_str(), 2 * settings.properties.size(), out, a[0],
                                         a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14],
                                         a[15], a[16], a[17], a[18], a[19], a[20], a[21], a[22], a[23], a[24], a[25], a[26], a[27],

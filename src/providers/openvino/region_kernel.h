@@ -20,7 +20,7 @@ std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> librar
 // The nodes that such a message is about, with the reason: it names nodes, values or operators. Empty when it speaks of none.
 std::vector<std::pair<NodeId, std::string>> blamed_nodes(const Graph& graph, const std::string& message);
 
-// Such a message without the places in OpenVINO's source and other lines that say nothing to its users, in one line.
+// Removes from such a message the places in OpenVINO's source and other lines without meaning for its users; returns one line.
 std::string plain(const std::string& message);
 
 }  // namespace sdx::openvino

@@ -202,7 +202,7 @@ c::Status* DeviceRuns::fetch(Slot& slot, std::span<c::Value*> results) const {
   c::Value** values = nullptr;
   std::size_t count = 0;
   SDX_ORT_TRY(f.bound_outputs(slot.binding, library_.allocator(), &values, &count));
-  // In the order in which they were bound.
+  // The results are in the order in which they were bound.
   std::copy_n(values, std::min(count, results.size()), results.begin());
   if (values != nullptr) {
     if (c::Status* s = f.allocator_free(library_.allocator(), values)) f.release_status(s);

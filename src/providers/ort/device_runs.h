@@ -16,7 +16,7 @@
 
 namespace sdx::ort {
 
-// What ONNX Runtime calls the memory of a provider's device ("Cuda"); "" for those that work in the host's.
+// ONNX Runtime's name for the memory of a provider's device ("Cuda"); "" for those that work in the host's.
 std::string device_memory_name(std::string_view provider);
 
 // Thread-safe: each run takes a binding of its own, and leaves it for the next.
@@ -36,7 +36,8 @@ class DeviceRuns {
   DeviceRuns(const DeviceRuns&) = delete;
   DeviceRuns& operator=(const DeviceRuns&) = delete;
 
-  // As OrtApi::Run: null and one value per output, which the caller releases, or the library's error and no values.
+  // Works like OrtApi::Run: returns null and one value per output, which the caller releases, or the library's error and no
+  // values.
   c::Status* run(std::span<const Value* const> inputs, const c::RunOptions* options, std::span<c::Value*> results) const;
 
   bool stays(std::size_t output) const { return stays_[output]; }

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void log_message(void*, int severity, const char*, const char*, const char*, const char* message) {
-  // What it warns of is mostly about itself; failures come back as statuses and are reported there.
+  // The library's warnings are mostly about itself; failures are returned as statuses and reported there.
   const log::Level level = severity <= 1 ? log::Level::debug : severity <= 3 ? log::Level::info : log::Level::error;
   if (level >= log::level()) log::write(level, fmt::format("onnxruntime: {}", message));
 }

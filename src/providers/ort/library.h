@@ -27,10 +27,10 @@ std::string provider_library_name(std::string_view provider);
 // A loaded library with its environment. Thread-safe.
 class Library {
  public:
-  // The same object for the same file; it stays loaded until the process ends. Throws Error(provider_unavailable): not loadable
-  // (with the whole chain of what is missing), no ONNX Runtime, or older than 1.17.
+  // Returns the same object for the same file; it stays loaded until the process ends. Throws Error(provider_unavailable) if it
+  // cannot be loaded (with the whole chain of what is missing), is not ONNX Runtime, or is older than 1.17.
   static std::shared_ptr<const Library> open(const std::filesystem::path& file);
-  // Of what its OrtGetApiBase() returned. `file` keeps it loaded; null: it is loaded for good. Exposed for tests.
+  // Wraps the result of its OrtGetApiBase(). `file` keeps it loaded; null: it stays loaded. Exposed for tests.
   static std::shared_ptr<const Library> from(const ApiBase& base, const std::filesystem::path& path,
                                              std::shared_ptr<const DynamicLibrary> file);
   ~Library();

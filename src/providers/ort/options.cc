@@ -11,8 +11,8 @@
 namespace sdx::ort {
 namespace {
 
-// What a value must look like: "" anything, "#" a whole number, "?" 0 or 1 (or true or false), else one of a list; in a list, a
-// trailing "*" stands for anything that begins so.
+// The form of a value: "" anything, "#" a whole number, "?" 0 or 1 (or true or false), else one of a list; in a list, a trailing
+// "*" stands for any continuation.
 struct Option {
   std::string name;
   std::string values;
@@ -96,7 +96,7 @@ void check_value(std::string_view provider, const Option& option, const std::str
   }
 }
 
-// Of every provider, and not the library's.
+// Options of our own, for every provider. The library does not know them.
 bool is_ours(const std::string& key) { return key == kProfilePrefix || key == kIoBinding; }
 
 // Replaying a recorded graph of kernels reads and writes the addresses of the run that was recorded; here every run brings memory
@@ -148,7 +148,7 @@ Custom custom_of(const Functions& f, std::string_view provider) {
   return {};
 }
 
-// What the generic function calls a provider: its name without "ExecutionProvider", with a few spelt in their own way.
+// The generic function's name for a provider: without "ExecutionProvider", apart from a few that are spelt in their own way.
 std::string generic_name(std::string_view provider) {
   static const std::map<std::string, std::string, std::less<>> table{
       {"directml", "DML"}, {"qnn", "QNN"}, {"xnnpack", "XNNPACK"}, {"webgpu", "WebGPU"}, {"azure", "AZURE"}, {"nnapi", "NNAPI"}};

@@ -29,7 +29,7 @@ inline constexpr std::string_view kIoBinding = "io_binding";
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-// What the provider is told: the user's options, later ones winning, over those that make it keep what it compiles in
+// The options that the provider gets: the user's, later ones winning, over those that make it keep compiled models in
 // settings.cache.
 Pairs provider_options(std::string_view provider, const ProviderSettings& settings);
 

@@ -145,7 +145,7 @@ class OrtProvider : public Provider {
   }
 
  private:
-  // Named by their kind, by which automatic selection tells what is more than a CPU.
+  // Devices are named by their kind, by which automatic selection distinguishes accelerators from CPUs.
   std::vector<std::string> devices_of(const MachineFacts& machine, const Library& library) const {
     const std::string through = fmt::format("through ONNX Runtime {} ({})", library.version(), library.path().string());
     const bool on_cpu = provider_ == "cpu" || provider_ == "dnnl" || provider_ == "xnnpack" || provider_ == "openvino";
@@ -203,9 +203,9 @@ class OrtProvider : public Provider {
 
 std::vector<std::pair<NodeId, std::string>> blamed_nodes(const Graph& graph, const std::string& message) {
   std::vector<std::pair<NodeId, std::string>> out;
-  // How its versions put it: "Fatal error: com.foo:Bar(-1) is not a registered function/op", "No Op registered for Bar with
-  // domain_version of 13", "Could not find an implementation for Bar(13) node with name 'x'", "… of operator (Bar) in node (x) is
-  // invalid", "Node (x) Op (Bar) [ShapeInferenceError] …", "In Node, ("x", Bar, "", -1)".
+  // Forms of the message in its versions: "Fatal error: com.foo:Bar(-1) is not a registered function/op", "No Op registered for
+  // Bar with domain_version of 13", "Could not find an implementation for Bar(13) node with name 'x'", "… of operator (Bar) in
+  // node (x) is invalid", "Node (x) Op (Bar) [ShapeInferenceError] …", "In Node, ("x", Bar, "", -1)".
   for (const char* mark : {"Fatal error: ", "No Op registered for ", "find an implementation for ", "find kernel for ",
                            "of operator (", ") Op (", "(op_type:"}) {
     const std::string op = word_after(message, mark);

@@ -11,8 +11,8 @@
 
 namespace sdx::ort {
 
-// Their files: those that SDX_ORT_EP_LIBS lists (separated by colons), and those of installed Python packages onnxruntime_ep_*.
-// Each file once, also where links give it several names. Loads nothing.
+// The files of plugins: those that SDX_ORT_EP_LIBS lists (separated by colons), and those of installed Python packages
+// onnxruntime_ep_*. Each file once, even if links give it several names. Loads nothing.
 std::vector<std::filesystem::path> plugin_candidates();
 
 // One of them is for this provider: its file name contains the short name.

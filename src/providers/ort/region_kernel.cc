@@ -18,7 +18,7 @@
 namespace sdx::ort {
 namespace {
 
-// How long a run goes on at most after its deadline or cancellation, apart from what the library needs to notice.
+// The longest time that a run continues after its deadline or cancellation, apart from the time that the library needs to notice.
 constexpr std::chrono::milliseconds kWatchEvery{2};
 
 using RunOptionsHandle = std::unique_ptr<c::RunOptions, void (*)(c::RunOptions*)>;
@@ -163,7 +163,7 @@ class RegionKernel : public Kernel {
                              outputs_.size(), results.data());
   }
 
-  // Where the option profile_prefix asked for one.
+  // Set if the option profile_prefix asked for a profile.
   void end_profile() const noexcept {
     char* file = nullptr;
     c::Status* status = library_->f().end_profiling(session_, library_->allocator(), &file);

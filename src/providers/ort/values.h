@@ -18,7 +18,7 @@ Handle to_ort(const Library& library, const Value& value);
 // Takes the handle over: tensors of the result view its memory and keep it, and the library, alive.
 Value from_ort(const std::shared_ptr<const Library>& library, c::Value* handle);
 
-// The same for a tensor in a device's memory: nobody but device_value() may look at its data.
+// The same for a tensor in a device's memory: only device_value() may look at its data.
 Value from_device(const std::shared_ptr<const Library>& library, c::Value* handle);
 // The library's value behind a tensor that from_device() made; null for any other.
 const c::Value* device_value(const Tensor& tensor);

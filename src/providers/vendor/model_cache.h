@@ -1,5 +1,5 @@
 #pragma once
-// Where a provider keeps what it compiled of one model.
+// The folder in which a provider keeps its compiled form of one model.
 
 #include <memory>
 #include <string_view>

@@ -1,5 +1,5 @@
 #pragma once
-// Where vendors' shared libraries may lie.
+// The places where vendors' shared libraries may be.
 
 #include <filesystem>
 #include <string_view>

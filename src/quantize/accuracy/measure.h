@@ -1,5 +1,5 @@
 #pragma once
-// How near a quantised model is to the float one.
+// Measures the differences between a quantised model and the float one.
 
 #include <sdx/quantize.hpp>
 #include <vector>
@@ -15,7 +15,7 @@ class Difference {
   void add(const Tensor& expected, const Tensor& received);
   double signal_to_noise() const;  // decibels
   double cosine() const;
-  // Of values with scores along the last axis: rows, and those whose largest element is at the same place.
+  // For values with scores along the last axis: the number of rows, and of those whose largest element is at the same place.
   std::int64_t rows() const { return rows_; }
   std::int64_t agreeing() const { return agreeing_; }
 

@@ -18,9 +18,9 @@ struct Layer {
 // The quantised model, ready to run: of `only` these nodes (empty: all), and never of `without`.
 using MakeQuantized = std::function<Model(const std::vector<std::string>& only, const std::vector<std::string>& without)>;
 
-// Which of `layers` to leave float so that the loss on all data is at most `options.max_loss`: as few as a search by halves
-// finds, those with the most damage first, each of which was measured by quantising it alone. Throws Error(invalid_argument)
-// where the layers are not to blame.
+// Chooses those of `layers` that stay float, so that the loss on all data is at most `options.max_loss`. A search by halves keeps
+// their number small; it begins with the layers that do the most damage, each measured by quantising it alone. Throws
+// Error(invalid_argument) if the layers are not to blame.
 std::vector<Layer> sensitive_layers(const Model& prepared, std::vector<Layer> layers, const MakeQuantized& make,
                                     CalibrationDataReader& data, const QuantOptions& options);
 

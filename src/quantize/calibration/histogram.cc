@@ -60,7 +60,8 @@ double divergence(const std::vector<double>& counts, std::size_t begin, std::siz
   return sum;
 }
 
-// Of what the range cuts off, `cut` times, and of rounding the rest to the nearest of `codes` steps.
+// The squared error of the values that the range cuts off, weighted by `cut`, and of rounding the others to the nearest of
+// `codes` steps.
 double squared_error(const Histogram& h, const Moments& m, Range r, double codes, bool symmetric, double cut = 1) {
   const double half = h.half();
   const auto bin_of = [&](double x) {
@@ -135,7 +136,7 @@ Range entropy_range(const Histogram& h, int groups, double codes, bool symmetric
   // A narrower range that gains less than this changes every code, and networks feel what it cuts off more than what it gains.
   constexpr double kGain = 0.7;
   const double most = squared_error(h, m, h.range(), codes, symmetric) * kGain;
-  // What is cut off is wrong in one direction, where errors of rounding average out in the sums of the next layer.
+  // Cut values are wrong in one direction, whereas rounding errors average out in the sums of the next layer.
   constexpr double kCut = 16;
   Range best = h.range();
   double least = std::numeric_limits<double>::infinity();

@@ -1,5 +1,5 @@
 #pragma once
-// What was seen of a tensor, and the range that it gets.
+// The observed values of a tensor, and the range that it gets.
 
 #include <cstdint>
 #include <limits>
@@ -14,7 +14,7 @@ namespace sdx::quantize {
 // Extremes over all batches. NaN is ignored; infinities count as the largest floats.
 class Extremes {
  public:
-  // `smoothing`: how much the newest batch counts in an average of the batches' extremes, at least; absent: extremes of all.
+  // `smoothing`: the least weight of the newest batch in an average of the batches' extremes; absent: extremes of all.
   void add(std::span<const float> values, std::optional<double> smoothing);
   bool seen() const { return batches_ > 0; }
   Range range() const { return seen() ? range_ : Range{}; }
@@ -27,7 +27,7 @@ class Extremes {
 // Counts in bins of one width around 0.
 class Histogram {
  public:
-  // `bins` on each side of 0, up to the larger of the range's ends.
+  // `bins` on each side of 0, up to the larger end of the range.
   Histogram(Range range, int bins);
   void add(std::span<const float> values);
 
@@ -48,10 +48,11 @@ class Histogram {
 // Each a part of the histogram's range.
 // A share of (100 - percentile) % is beyond the ends; of both sides half of it, of one side all where the other has nothing.
 Range percentile_range(const Histogram& h, double percentile);
-// Where the distribution of the values in `groups` groups differs least from their own (Kullback-Leibler), among the ranges whose
-// squared error with `codes` steps, with what is cut off counted several times, is no larger than that of the whole range.
+// The range for which the distribution of the values in `groups` groups differs least from their own (Kullback-Leibler).
+// Candidates are ranges whose squared error with `codes` steps, with cut values counted several times, is no larger than that of
+// the whole range.
 Range entropy_range(const Histogram& h, int groups, double codes, bool symmetric);
-// The least mean square of what is cut off and what is rounded, with `codes` steps.
+// The range with the least mean square error of cutting off and rounding, with `codes` steps.
 Range mse_range(const Histogram& h, double codes, bool symmetric);
 // Five standard deviations about the mean.
 Range distribution_range(const Histogram& h);

@@ -47,7 +47,7 @@ const ValueSpec& only_input(const std::vector<ValueSpec>& specs, const fs::path&
        specs.size(), join(names));
 }
 
-// Between number types, where every value fits.
+// Converts between number types if every value fits.
 Tensor converted(const Tensor& t, const ValueSpec& spec, const std::string& where) {
   if (spec.dtype == DataType::undefined || t.dtype() == spec.dtype) return t;
   if (t.dtype() == DataType::string || spec.dtype == DataType::string) {
@@ -139,7 +139,7 @@ NamedValues FileReader::pictures() {
   Shape shape = rows[0].shape();
   if (shape.size() == 4) shape[0] = fixed > 1 ? count : static_cast<std::int64_t>(rows.size());
   Tensor all(rows[0].dtype(), shape);
-  // Where the model fixes the batch and pictures run out, the last ones count again.
+  // If the model fixes the batch and there are too few pictures, the last ones are used again.
   const std::size_t times = all.bytes() / std::max<std::size_t>(1, rows[0].bytes());
   for (std::size_t i = 0; i < times; ++i) {
     const Tensor& row = rows[i % rows.size()];

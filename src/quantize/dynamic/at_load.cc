@@ -14,13 +14,13 @@ void at_load(Model& model, const SessionOptions& session, const session::Interna
   options.per_channel = true;
   options.preprocess = session.optimize;
   options.custom_ops = session.custom_ops;
-  // What computes in integers then. The others would only be smaller in a file.
+  // The operators that then compute in integers. Others would only be smaller in a file.
   options.op_types_to_quantize = {"MatMul", "Gemm", "LSTM", "Attention"};
   std::vector<std::string> warnings = model.warnings;
   QuantReport report;
   keep_weights(model.graph);
   prepare_for_quantizing(model, options, kOpset, report, internal);
-  // Those of the model itself come again, from whoever opens it.
+  // The model's own warnings are left out, because the session reports them.
   warnings.insert(warnings.end(), report.warnings.begin() + static_cast<std::ptrdiff_t>(model.warnings.size()),
                   report.warnings.end());
   make_dynamic(model, options, report);

@@ -8,8 +8,8 @@
 
 namespace sdx::quantize {
 
-// As session::QuantizeModel: products, recurrent layers and attention whose weights are constant compute in 8 bits, with a scale
-// for each output channel.
+// A session::QuantizeModel: products, recurrent layers and attention with constant weights compute in 8 bits, with a scale for
+// each output channel.
 void at_load(Model& model, const SessionOptions& options, const session::InternalOptions& internal);
 
 }  // namespace sdx::quantize

@@ -39,7 +39,7 @@ class Rewriter {
     ValueId codes = kNoValue, scale = kNoValue, zero = kNoValue;
   };
 
-  // Other domains have operators of the same names.
+  // Other domains have operators with the same names.
   static bool known(const Node& n) {
     const bool microsoft = n.op_type == "Attention" || n.op_type == "EmbedLayerNormalization";
     return n.domain.empty() || (microsoft && n.domain == "com.microsoft");
@@ -94,7 +94,7 @@ void Rewriter::integer_product(const Node& from, const char* op, const Quantized
   if (bias != kNoValue) edit_.node(name + "_bias_add", "Add", {product, bias}, {output});
 }
 
-// What Equal gives, as numbers.
+// Whether the value is the result of Equal, as numbers.
 bool Rewriter::is_one_hot(ValueId v) const {
   const Graph& g = edit_.graph();
   const NodeId cast = g.value(v).producer;

@@ -10,11 +10,11 @@ namespace sdx::quantize {
 // for types of weights other than 8-bit integers, and for unknown names.
 void make_dynamic(Model& model, const DynamicQuantOptions& options, QuantReport& report);
 
-// What make_dynamic() knows, by name.
+// The operators that make_dynamic() knows, by name.
 std::vector<std::string> dynamic_operators();
 
-// Tables that Gather takes rows of, where the options name no operators and weights have 8 bits: rows are bytes, and become
-// floats when they are taken. Part of static quantisation too.
+// Quantises tables that Gather takes rows of, if the options name no operators and weights have 8 bits: rows are bytes, and
+// become floats when they are taken. Also part of static quantisation.
 void shrink_tables(Model& model, const QuantOptions& options, QuantReport& report);
 
 }  // namespace sdx::quantize

@@ -38,7 +38,7 @@ class WeightStore {
 
   Editor& edit_;
   const QuantOptions& options_;
-  // By constant, axis, type, and how it lies.
+  // Keyed by constant, axis, type, and layout.
   std::map<std::tuple<ValueId, std::int64_t, int, char>, StoredWeights> stored_;
   std::map<std::pair<ValueId, std::int64_t>, ValueId> floats_;
 };

@@ -73,7 +73,7 @@ const Entry* entry_of(const Node& node) {
 }
 
 // Whether an operator without an entry can stand between DequantizeLinear and QuantizeLinear. Tables of EmbedLayerNormalization
-// shrink by other means.
+// are quantised in another way.
 bool takes_pairs(const Node& n) {
   constexpr std::string_view kNever = "QuantizeLinear DequantizeLinear DynamicQuantizeLinear Constant EmbedLayerNormalization";
   return n.subgraphs.empty() && !has_word(kNever, n.op_type);
@@ -223,7 +223,7 @@ bool Planner::only_read_by_bounding(ValueId v) const {
   return reader != kNoNode && static_kind(g_.node(reader)) == bounding;
 }
 
-// Whether a node that is no product could be bytes, if these values are.
+// Whether it pays to compute the node in bytes, if these values are bytes.
 bool Planner::gains(const Node& n, const std::set<ValueId>& bytes) const {
   if (!entry_of(n)->gains && !is_silu(g_, n) && !is_product(g_, n)) return false;
   const std::vector<std::size_t> data = data_inputs(g_, n);
@@ -231,8 +231,8 @@ bool Planner::gains(const Node& n, const std::set<ValueId>& bytes) const {
   return !data.empty() && from_bytes && (n.op_type != "Add" || one_shape(g_, n));
 }
 
-// What the node is a function of, where that is one value of these or a function of one; kNoValue: it is none. Products of
-// matrices are left in float before a function, which would see them rounded.
+// The value that the node is a function of, if that is one of these values or a function of one; otherwise kNoValue. Products of
+// matrices stay float before a function, which would otherwise receive rounded values.
 ValueId Planner::argument(const Node& n, const std::set<ValueId>& bytes) const {
   if (!is_function(g_, n) || n.outputs.size() != 1) return kNoValue;
   ValueId found = kNoValue;
@@ -266,7 +266,7 @@ void Planner::choose_gaining() {
       bytes.insert(n.outputs[0]);
     }
   }
-  // Backward: what is wanted as bytes.
+  // Backward: finds the values that are wanted as bytes.
   for (NodeId id = static_cast<NodeId>(g_.nodes().size()); id-- > 0;) {
     const Node& n = g_.node(id);
     // A table from what the function is of; nothing between is quantised.
@@ -295,7 +295,7 @@ void Planner::add_values(NodeId id, bool all) {
   const bool own_scales = kind != mover || leaves_range(g_, n) || fixed_value(g_, n.inputs[0]) != nullptr;
   for (const std::size_t i : data_inputs(g_, n)) {
     const NodeId before = g_.value(n.inputs[i]).producer;
-    // What Relu bounds goes from the node before it without being quantised between.
+    // The input of Relu goes from the preceding node to it without being quantised.
     const bool through = kind == bounding && before != kNoNode && plan_.nodes[before] && static_kind(g_.node(before)) != mover &&
                          only_read_by_bounding(n.inputs[i]);
     if (!through) plan_.chosen.insert(n.inputs[i]);

@@ -1,5 +1,5 @@
 #pragma once
-// Which nodes compute with quantised activations, and which values are quantised for them.
+// Chooses the nodes that compute with quantised activations, and the values that are quantised for them.
 
 #include <map>
 #include <sdx/quantize.hpp>
@@ -11,7 +11,7 @@
 
 namespace sdx::quantize {
 
-// How an operator is treated.
+// The treatment of an operator.
 enum class StaticKind {
   none,
   weighted,   // Conv, ConvTranspose, Gemm, MatMul: weights, perhaps a bias
@@ -33,15 +33,15 @@ struct StaticPlan {
   std::set<ValueId> chosen;  // the activations
 };
 
-// Without op_types_to_quantize: products with constant weights and convolutions, and what lies between them and gains by it. With
-// them, exactly these, inputs and results, as ONNX Runtime's tool does it. Notes in the report what is kept.
+// Without op_types_to_quantize: products with constant weights and convolutions, and the nodes between them that gain by it. With
+// them: exactly these operators, inputs and results, as ONNX Runtime's tool does it. The report notes the nodes that stay float.
 StaticPlan plan_static(const Graph& graph, const StaticQuantOptions& options, QuantReport& report);
 
 // float32 or float16.
 bool has_floats(const Graph& graph, ValueId v);
 // The scales of a value that DequantizeLinear gives from constant codes: it is quantised already. Empty: it is none.
 std::vector<float> given_scales(const Graph& graph, ValueId v);
-// Which of a node's inputs are data; constants, quantised ones too, and the rest (shapes, axes, bounds) are none.
+// The inputs of a node that are data; constants, quantised ones too, and all others (shapes, axes, bounds) are not.
 std::vector<std::size_t> data_inputs(const Graph& graph, const Node& node);
 // The axis along which weights of a weighted node have output channels.
 std::int64_t channel_axis(const Node& node, std::size_t rank);

@@ -65,7 +65,7 @@ class Writer {
     QuantParams params;
     ValueId root = kNoValue;  // whose scale and zero point it has: its own, or those of the value that it only moves
   };
-  // What QuantizeLinear and DequantizeLinear take beside their data.
+  // The inputs of QuantizeLinear and DequantizeLinear besides their data.
   struct Operands {
     ValueId scale = kNoValue, zero = kNoValue;
   };
@@ -138,7 +138,7 @@ Writer::Activation Writer::params_for(ValueId v, const Range& range, const Tenso
   return a;
 }
 
-// Whether nothing but a second type is asked for the value: then it may have another's scale.
+// Whether the options ask for nothing but a second type for the value: then it may share another value's scale.
 bool Writer::shares(ValueId v) const {
   const TensorQuantOverride* own = override_of(v);
   if (own == nullptr) return true;
@@ -185,7 +185,7 @@ void Writer::quantize_constants(NodeId id) {
   }
 }
 
-// Of an activation, or of codes that the model came with; none: the value is float.
+// The scales of an activation, or of codes that the model already had; none: the value is float.
 std::vector<float> Writer::scales_of(ValueId v) const {
   const auto known = params_.find(v);
   return known != params_.end() ? std::vector{known->second.params.scale} : given_scales(edit_.graph(), v);
@@ -281,7 +281,7 @@ void Writer::drop_bounds(NodeId id) {
   if (static_kind(n) != StaticKind::bounding || o_.extra.qdq_keep_removable_activations) return;
   const NodeId before = g.value(n.inputs[0]).producer;
   const auto a = params_.find(n.outputs[0]);
-  // Where its input is quantised too, the node stands between two values with codes of their own.
+  // If its input is quantised, too, the node stands between two values with codes of their own.
   if (before == kNoNode || a == params_.end() || plan_.contains(n.inputs[0]) || !bounds_hold(n, a->second)) return;
   if (before >= plan_.nodes.size() || !plan_.nodes[before]) return;
   const ValueId raw = n.inputs[0];
@@ -318,7 +318,7 @@ ValueId Writer::dequantize(ValueId codes, const Operands& by, const std::string&
   return out;
 }
 
-// `floats`, which were quantised once, in the second type.
+// Quantises `floats`, which were quantised once, in the second type.
 ValueId Writer::converted(ValueId v, const TensorQuantConversion& to, ValueId floats) {
   const std::string name = edit_.graph().value(v).name, second = name + "_convert";
   const auto range = calibration_.ranges.find(name);
@@ -423,7 +423,7 @@ void check_settings(const std::string& tensor, const TensorQuantSettings& own, c
     if (!(std::isfinite(s) && s > 0)) fail(ErrorCode::invalid_argument, "a scale of '{}' is {}; expected more than 0", tensor, s);
   }
   for (const std::int64_t z : own.zero_point) {
-    // Of activations or of weights: the wider.
+    // The wider range of the types of activations and weights.
     const CodeRange a = code_range(own.quant_type.value_or(o.activation_type), false, false);
     const CodeRange w = code_range(own.quant_type.value_or(o.weight_type), false, false);
     const double low = std::min(a.low, w.low), high = std::max(a.high, w.high);

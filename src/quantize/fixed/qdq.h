@@ -21,7 +21,7 @@ std::vector<std::string> observed_names(const Graph& graph, const StaticPlan& pl
 void make_qdq(Model& model, const StaticPlan& plan, const Calibration& calibration, const StaticQuantOptions& options,
               QuantReport& report);
 
-// What is between DequantizeLinear and QuantizeLinear becomes QLinear operators. 8-bit types alone.
+// Turns nodes between DequantizeLinear and QuantizeLinear into QLinear operators. 8-bit types only.
 void make_qoperator(Model& model);
 
 // All of these in turn, and tables (see shrink_tables()), in the options' format.

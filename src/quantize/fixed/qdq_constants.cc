@@ -63,7 +63,7 @@ StoredFloats ConstantWriter::write(ValueId constant, const QuantizedTensor& q) {
   return out;
 }
 
-// Whether any scale had to.
+// Enlarges scales that are too small for the bias; returns whether there were any.
 bool ConstantWriter::grow(std::vector<QuantParams>& params, const Tensor& bias, float x_scale) const {
   const Tensor floats = to_float32(bias).aligned();
   const auto b = floats.values<float>();

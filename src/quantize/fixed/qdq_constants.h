@@ -19,10 +19,10 @@ class ConstantWriter {
  public:
   ConstantWriter(Editor& edit, const StaticQuantOptions& options) : edit_(edit), o_(options) {}
 
-  // In the type of weights. Where `bias` in steps of x_scale times the weights' scale would not fit into int32, these scales
-  // grow.
+  // Stores a constant in the type of weights. If `bias` in steps of x_scale times the weights' scale would not fit into int32,
+  // these scales grow.
   StoredFloats weights(ValueId constant, std::optional<std::int64_t> axis, const Tensor* bias, float x_scale);
-  // In the type of activations, with one scale.
+  // Stores a constant in the type of activations, with one scale.
   StoredFloats operand(ValueId constant);
   // int32, whose scales are x_scale times those of the weights.
   ValueId bias(ValueId constant, const Tensor& values, float x_scale, const std::vector<float>& scales);

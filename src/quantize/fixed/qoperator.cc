@@ -40,7 +40,7 @@ class Converter {
     return has_word(kMoves, n.op_type);
   }
 
-  // What DequantizeLinear of one tensor, with one scale, gives.
+  // The result of DequantizeLinear for one tensor with one scale.
   std::optional<Operand> operand(ValueId v) const {
     const NodeId from = v == kNoValue ? kNoNode : g_.value(v).producer;
     if (from == kNoNode || g_.node(from).op_type != "DequantizeLinear" || g_.node(from).inputs.size() != 3) return {};

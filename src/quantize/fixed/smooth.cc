@@ -132,7 +132,7 @@ class Folder {
   std::vector<Change> changes_;
 };
 
-// By channel, of all nodes that read the input.
+// The divisor of each channel, for all nodes that read the input.
 Divisors divisors_of(const Graph& g, const std::vector<NodeId>& readers, const std::vector<float>& inputs, double alpha) {
   std::vector<float> weights(inputs.size(), 0.0F);
   for (const NodeId id : readers) {

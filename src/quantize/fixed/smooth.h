@@ -1,5 +1,6 @@
 #pragma once
-// SmoothQuant (Xiao and others 2022): what is large in single channels of activations goes into the weights that multiply them.
+// SmoothQuant (Xiao and others 2022): moves large magnitudes of single channels from activations into the weights that multiply
+// them.
 
 #include <sdx/quantize.hpp>
 

@@ -23,8 +23,8 @@ class Editor {
   int opset() const { return opset_; }
   // Returns the only output, which is new.
   ValueId op(const char* op, std::vector<ValueId> inputs, const std::string& output, Attributes attributes = {});
-  // Any operator; the outputs may be values that nothing gives now. com.microsoft has version 1. Where another node has the
-  // name, a number is appended: ONNX Runtime refuses models with two of one name.
+  // Adds any operator; the outputs may be values without a producer. com.microsoft has version 1. If another node has the name, a
+  // number is appended: ONNX Runtime refuses models with two nodes of one name.
   NodeId node(const std::string& name, const char* op, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
               Attributes attributes = {}, const char* domain = "");
   ValueId value(const std::string& name, DataType type);
@@ -36,11 +36,11 @@ class Editor {
   std::set<std::string> names_;  // of nodes
 };
 
-// Which nodes the options choose among those that a mode knows.
+// The nodes that the options choose among those that a mode knows.
 class Choice {
  public:
-  // `known`: operators that the mode can quantise. Throws Error(invalid_argument) with the closest match for operators that are
-  // not among them, and for names that no node has.
+  // `known`: operators that the mode can quantise. Throws Error(invalid_argument) with the closest match for other operators, and
+  // for names that no node has.
   Choice(const Graph& graph, const QuantSelection& selection, std::vector<std::string> known, bool subgraphs);
   bool wants(const Graph& graph, const Node& node) const;
 

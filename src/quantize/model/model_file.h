@@ -28,7 +28,7 @@ void raise_opset(Model& model, int least, QuantReport& report);
 // Drops dead nodes and constants, infers types again, writes the model and fills in the report's bytes_after. Throws
 // Error(invalid_argument) where the output is the model itself.
 void write_quantized(Model& model, const std::filesystem::path& output, const QuantOptions& options, QuantReport& report);
-// What write_quantized() does before it writes.
+// The last steps of write_quantized() before it writes.
 void finish_quantized(Model& model);
 
 // The name by which options and reports know a node: its own, else that of its first output.

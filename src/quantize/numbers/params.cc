@@ -54,7 +54,7 @@ class Codes {
       set_element(tensor_, index, static_cast<double>(x) / static_cast<double>(p.scale));
       return;
     }
-    // As QuantizeLinear: the quotient in float32, to the nearest, halves to even.
+    // Rounds like QuantizeLinear: the quotient in float32, to the nearest, halves to even.
     const double code = std::nearbyint(static_cast<double>(x / p.scale)) + static_cast<double>(p.zero);
     const auto q = static_cast<std::int32_t>(std::clamp(code, whole_.low, whole_.high));
     switch (type_) {
@@ -120,7 +120,8 @@ CodeRange code_range(QuantType type, bool symmetric, bool reduce_range) {
     case QuantType::quint8: return {0, reduce_range ? 127.0 : 255.0};
     case QuantType::qint16: return {symmetric ? -32767.0 : -32768.0, 32767};
     case QuantType::quint16: return {0, 65535};
-    // Of 16 codes one counts: without it steps would be 7 % larger, and with it the largest value is half a step off at most.
+    // With only 16 codes each one counts: without the lowest, steps would be 7 % larger; with it, the largest value is half a
+    // step off at most.
     case QuantType::qint4: return {-8, 7};
     case QuantType::quint4: return {0, 15};
     case QuantType::qfloat8e4m3fn: return {-kLargestE4M3, kLargestE4M3};

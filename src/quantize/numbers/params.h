@@ -27,7 +27,7 @@ struct Range {
 
 // The smallest scale whose codes span the range and 0. `least`: no range is narrower.
 QuantParams params_of(Range range, QuantType type, bool symmetric, bool reduce_range, std::optional<float> least = {});
-// Of uint8: with 0 as the zero point where the range begins there, else with 128.
+// Parameters for uint8 whose zero point is 0 if the range begins at 0, else 128.
 QuantParams restricted_params_of(Range range, std::optional<float> least = {});
 
 // A tensor in few bits. Scales and zero points are scalars, or vectors along `axis`.
@@ -46,14 +46,14 @@ struct WeightSettings {
 // A float tensor (of 32, 16 or 64 bits) into a type's nearest codes; its scales have float32, or float16 for a tensor of that.
 // Throws Error(invalid_argument) for elements that are not finite.
 QuantizedTensor quantize_tensor(const Tensor& weights, const WeightSettings& settings);
-// With scales and zero points that are known: one, or one for each index along `axis`.
+// Quantises with given scales and zero points: one, or one for each index along `axis`.
 QuantizedTensor quantize_tensor(const Tensor& weights, QuantType type, std::optional<std::int64_t> axis,
                                 const std::vector<QuantParams>& params);
 
 // The scale as a float type has it: never 0.
 float scale_in(DataType type, float scale);
 Tensor float_scalar(float value, DataType type = DataType::float32);
-// `value` as a scalar of the type.
+// Returns `value` as a scalar of the type.
 Tensor code_scalar(QuantType type, std::int64_t value);
 
 }  // namespace sdx::quantize

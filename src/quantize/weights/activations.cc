@@ -50,7 +50,7 @@ ValueId magnitudes_of(Graph& g, int opset, ValueId value, std::int64_t extent) {
 
 using Observe = ValueId (*)(Graph&, int, ValueId, std::int64_t);
 
-// A model that computes what is observed and nothing else.
+// A model that computes only the observed values.
 class Probe {
  public:
   Probe(const Model& model, Observe observe, std::span<const ValueId> values, std::span<const std::int64_t> extents,
@@ -77,7 +77,7 @@ class Probe {
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
-  // The session may know of inputs that what is observed does not need.
+  // The observed values may not need all inputs that the session knows.
   template <class Use>
   void run(const std::vector<NamedValues>& inputs, const Use& use) {
     for (const NamedValues& given : inputs) {

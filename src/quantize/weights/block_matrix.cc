@@ -67,7 +67,7 @@ double squared_error(std::span<const float> block, const BlockScale& s, const Bl
   return sum;
 }
 
-// With the codes that `s` gives, the step that fits them best.
+// The scale that fits the codes of `s` best.
 BlockScale refitted(std::span<const float> block, const BlockScale& s, const BlockFormat& format,
                     std::span<const float> importance) {
   const float inverse = inverse_of(s.scale);

@@ -26,7 +26,7 @@ enum class Rounding {
   hqq,      // zero points that are no integers, by half-quadratic splitting (Badri and Shaji 2023); not symmetric
 };
 
-// What a block's codes mean: (code - zero) * scale.
+// The meaning of a block's codes: (code - zero) * scale.
 struct BlockScale {
   float scale = 0, zero = 0;
 };

@@ -23,8 +23,8 @@ double dot(const double* a, const double* b, std::int64_t count) {
   return (s0 + s1) + (s2 + s3);
 }
 
-// The lower triangle of `m` becomes L with L times its transpose the matrix. Panels of columns: within one, a row needs dot
-// products with the panel's rows alone, because what is left of the panel has been subtracted from it before.
+// Turns the lower triangle of `m` into L, where L times its transpose is the matrix. It works on panels of columns: within one, a
+// row needs dot products with the panel's rows only, because the rest has been subtracted before.
 bool lower_factor(std::vector<double>& m, std::int64_t n) {
   double* const a = m.data();
   for (std::int64_t start = 0; start < n; start += kPanel) {

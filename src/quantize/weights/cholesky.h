@@ -7,8 +7,8 @@
 
 namespace sdx::quantize {
 
-// U, upper triangular with a positive diagonal, of which the transpose times U is the inverse of the symmetric `matrix`
-// [size, size]; row-major, float32, zeros below the diagonal. Nothing where the matrix is not positive definite. One Cholesky
+// Returns U, upper triangular with a positive diagonal; its transpose times U is the inverse of the symmetric `matrix` [size,
+// size]. Row-major, float32, zeros below the diagonal. Returns nothing if the matrix is not positive definite. One Cholesky
 // decomposition from the last row to the first and one triangular inverse, both in float64 on the current pool's threads: the
 // inverse itself is never formed.
 std::optional<std::vector<float>> inverse_factor(std::vector<double> matrix, std::int64_t size);

@@ -43,7 +43,7 @@ WeightMethod weight_method_named(std::string_view text) {
 
 namespace {
 
-// As sensitive_layers() takes them.
+// The options in the form that sensitive_layers() takes.
 QuantOptions measuring(const WeightOnlyOptions& options) {
   QuantOptions o;
   o.custom_ops = options.custom_ops;
@@ -98,7 +98,7 @@ WeightOnlyReport quantize_weights(const fs::path& path, const fs::path& output, 
   if (data != nullptr) data->rewind();
   WeightOnlyReport done;
   quantize::to_weight_only(model, options, data, done);
-  // What was left for its damage has been noted with it.
+  // Layers that stay float because of their damage are in the report already.
   std::erase_if(done.kept, [&](const WeightOnlyReport::Kept& k) {
     return std::any_of(report.kept.begin(), report.kept.end(), [&](const auto& said) { return said.node == k.node; });
   });

@@ -26,7 +26,8 @@ std::vector<std::int64_t> column_order(const std::vector<float>& hessian, std::i
   return order;
 }
 
-// Of the Hessian with its rows and columns in order. Inputs that are always 0 get 1 on the diagonal, and stand alone.
+// The factor of the Hessian with its rows and columns in order. Inputs that are always 0 get 1 on the diagonal, and have no
+// effect on others.
 std::vector<float> factor_of(const std::vector<float>& hessian, const std::vector<std::int64_t>& order, double damp) {
   const auto n = static_cast<std::int64_t>(order.size());
   std::vector<double> ordered(at(n * n));
@@ -100,7 +101,7 @@ class Strip {
     }
   }
 
-  // What columns [start, end) changed, to columns [from, to).
+  // Passes the changes of columns [start, end) on to columns [from, to).
   void pass_on(std::int64_t start, std::int64_t end, std::int64_t from, std::int64_t to) const {
     for (std::int64_t c = start; c < end; ++c) {
       const float* const u = p_.factor.data() + c * columns_;

@@ -20,7 +20,7 @@ struct Operands {
 // Adds the constants, named after the weights.
 Operands make_operands(const Target& target, const BlockMatrix& matrix, WeightForm form, bool gather);
 
-// The node computes with them from now on. Nodes that are added make it necessary to sort the graph.
+// Makes the node compute with the operands. It may add nodes; the graph must then be sorted.
 void use_operands(const Target& target, const Operands& operands, int accuracy_level);
 
 }  // namespace sdx::quantize

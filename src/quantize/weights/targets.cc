@@ -9,7 +9,7 @@ namespace {
 
 bool is_float(DataType t) { return t == DataType::float32 || t == DataType::float16 || t == DataType::bfloat16; }
 
-// Where a graph input comes from that stands for a value of the graph around it.
+// The outer value that a graph input stands for.
 const ValueId* captured(const Scope& scope, ValueId value) {
   if (scope.link == nullptr) return nullptr;
   const std::vector<ValueId>& inputs = scope.graph->inputs();

@@ -1,5 +1,5 @@
 #pragma once
-// Which constant matrices of a graph, and of its subgraphs, are multiplied by or gathered from.
+// Finds the constant matrices that nodes of a graph, and of its subgraphs, multiply by or gather from.
 
 #include <cstdint>
 #include <string>
@@ -25,7 +25,7 @@ struct OwnedConstant {
 // Follows captures outwards, and Identity and Constant nodes to their source.
 OwnedConstant constant_in(Scope& scope, ValueId value);
 
-// `value` of `owner`, which is `scope` or one around it, as a value of `scope`: by captures, which are shared.
+// Returns `value` of `owner`, which is `scope` or a graph around it, as a value of `scope`: by captures, which are shared.
 ValueId value_in(Scope& scope, Scope& owner, ValueId value);
 
 // A node whose constant operand may be quantised. The matrix is [k, n] as MatMul takes it; where `transposed`, the tensor is [n,

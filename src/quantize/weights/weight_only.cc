@@ -73,7 +73,7 @@ bool finite(const std::vector<float>& values) {
   return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
 }
 
-// What one matrix becomes in one form; nodes that share it share this.
+// The result for one matrix in one form; nodes that share the matrix share this.
 struct Shared {
   const Target* first = nullptr;
   WeightFormat format;

@@ -114,7 +114,7 @@ void infer_adam(InferContext& c) {
   }
 }
 
-// By what the gradient is divided: the scale of the loss, and what brings its norm down to max_norm_clip.
+// The divisor of the gradient: the scale of the loss, times the factor that reduces the norm to max_norm_clip.
 double gradient_divisor(OpContext& c, float max_norm_clip) {
   using enum AdamOptimizerIn::Slot;
   const double scale = c.has_input(kLossScale) ? number(c, kLossScale) : 1;

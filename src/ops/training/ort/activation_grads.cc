@@ -108,7 +108,7 @@ void run_with_alpha(OpContext& c) {
   run_slope(c, Slope{static_cast<double>(parse<SlopeAttrs>(c).alpha)});
 }
 
-// Of x + bias, by x.
+// Gradients of f(x + bias) by x.
 template <class Slope>
 void run_biased(OpContext& c) {
   check_same_shape(c);

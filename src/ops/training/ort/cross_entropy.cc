@@ -1,5 +1,5 @@
 // com.microsoft SoftmaxCrossEntropyLossGrad, SoftmaxCrossEntropyLossInternal, SoftmaxCrossEntropyLossInternalGrad: labels are
-// numbers of classes, along axis 1. Where every label is ignored the mean is 0, and the gradient too.
+// numbers of classes, along axis 1. If every label is ignored, mean and gradient are 0.
 
 #include <cmath>
 
@@ -24,7 +24,7 @@ DataType output_type(const LossGradAttrs& attr, DataType otherwise) {
   fail(ErrorCode::invalid_model, "attribute 'output_type' is {}; permitted: 1 (float), 10, 11, 16", *attr.output_type);
 }
 
-// What both directions need of labels, weights and the label that does not count.
+// The parts of labels, weights and the ignored label that both directions need.
 struct Samples {
   LossSizes sizes;
   const Tensor& labels;

@@ -52,7 +52,7 @@ class Targets {
     return element_as_int(labels_, sample) == k ? 1 : 0;
   }
   double weight(std::int64_t sample) const { return weight_ == nullptr ? 1 : element_as_double(*weight_, sample); }
-  // By what a mean divides.
+  // The divisor of a mean.
   double total() const {
     double sum = 0;
     for (std::int64_t i = 0; i < sizes_.batch; ++i) sum += weight(i);

@@ -117,7 +117,7 @@ void run_nd_grad(OpContext& c) {
 
 void infer_slice_grad(InferContext& c) { infer_from_shape(c, 1, 0); }
 
-// Where each element came from: the same slice of the numbers of the elements.
+// The source of each element: the same slice of the elements' numbers.
 void run_slice_grad(OpContext& c) {
   const Shape shape = shape_at(c, 1);
   const Tensor& gradient = c.input(0);

@@ -75,7 +75,7 @@ void add_columns(const C* rows, std::int64_t count, std::int64_t width, std::int
   for (std::int64_t i = 0; i < width; ++i) out[i] = static_cast<C>(sums[static_cast<std::size_t>(i)]);
 }
 
-// What the gradient of the gates' sums makes of X and W.
+// Computes the gradients of X and W from that of the gates' sums.
 template <class C>
 void of_input(const RecurrentBackward<C>& b, const std::vector<C>& d, std::int64_t gh, const RecurrentMath<C>& math) {
   const RecurrentSizes& s = b.forward.sizes;

@@ -14,7 +14,7 @@ namespace {
 
 using enum RecurrentIn::Slot;
 
-// What ONNX Runtime's kernels are limited to as well.
+// Reads the attributes, and refuses values that ONNX Runtime's kernels refuse, too.
 RecurrentAttrs read_attrs(const Node& node, Cell cell) {
   RecurrentAttrs a = read_recurrent_attrs(node, cell);
   const bool usual = a.activations[0].kind == ActivationKind::sigmoid && a.activations[1].kind == ActivationKind::tanh &&
@@ -29,7 +29,7 @@ RecurrentAttrs read_attrs(const Node& node, Cell cell) {
 
 constexpr std::size_t kNone = 99;  // beyond all inputs
 
-// Where the forward operator's inputs are, in it and in its gradient.
+// Positions of the forward operator's inputs, in it and in its gradient.
 struct InputSlots {
   std::size_t bias = kB, lengths = kLengths, h0 = kH0, c0 = kNone, peephole = kNone;
 };
@@ -66,7 +66,7 @@ RecurrentSizes check_inputs(OpContext& c, Cell cell, const RecurrentAttrs& a, co
   return s;
 }
 
-// What both ways read, as C.
+// The inputs of both directions, as C.
 template <class C>
 struct ForwardInputs {
   FloatInput<C> x, w, r, b, h0, c0, p;

@@ -10,7 +10,7 @@
 
 namespace sdx::ops {
 
-// What differs between the reference and fast kernels.
+// The parts in which reference and fast kernels differ.
 template <class C>
 struct RecurrentMath {
   // c [m,n] = op(a) op(b), with c added where `add`. a: [m,k], or [k,m] when trans_a; b: [k,n], or [n,k] when trans_b; dense.

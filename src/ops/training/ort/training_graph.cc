@@ -16,7 +16,7 @@ namespace {
 
 // --- BroadcastGradientArgs: over which axes the gradients of two operands are summed, last to first ---------------------
 
-// Which operand was broadcast along an axis, counted from the end; -1 where none was.
+// The operand that was broadcast along an axis, counted from the end; -1: none was.
 int broadcast_operand(const Ints (&shapes)[2], std::size_t from_end) {
   const auto extent = [&](const Ints& s) { return from_end < s.size() ? s[s.size() - 1 - from_end] : std::int64_t{1}; };
   if (from_end >= shapes[0].size()) return 0;

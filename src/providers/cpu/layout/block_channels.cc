@@ -78,7 +78,7 @@ class Blocker {
     return twin_[v];
   }
 
-  // From now on the node makes the blocked form of this result.
+  // Makes the node give the blocked form of this result.
   void convert(NodeId id, std::size_t output = 0) {
     const ValueId v = g_.node(id).outputs[output];
     const ValueId made = new_value(v);
@@ -128,8 +128,8 @@ class Blocker {
     return group == 1 || together(n) > 0 || is_depthwise(n) || is_pointwise(n);
   }
 
-  // How many groups side by side fill blocks; 0: not so few that products with the zeros between them cost less than what blocks
-  // gain. Products of four or eight rows use a quarter of the multiply-adds, and patches are gathered for each group.
+  // The number of neighbouring groups that fill blocks; 0: products with the zeros between them would cost more than blocks gain.
+  // Products of four or eight rows use a quarter of the multiply-adds, and patches are gathered for each group.
   std::int64_t together(const Node& n) const {
     const Shape& w = constant_of(g_, n.inputs[1])->shape();
     const std::int64_t group = ops::group_of(n.attributes), in = w[1], out = w[0] / group;
@@ -158,8 +158,9 @@ class Blocker {
     return made;
   }
 
-  // Whether blocks gain more than the way into them and back costs, about half a cycle for each element that is read and written.
-  // Against products of gathered patches they spare a fifth of the multiply-adds' time, and most of it where groups are small.
+  // Whether blocks gain more than the conversion to them and back costs, about half a cycle for each element that is read and
+  // written. Compared with products of gathered patches, they save a fifth of the multiply-adds' time, and most of it if groups
+  // are small.
   bool worth_the_way(const Node& n) const {
     const Shape& w = constant_of(g_, n.inputs[1])->shape();
     const std::int64_t group = ops::group_of(n.attributes), in = w[1] * group;
@@ -225,8 +226,8 @@ class Blocker {
 
   // --- shuffled channels -----------------------------------------------------------------------------------------------------
 
-  // ShuffleNet's: Reshape to [N, groups, C / groups, H, W], Transpose of axes 1 and 2, Reshape back, a depthwise convolution (or
-  // none), a pointwise one, and nobody else reads anything between.
+  // The pattern of ShuffleNet: Reshape to [N, groups, C / groups, H, W], Transpose of axes 1 and 2, Reshape back, a depthwise
+  // convolution (or none), and a pointwise one, without further readers between them.
   struct Shuffle {
     NodeId moves[3];
     NodeId depthwise;  // kNoNode: none
@@ -346,7 +347,7 @@ class Blocker {
     std::vector<double> factor, term;
   };
 
-  // `count` float32 values of a constant, whatever its shape.
+  // Reads `count` float32 values of a constant, whatever its shape.
   std::optional<std::vector<float>> values(ValueId v, std::int64_t count) const {
     const Tensor* t = constant_of(g_, v);
     if (t == nullptr || t->dtype() != DataType::float32 || t->size() != count) return std::nullopt;
@@ -371,7 +372,7 @@ class Blocker {
     return a;
   }
 
-  // The only node that reads v, if it comes after nothing else: kNoNode where the caller or a subgraph reads it too.
+  // The only node that reads v, or kNoNode if there are several, or if the caller or a subgraph reads it, too.
   NodeId only_reader(ValueId v) const {
     const NodeId reader = readers_.only(v);
     return reader != kNoNode && has_one_result(g_.node(reader)) && g_.node(reader).domain.empty() ? reader : kNoNode;

@@ -1,5 +1,5 @@
 #pragma once
-// How tensors lie in memory for this provider's kernels: convolution networks in blocks of channels (ops/conv/blocked.cc).
+// Memory layouts of tensors for this provider's kernels: convolution networks in blocks of channels (ops/conv/blocked.cc).
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Which operators fuse_chains() can join.
+// The operators that fuse_chains() can join.
 
 #include <optional>
 

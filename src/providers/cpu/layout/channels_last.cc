@@ -29,7 +29,7 @@ bool joins_pixels(const SymShape& four, const SymShape& three) {
   return three.size() == 3 && three[0] == four[0] && three[1] == four[1] && is_const(three[2], four[2].value() * four[3].value());
 }
 
-// What a picture is a transposition of: [N, H, W, C] or, `flat`, [N, H W, C].
+// The value that a picture is a transposition of: [N, H, W, C] or, if `flat`, [N, H W, C].
 struct Last {
   ValueId value = kNoValue;
   bool flat = false;

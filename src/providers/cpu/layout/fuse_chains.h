@@ -11,7 +11,7 @@
 
 namespace sdx::cpu {
 
-// What a node "sdx.ElementwiseChain" computes; held by its Node::custom.
+// The computation of a node "sdx.ElementwiseChain"; held by its Node::custom.
 struct ChainOp {
   Chain chain;
   Shape shape;                         // of every step's result
@@ -23,8 +23,8 @@ struct ChainOp {
 SDX_TOOLS_API const ChainOp* chain_of(const Node& node);
 
 // Pass: joins operators of constant shapes for which there are vector kernels, and reductions of their results over the last
-// axes. Results stay the same bit for bit. For graphs in
-// which every type is inferred; of no use where shapes are not constant.
+// axes. Results stay the same bit for bit. For graphs in which every type is inferred; has no effect on shapes that are not
+// constant.
 SDX_TOOLS_API bool fuse_chains(Graph& graph);
 
 }  // namespace sdx::cpu

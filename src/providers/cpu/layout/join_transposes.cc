@@ -11,7 +11,7 @@
 namespace sdx::cpu {
 namespace {
 
-// What the value transposes the last two axes of; kNoValue where it does not.
+// The value whose last two axes `v` transposes; kNoValue if it is no such transposition.
 ValueId swapped_from(const Graph& g, ValueId v) {
   const NodeId producer = g.value(v).producer;
   if (producer == kNoNode || !is_op(g.node(producer), "Transpose")) return kNoValue;
