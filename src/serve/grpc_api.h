@@ -1,6 +1,7 @@
 #pragma once
-// What libsdx_serve_grpc.so offers: the Open Inference Protocol over gRPC, and reading config.pbtxt. A library of its own, loaded
-// when there is need of one of both: gRPC and protobuf bring 30 libraries. All is of one build: C++ types cross the border.
+// The interface of libsdx_serve_grpc.so: the Open Inference Protocol over gRPC, and reading config.pbtxt. It is a library of its
+// own, loaded when one of the two is needed, because gRPC and protobuf bring 30 libraries. All is of one build: C++ types cross
+// the border.
 
 #include <chrono>
 #include <cstdint>
@@ -38,7 +39,7 @@ struct GrpcCall {
 // Cancels what may not have begun. Thread-safe.
 class LateCancel {
  public:
-  // What cancel() calls from now on: at once where it has been called.
+  // Sets the function that cancel() calls, and calls it at once if cancel() was called before.
   void set(std::function<void()> call) {
     std::unique_lock lock(mutex_);
     call_ = std::move(call);
@@ -60,15 +61,15 @@ class LateCancel {
   bool cancelled_ = false;
 };
 
-// What the server answers with. Called from any thread; all may throw sdx::Error.
+// The functions with which the server answers. Called from any thread; all may throw sdx::Error.
 struct GrpcHost {
   std::function<std::optional<GrpcError>(GrpcCall& call)> guard;  // empty: everybody may ask
-  // What is wrong with a key alone, as the guard would say it; counts nothing.
+  // The error of a key alone, as the guard would report it; counts nothing.
   std::function<std::optional<GrpcError>(std::string_view authorization)> key_error;
   std::function<void(InferRequest request, std::function<void(InferResult)> done)> infer;
   // Whether a model answers with text, piece by piece; then generate() asks it. `answer` is called for each piece as it comes and
-  // once with `last`, by any thread but never by two; what it returns says whether more is wanted. Throws where the request
-  // cannot even be asked; then `answer` is not called.
+  // once with `last`, by any thread but never by two at once; its result says whether more is wanted. Throws if the request
+  // cannot be submitted; then `answer` is not called.
   std::function<bool(const std::string& name, const std::string& version)> generates;
   std::function<void(InferRequest request, std::function<bool(const InferResult& result, bool last)> answer,
                      std::shared_ptr<LateCancel> cancel)>
@@ -100,7 +101,7 @@ class GrpcServer {
  public:
   virtual ~GrpcServer() = default;
   virtual int port() const = 0;
-  // PEM; of connections that are made from now on. Only for a server that began with a certificate.
+  // PEM, for connections made after the call. Only for a server that began with a certificate.
   virtual void replace_certificate(const std::string& certificate, const std::string& key) = 0;
   virtual void stop(std::chrono::milliseconds grace) = 0;
 };

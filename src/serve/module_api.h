@@ -1,6 +1,6 @@
 #pragma once
-// What libsdx_serve.so offers the command `sdx`, which loads it when `sdx serve` is called. Both are of one build: C++ types
-// cross the border.
+// The interface of libsdx_serve.so for the command `sdx`, which loads it when `sdx serve` is called. Both are of one build: C++
+// types cross the border.
 
 #include <cstdint>
 #include <functional>
@@ -15,8 +15,8 @@
 
 namespace sdx::serve {
 
-// The flags of `sdx serve`; what is not given is 0, "" or nothing and taken from the project file's `serving:`, else from the
-// defaults.
+// The flags of `sdx serve`. A flag that is not given is 0, "" or nothing; its value then comes from the project file's
+// `serving:`, else from the defaults.
 struct ServeRequest {
   std::vector<std::pair<std::string, std::string>> models;  // name ("": the file's), path
   std::string repository;
@@ -37,7 +37,7 @@ struct ServeRequest {
   SessionOptions session;
 };
 
-// How the module talks to the command. Functions are called from any thread.
+// The functions with which the module talks to the command. They are called from any thread.
 struct ServeHost {
   std::function<bool()> stop;                      // asked some times a second: SIGTERM or Ctrl-C came
   std::function<bool()> reload;                    // SIGHUP came since the last call

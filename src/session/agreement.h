@@ -1,5 +1,5 @@
 #pragma once
-// Whether two providers give the same answer.
+// Compares the results of two providers.
 
 #include <string>
 

@@ -14,12 +14,11 @@ struct LateProvider {
   bool left_behind = false;  // its compiler still works, on a thread of its own
 };
 
-// Compiles on the caller's thread where there is no time limit or only our own engine. Otherwise on another one, which is left
-// behind when a provider takes longer than the limit: then this throws Error(runtime_failure) and fills in `late`, and once the
-// compiler has come back `over` is called on that thread, with the
-// provider's index and the chain or null. While a compiler of a provider is left behind,
-// that provider gets no further model in this process: one that hangs costs one thread, however many sessions are opened. Throws
-// what compiling throws.
+// Compiles on the caller's thread if there is no time limit, or only our own engine. Otherwise on another thread, which is left
+// behind if a provider takes longer than the limit: this call then throws Error(runtime_failure) and fills in `late`. When that
+// compiler has returned, `over` is called on its thread, with the provider's index and the chain or null. While a compiler of a
+// provider is left behind, that provider gets no further model in this process: one that hangs costs one thread, however many
+// sessions are opened. Throws what compiling throws.
 std::shared_ptr<const CompiledChain> compile_in_time(
     const std::shared_ptr<SessionContext>& context, const Selection& selection, LateProvider& late,
     std::function<void(int, std::shared_ptr<const CompiledChain>)> over = nullptr);

@@ -13,7 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often the caller's wish to stop is checked, and how long a provider may take to stop before its run is abandoned.
+// The interval at which the caller's wish to stop is checked, and the time that a provider has to stop before its run is
+// abandoned.
 constexpr std::chrono::milliseconds kLook{5}, kGrace{50};
 
 }  // namespace

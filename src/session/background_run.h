@@ -24,9 +24,9 @@ class BackgroundRun {
   // Waits until the run is over (done); or `limit` has passed while a provider works that `suspect` returns true for (late); or
   // the request's deadline or cancellation has come and the run does not heed it (stopped).
   Outcome wait(std::chrono::steady_clock::time_point limit, const std::function<bool(const std::string*)>& suspect);
-  // Of a run that is done. Throws what it threw.
+  // The results of a finished run. Throws what it threw.
   std::vector<Value> results();
-  // Whose step runs, or failed; may be null. Valid as long as the chain.
+  // The provider whose step runs, or failed; may be null. Valid as long as the chain.
   const std::string* provider() const;
   // Asks the run to stop and lets go of it: the thread ends when the provider comes back, and then calls `over`.
   void abandon(std::function<void()> over);

@@ -22,12 +22,12 @@
 
 namespace sdx::session {
 
-// Where operators without a seed of their own start in sessions that are opened from now on, of the whole process.
+// Sets the first seed of operators without a seed of their own, for all sessions that the process opens after the call.
 SDX_TOOLS_API void set_first_seed(std::uint64_t seed) noexcept;
 std::uint64_t first_seed() noexcept;
 
-// What all chains of a session share. Outlives every run, even an abandoned one. Constant once the session is
-// open, apart from the counters.
+// State that all chains of a session share. Outlives every run, even an abandoned one. Constant once the session is open, apart
+// from the counters.
 struct SessionContext {
   SessionOptions options;
   Model model;         // prepared; its graph is what programs are compiled from. With `compiled` only its path: see full_model()
@@ -46,8 +46,8 @@ struct SessionContext {
   std::atomic<std::uint64_t> runs{0};
   std::atomic<std::uint64_t> seed{first_seed()};
 
-  // The prepared model; read now where a compiled one has answered so far. Throws Error, also when its file has changed since the
-  // session was opened.
+  // The prepared model. If a compiled one has answered so far, it is read by this call. Throws Error, also if its file has
+  // changed since the session was opened.
   const Model& full_model() const;
 
  private:
@@ -76,8 +76,9 @@ struct Request {
 // Thread-safe.
 class CompiledChain {
  public:
-  // Compiles variant 0. Throws Error: what no provider can run, or with `strict` what one of the chain cannot do. `compiling` is
-  // told whose turn it is, by its place in the chain. `recording`, where not null, receives what is to be kept of variant 0.
+  // Compiles variant 0. Throws Error for nodes that no provider can run, and with `strict` for nodes that one of the chain
+  // cannot. `compiling` is called with the place in the chain of the provider whose turn it is. `recording`, if not null,
+  // receives the parts of variant 0 that are to be kept.
   CompiledChain(std::shared_ptr<SessionContext> context, Selection chain, const std::function<void(int)>& compiling = nullptr,
                 cache::Recording* recording = nullptr);
 
@@ -88,7 +89,7 @@ class CompiledChain {
   const Selection& selection() const { return chain_; }
   std::string label() const;                     // "ort:cuda,cpu"
   bool runs(const std::string& provider) const;  // at least one node
-  // Those that run nodes, in order of execution, and the runtime behind them ("native", "ort").
+  // The providers that run nodes, in order of execution, and the runtime behind them ("native", "ort").
   const std::string& providers() const { return providers_; }
   const std::string& runtime() const { return runtime_; }
   // Variant 0 comes from SessionContext::compiled.

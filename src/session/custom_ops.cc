@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr const char* kEntry = "sdx_register_operators";
 constexpr const char* kOrtEntry = "RegisterCustomOps";
 
-// What dlopen finds beside `path` depends on its form: a bare name would be looked for in the system's folders.
+// The form of `path` decides where dlopen searches: it would look for a bare name in the system's folders.
 fs::path checked_path(const fs::path& path) {
   std::error_code error;
   fs::path absolute = fs::absolute(path, error);

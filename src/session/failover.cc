@@ -21,10 +21,10 @@ constexpr int kLongestPause = 20;
 
 double seconds(std::chrono::steady_clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-// What ends a run without saying anything about the provider that it ran on.
+// Errors that end a run without saying anything about its provider.
 bool blameless(ErrorCode code) { return code == ErrorCode::cancelled || code == ErrorCode::deadline_exceeded; }
 
-// What is being handled, whatever it is: a vendor's library may throw anything.
+// The present exception as an Error: a vendor's library may throw anything.
 Error caught() {
   try {
     throw;
@@ -312,7 +312,7 @@ std::vector<Value> Failover::run(const Request& request, std::shared_ptr<const C
       const std::lock_guard lock(mutex_);
       ++slot(p.mask).failures;
     }
-    // A provider that hangs costs every run its time: it is dropped at once, whatever becomes of this run.
+    // A provider that hangs costs every run its time, so it is dropped at once, whatever the outcome of this run.
     if (failure.hung) trip(failure, fmt::format("run {}", request.number + 1), "the next of the chain");
     failures.push_back(std::move(failure));
   }
@@ -378,7 +378,7 @@ void Failover::trip(const Failure& f, const std::string& when, const std::string
       note(fmt::format("{}: {} was retried and failed; {}", when, name_of(f.provider), next));
     }
   }
-  // Without the lock: whoever listens may ask for a report.
+  // Called without the lock, because the listener may ask for a report.
   if (!said.empty()) log::warning("{}", said);
 }
 

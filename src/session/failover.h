@@ -1,5 +1,6 @@
 #pragma once
-// Which chain of providers answers a run: start now and switch later, dropping providers that fail, taking them again.
+// Chooses the chain of providers that answers a run: starts on a part of the chain and switches later, drops providers that fail,
+// and tries them again.
 
 #include <chrono>
 #include <condition_variable>
@@ -39,7 +40,7 @@ class Failover : public std::enable_shared_from_this<Failover> {
   // Waits for a compilation in the background, because vendors' compilers cannot be interrupted: as long as
   // SessionOptions::provider_timeout says, where it says something. Call it before letting go.
   void close();
-  // `answered_by`, where not null, receives the chain whose results are returned.
+  // `answered_by`, if not null, receives the chain whose results are returned.
   std::vector<Value> run(const Request& request, std::shared_ptr<const CompiledChain>* answered_by = nullptr);
 
   // The chain that the next run would use if nothing changes.

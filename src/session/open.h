@@ -30,26 +30,27 @@ struct ModelBytes {
 // A model's file, its content, or a model that was read or built.
 using Source = std::variant<std::filesystem::path, ModelBytes, Model>;
 
-// Beside the options of a session: what has no place in a file. What it points to need only live while the session is opened.
+// Options of a session that only this project's own programs use. Everything that they refer to must live while the session is
+// opened.
 struct InternalOptions {
   CustomOps operators;              // come before the operators of the build, and before those of SessionOptions::custom_ops
   const GivenData* data = nullptr;  // may be null
-  // In place of initializers of the model's main graph, of the same type and shape; those that the model lacks are ignored. The
-  // session keeps the tensors' owners.
+  // Replacements for initializers of the model's main graph, of the same type and shape; names that the model lacks are ignored.
+  // The session keeps the tensors' owners.
   std::vector<std::pair<std::string, Tensor>> initializers;
   WriteOptions optimized_model;  // how the file of SessionOptions::optimized_model is written, where `external_name` is set
   std::uint64_t* optimized_bytes = nullptr;  // not null: receives that file's size, and nothing is written
   std::shared_ptr<ThreadPool> pool;          // computes on it, whatever SessionOptions say of threads; null: as they say
   bool fallbacks_told_elsewhere = false;     // by whoever opens the session: they are in its report only
 
-  // Such a session takes nothing from the cache of compiled models, and keeps nothing there.
+  // Whether they change the model. Such a session takes nothing from the cache of compiled models, and keeps nothing there.
   bool change_the_model() const {
     const bool given = data != nullptr && !(data->files.empty() && data->tensors.empty());
     return given || !operators.empty() || !initializers.empty();
   }
 };
 
-// As Session::open() and Session::from_bytes().
+// Like Session::open() and Session::from_bytes().
 SDX_TOOLS_API Session open(Source source, const SessionOptions& options, const InternalOptions& internal = {});
 
 // Beside the options of a run.

@@ -23,7 +23,7 @@ struct OrtOperatorsModule {
   ReadOrtOperators read;
 };
 
-// For programs that contain src/dropin: `read` is called from now on, and no library is looked for.
+// For programs that contain src/dropin: sets `read` as the reader, so that no library is looked for.
 void read_ort_operators_with(ReadOrtOperators read) noexcept;
 
 CustomOps read_ort_operators(const std::shared_ptr<void>& library, const std::string& shown);

@@ -35,7 +35,7 @@ SDX_TOOLS_API void bind_dimensions(Graph& graph, const std::vector<std::pair<std
 SDX_TOOLS_API bool prepare(Model& model, const SessionOptions& options, bool allow_unknown = false,
                            const InternalOptions& internal = {});
 
-// What compiling a graph needs to know of its model for providers that compile regions.
+// Facts about a graph's model that providers which compile regions need.
 struct Origin {
   const Model* model = nullptr;
   const ModelSource* source = nullptr;                  // null: the graph differs from its file
@@ -49,7 +49,7 @@ SDX_TOOLS_API std::unique_ptr<plan::Program> compile(Graph graph, const Selectio
                                                      const Origin& origin, std::vector<std::string>& fallbacks,
                                                      cache::Recording* recording = nullptr);
 
-// From a file that an earlier compilation wrote. Null where it does not hold what this build needs after all.
+// Reads a program that an earlier compilation wrote. Null if it turns out to lack something that this build needs.
 std::unique_ptr<plan::Program> load_compiled(const cache::CompiledModel& compiled, const Selection& selection,
                                              const SessionOptions& options);
 

@@ -1,5 +1,5 @@
 #pragma once
-// From a session's options to what each provider is told.
+// Selects the settings of each provider from a session's options.
 
 #include <string>
 #include <string_view>
@@ -12,11 +12,10 @@
 
 namespace sdx::session {
 
-// What the session says to the provider of that name. Options given for "cuda" count for "ort:cuda" too, before those given for
-// it.
+// The settings for the provider of that name. Options given for "cuda" count for "ort:cuda", too, before those given for it.
 ProviderSettings provider_settings(const SessionOptions& options, std::string_view provider);
 
-// The chain with everybody's settings.
+// The chain with the settings of each provider.
 std::vector<plan::ChosenProvider> chosen_providers(const Selection& selection, const SessionOptions& options);
 
 // Throws Error(invalid_argument): options for a provider that does not exist, or that this provider does not know, with the

@@ -22,10 +22,10 @@ struct QuantizeModule {
   QuantizeModel quantize;
 };
 
-// For programs that have the quantiser inside: nothing is loaded then.
+// For programs that contain the quantiser: then nothing is loaded.
 SDX_TOOLS_API void quantize_with(QuantizeModel quantize) noexcept;
 
-// Throws Error(io) where the library is missing or of another build, and whatever quantising throws.
+// Throws Error(io) if the library is missing or of another build, and all errors of quantising.
 void quantize_at_load(Model& model, const SessionOptions& options, const InternalOptions& internal);
 
 }  // namespace sdx::session

@@ -1,5 +1,5 @@
 #pragma once
-// From what the user asked for to providers that can be used.
+// Selects providers that can be used, by the user's request.
 
 #include <string>
 #include <string_view>
@@ -34,7 +34,8 @@ SDX_TOOLS_API std::string label_of(const Selection& selection);
 // "ort" where ONNX Runtime is behind one of these providers of the chain, else "native".
 std::string runtime_of(const std::vector<std::string>& running, const Selection& selection);
 
-// Whether a provider can be used with these options, by its name in a chain ("cuda", "ort:cpu"), and if not why and what to do.
+// Whether a provider can be used with these options, by its name in a chain ("cuda", "ort:cpu"); if not, the reason and what to
+// do.
 SDX_TOOLS_API ProviderInfo look_at_provider(const std::string& name, const SessionOptions& options, Effort effort);
 
 }  // namespace sdx::session

@@ -38,7 +38,7 @@ bool take(std::string_view& text, std::string_view word) {
   return true;
 }
 
-// Whether a declaration that goes on like this is of another element type; one that names none is of any.
+// Whether a declaration that continues with this text has another element type; one that names none accepts any.
 bool other_type(std::string_view declared, DataType dtype) {
   const DataType expected = parse_data_type(declared.substr(0, declared.find_first_of("[,)")));
   return expected != DataType::undefined && dtype != DataType::undefined && expected != dtype;

@@ -1,5 +1,5 @@
 #pragma once
-// What a graph declares about its inputs and outputs, as users see it.
+// A graph's declarations of its inputs and outputs, in the form that users see.
 
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@ namespace sdx::session {
 SDX_TOOLS_API ValueSpec spec_of(std::string name, const Type& type);
 SDX_TOOLS_API std::vector<ValueSpec> input_specs(const Graph& graph);
 
-// What is wrong with a sequence or map, given for a declaration such as "sequence(float32)"; empty: nothing. Kernels are chosen
-// for the types that are declared, so that numbers of another type would be misread.
+// The mistake in a sequence or map given for a declaration such as "sequence(float32)"; empty: none. Kernels are chosen for the
+// declared types, so numbers of another type would be misread.
 std::string container_problem(const std::string& declared, const Value& value);
 
 }  // namespace sdx::session

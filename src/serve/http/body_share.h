@@ -1,5 +1,5 @@
 #pragma once
-// What one request's body takes of the bytes that all bodies may have.
+// Accounts for one request's body in the memory limit for all bodies.
 
 #include <atomic>
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace sdx::serve {
 // Thread-safe, but only one thread at a time may call grow().
 class BodyShare {
  public:
-  // `all`: what all bodies take together; `most`: what they may.
+  // `all`: the bytes of all bodies together; `most`: their limit.
   BodyShare(std::shared_ptr<std::atomic<std::uint64_t>> all, std::uint64_t most) : all_(std::move(all)), most_(most) {}
   ~BodyShare() { release(); }
   BodyShare(const BodyShare&) = delete;
   BodyShare& operator=(const BodyShare&) = delete;
-  // To so many bytes; false where all bodies together would take too many.
+  // Grows to this many bytes; false if all bodies together would exceed the limit.
   bool grow(std::uint64_t bytes);
   void release() { *all_ -= bytes_.exchange(0); }
 

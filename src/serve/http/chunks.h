@@ -13,8 +13,8 @@ class Chunks {
  public:
   enum class State { size, data, data_end, trailer, done, broken, too_large };
 
-  // Takes what it can from the front of `input`, and appends what is body to `body`, which gets `limit` bytes at most. Lines that
-  // have not ended stay in `input`. done, broken and too_large are the end; any other state wants more input.
+  // Consumes the front of `input`, and appends the decoded part to `body`, which gets `limit` bytes at most. Incomplete lines
+  // stay in `input`. done, broken and too_large are final; any other state needs more input.
   State take(std::string_view& input, std::string& body, std::uint64_t limit);
 
  private:

@@ -12,7 +12,7 @@
 
 namespace sdx::serve {
 
-// A client that sends whatever it is told to.
+// A client that sends arbitrary bytes.
 class Client {
  public:
   explicit Client(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -41,7 +41,7 @@ class Client {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
   }
-  // As a client does that was killed: the server's next read fails.
+  // Closes like a client that was killed: the server's next read fails.
   void reset() {
     const linger at_once{1, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

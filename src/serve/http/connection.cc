@@ -13,11 +13,12 @@ namespace {
 
 namespace asio = boost::asio;
 
-// What an idle connection costs, a thousand times over.
+// The memory of an idle connection, which counts a thousand times over.
 constexpr std::size_t kReadBytes = 4 * 1024;
 constexpr std::size_t kBodyReadBytes = 64 * 1024;
 constexpr std::uint64_t kFirstBodyBytes = 1024 * 1024;  // set aside for a body of which nothing has come yet
-// What a refused client may still send before it is cut: a browser shows an answer only when it could send all of its request.
+// The bytes that a refused client may still send before it is cut: a browser shows an answer only if it could send all of its
+// request.
 constexpr std::uint64_t kDrainBytes = 1ull << 30;
 
 }  // namespace
@@ -134,7 +135,7 @@ void Connection::read_head() {
   read();
 }
 
-// One read is under way at most; what it brings is for whatever state the connection is in by then.
+// At most one read is under way; its data are for the state that the connection has by then.
 void Connection::read() {
   if (reading_) return;
   reading_ = true;
@@ -266,7 +267,7 @@ void Connection::read_body() {
 bool Connection::read_plain_body() {
   std::string& body = request_->body;
   if (received_ == body.size() && received_ < *length_) {
-    // Memory follows what has come, not what was announced.
+    // Memory grows with the received bytes, not with the announced length.
     const std::uint64_t size = std::min(*length_, std::max<std::uint64_t>(kBodyReadBytes, 2 * received_));
     if (!reserve_body(std::min(*length_, std::max(size, kFirstBodyBytes)))) {
       refuse(503, "the server is busy: its limit for request bodies is reached; try again later");
@@ -317,7 +318,7 @@ bool Connection::reserve_body(std::uint64_t bytes) {
   return body_share_->grow(bytes);
 }
 
-// What the client sends while its request is answered: the next ones, or nothing.
+// Reads while the request is answered: the client may send its next requests, or close.
 void Connection::watch() {
   if (input_.size() <= shared_.options.limits.header_bytes) read();
 }

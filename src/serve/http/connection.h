@@ -22,12 +22,12 @@ namespace sdx::serve {
 
 using Clock = std::chrono::steady_clock;
 
-// What connections share with their server.
+// State that connections share with their server.
 struct Shared {
   ServerOptions options;
   ServerCallbacks callbacks;
   std::uint16_t port = 0;
-  // Of requests being read or answered, some of which outlive their connections.
+  // The bytes of requests being read or answered, some of which outlive their connections.
   std::shared_ptr<std::atomic<std::uint64_t>> body_bytes = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::atomic<bool> stopping{false};
 };
@@ -39,12 +39,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start();
   // No further request; closes at once when none is under way.
   void finish();
-  // Closes now, whatever is under way.
+  // Closes at once, even with a request under way.
   void cut();
   // Since when it waits for a request; nothing where one is under way.
   std::optional<Clock::time_point> idle_since() const noexcept;
 
-  // From the answer under way.
+  // Called by the answer under way.
   void respond(Response response);
   void start_stream(Response response);
   void pump();  // sends what the stream has

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kFirstBytes = 64 * 1024;
 constexpr const char* kTaken = "gzip, deflate";
 
-// What a refusal says; the status stands beside it.
+// The message of a refusal, and its status.
 struct Refusal {
   int status;
   std::string message;

@@ -20,7 +20,7 @@ bool is_token(std::string_view text) {
   });
 }
 
-// Whether `word` is one of a list with commas.
+// Whether `word` is an item of a list with commas.
 bool has_word(std::string_view list, std::string_view word) {
   while (true) {
     const std::size_t comma = std::min(list.find(','), list.size());

@@ -1,6 +1,6 @@
 #pragma once
-// What a request's head must be like beyond what a lenient parser asks for. Whatever two programs could read in two ways (where a
-// body ends, which host is meant) is refused: between a proxy and a server such requests carry others inside.
+// Rules for a request's head beyond those of a lenient parser. A head that two programs could read in two ways (the end of the
+// body, the host) is refused: between a proxy and a server, such requests smuggle others.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,19 +17,19 @@ struct HeadEnd {
   HeadState state = HeadState::incomplete;
   std::size_t size = 0;  // with the empty line, when complete
 };
-// Where the head at the start of `data` ends. broken: a line that does not end with CR LF, or another byte that no head has.
-// `from`: how much of `data` an earlier call has seen.
+// Finds the end of the head at the start of `data`. broken: a line that does not end with CR LF, or another byte that no head
+// has. `from`: the number of bytes that an earlier call has seen.
 HeadEnd find_head_end(std::string_view data, std::size_t from = 0);
 
 struct HeadError {
   int status = 400;
   std::string message;
 };
-// Of a whole head as find_head_end() found it: request line, names of fields, folded lines, and the fields Host, Content-Length,
-// Transfer-Encoding and Expect.
+// Checks a whole head that find_head_end() found: request line, names of fields, folded lines, and the fields Host,
+// Content-Length, Transfer-Encoding and Expect.
 std::optional<HeadError> check_head(std::string_view head);
 
-// How a request's body comes, and whether the connection goes on behind it.
+// The form of a request's body, and whether the connection continues after it.
 struct Framing {
   bool old = false;  // HTTP/1.0
   bool keep_alive = false;

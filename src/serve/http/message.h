@@ -17,13 +17,13 @@
 
 namespace sdx::serve {
 
-// In the order in which they came; names are compared without regard to case.
+// Fields in the order of arrival; names are compared without regard to case.
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 // The first of that name; empty when there is none.
 std::string_view header(const Headers& headers, std::string_view name);
 
-// What a request's log line and trace say of it beyond its head. Thread-safe.
+// Notes for a request's log line and trace, beyond its head. Thread-safe.
 class Notes {
  public:
   using Clock = std::chrono::steady_clock;
@@ -49,7 +49,7 @@ class Notes {
   void want_prompt() noexcept { wants_prompt_ = true; }
   // Nothing happens where the request is not traced.
   void add_stage(const char* name, Clock::time_point begin, Clock::time_point end);
-  // "prompt", from its submission to the first token, and "decode", from there to now.
+  // Adds the stages "prompt", from submission to the first token, and "decode", from there until this call.
   void add_generation(Clock::time_point submitted, double first_token_ms);
   void want_stages() noexcept { wants_stages_ = true; }
   Values values() const;
@@ -95,7 +95,7 @@ struct Request {
   std::chrono::system_clock::time_point arrived_at;
   std::shared_ptr<Notes> notes;  // never null
 
-  // What a Router and a guard have found out; empty where there is none.
+  // Results of a Router and a guard; empty if there are none.
   const RouterEntry* matched = nullptr;
   std::string route;                                       // the pattern: "/v2/models/{model}/infer"
   std::vector<std::pair<std::string, std::string>> parts;  // {model} of the pattern and so on
@@ -120,13 +120,13 @@ struct Response {
 
 using RequestPtr = std::shared_ptr<Request>;
 
-// The answer to one request, given now or later, by any thread. Thread-safe; no function waits. Whoever holds one
-// keeps the server from ending: let go of it when the answer has ended, and soon after on_gone. One that is let go of unanswered
-// becomes status 500; one whose stream has not ended, a cut connection.
+// The answer to one request, given at once or later, by any thread. Thread-safe; no function waits. The server cannot end while a
+// Responder is held: release it after the answer has ended, and soon after on_gone. A request whose Responder is released without
+// an answer gets status 500; a stream that has not ended is cut.
 class Responder {
  public:
   virtual ~Responder() = default;
-  // The whole answer, and the end of it. Counts once; what comes later is ignored.
+  // Sends the whole answer and ends it. Only the first call counts; later ones are ignored.
   virtual void respond(Response response) = 0;
 
   // Or piece by piece: status and header fields (`body`, if any, is the first piece) …
@@ -147,14 +147,14 @@ using ResponderPtr = std::shared_ptr<Responder>;
 // "Not Found"
 std::string_view reason(int status);
 
-// `{"error": {"code": 404, "message": "…"}}`.
+// The body `{"error": {"code": 404, "message": "…"}}`.
 Response error_response(int status, std::string_view message);
 Response json_response(std::string json, int status = 200);
-// As OpenAI's interface has it: `{"error": {"message": "…", "type": "invalid_request_error", "param": null, "code": "…"}}`.
-// `type` and `code` empty: what fits the status, and null.
+// The error in OpenAI's form: `{"error": {"message": "…", "type": "invalid_request_error", "param": null, "code": "…"}}`. Empty
+// `type`: the one for the status; empty `code`: null.
 Response api_error(int status, std::string_view message, std::string_view type = {}, std::string_view code = {},
                    std::string_view param = {});
-// How a route says that something went wrong; api_error with its first two arguments is one.
+// The form in which a route reports errors; api_error with its first two arguments is one.
 using ErrorShape = Response (*)(int status, std::string_view message);
 Response api_error_shape(int status, std::string_view message);
 

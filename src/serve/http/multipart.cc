@@ -9,8 +9,8 @@
 namespace sdx::serve {
 namespace {
 
-// `; name=value; name="value"`: the value of that name. Quotes and line ends inside come as browsers write them: %22, %0D, %0A,
-// or with a backslash.
+// Reads `; name=value; name="value"` and returns the value of that name. Browsers write quotes and line ends in values as %22,
+// %0D, %0A, or with a backslash.
 std::string parameter(std::string_view text, std::string_view wanted) {
   std::size_t at = text.find(';');
   while (at < text.size()) {

@@ -23,8 +23,8 @@ struct MultipartLimits {
 // "boundary" of a Content-Type; empty unless that is multipart/form-data with a boundary of 1 to 70 bytes.
 std::string multipart_boundary(std::string_view content_type);
 
-// The parts of `body`, which must outlive them. Throws Error(invalid_argument) for what is no such body, or ends too early, and
-// beyond the limits.
+// Returns the parts of `body`, which must outlive them. Throws Error(invalid_argument) for an invalid body, one that ends too
+// early, and beyond the limits.
 std::vector<Part> parse_multipart(std::string_view body, std::string_view boundary, const MultipartLimits& limits = {});
 
 }  // namespace sdx::serve

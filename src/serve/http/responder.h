@@ -1,5 +1,5 @@
 #pragma once
-// What lies between a handler's threads and a connection.
+// Connects a handler's threads with a connection.
 
 #include <atomic>
 #include <functional>

@@ -60,7 +60,7 @@ struct Admission {
 // Called with a request whose body has not been read yet, on the thread that reads and writes: it must be quick.
 using Admit = std::function<Admission(Request&)>;
 
-// How an exchange ended.
+// The end of an exchange.
 struct Outcome {
   int status = 0;                             // 0: cut before an answer
   bool whole = false;                         // all of the answer was handed to the system
@@ -100,7 +100,7 @@ class Server {
   std::unique_ptr<Impl> impl_;
 };
 
-// What `handler` returns or throws, as an answer.
+// Answers with the result of `handler`, or with its exception.
 void answer_with(const Handler& handler, const Request& request, Responder& responder, ErrorShape shape = error_response);
 
 }  // namespace sdx::serve

@@ -13,7 +13,7 @@ namespace {
 namespace asio = boost::asio;
 namespace ssl = boost::asio::ssl;
 
-// Of what a client offers (its names, each behind a byte with its length), HTTP/1.1.
+// Chooses HTTP/1.1 among the client's offers (names, each after a byte with its length).
 int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* size, const unsigned char* offered, unsigned int bytes,
                     void*) {
   static constexpr unsigned char ours[] = "\x08http/1.1";
@@ -33,7 +33,7 @@ std::shared_ptr<ssl::context> make_context(const TlsFiles& files) {
   ::SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS);  // idle connections need none
   ::SSL_CTX_set_alpn_select_cb(raw, choose_protocol, nullptr);
   SystemError error;
-  // Else OpenSSL would ask on the terminal.
+  // Without this, OpenSSL would ask for the password on the terminal.
   context->set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); }, error);
   context->use_certificate_chain_file(files.certificate.string(), error);
   if (error) {

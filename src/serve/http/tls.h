@@ -13,9 +13,9 @@ struct TlsFiles {
   std::filesystem::path key;          // PEM, without a password
 };
 
-// For ServerOptions::encryption. Throws Error(io) where a file cannot be used.
+// Reads certificate and key for ServerOptions::encryption. Throws Error(io) if a file cannot be used.
 std::shared_ptr<Encryption> tls_encryption(const TlsFiles& files);
-// Connections from now on get what the files have become. Throws Error(io), and leaves things as they were. Thread-safe.
+// Reads the files again, for connections made after the call. On Error(io), nothing changes. Thread-safe.
 void reload(Encryption& tls);
 
 }  // namespace sdx::serve

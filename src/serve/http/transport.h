@@ -12,8 +12,8 @@ namespace sdx::serve {
 using Tcp = boost::asio::ip::tcp;
 using SystemError = boost::system::error_code;
 
-// Used by one thread. One read and one write may be under way at the same time; buffers and whatever the callbacks hold must live
-// until these were called.
+// Used by one thread. One read and one write may be under way at the same time; buffers, and everything that the callbacks refer
+// to, must live until these were called.
 class Transport {
  public:
   using Done = std::function<void(SystemError error, std::size_t bytes)>;

@@ -1,5 +1,6 @@
 #pragma once
-// What the protocol tells of server and models, as JSON objects: HTTP sends them as they are, gRPC reads its messages from them.
+// Descriptions of server and models for the protocol, as JSON objects: HTTP sends them as they are, gRPC reads its messages from
+// them.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -11,7 +12,7 @@
 namespace sdx::serve {
 
 nlohmann::json describe_server();
-// `versions`: all that the model has.
+// `versions`: all versions of the model.
 nlohmann::json describe_model(const LoadedModel& model, const std::vector<std::string>& versions);
 nlohmann::json describe_config(const LoadedModel& model);
 // {"model_stats": […]}: of the versions that are loaded; of all models where `name` is "".
@@ -19,10 +20,10 @@ nlohmann::json describe_statistics(const Catalog& catalog, std::string_view name
 // A list. `ready`: models that are, alone.
 nlohmann::json describe_repository(const Catalog& catalog, bool ready);
 
-// Of a model's versions, those that the catalogue lists.
+// The versions of a model that the catalogue lists.
 std::vector<std::string> versions_of(const Catalog& catalog, std::string_view name);
 
-// Of a request to load a model: settings_of_json(), and Error(invalid_argument) for members without a meaning.
+// The settings in a request to load a model: settings_of_json(), and Error(invalid_argument) for members without a meaning.
 ModelSettings settings_of_request(std::string_view config);
 
 }  // namespace sdx::serve

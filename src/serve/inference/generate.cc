@@ -70,7 +70,7 @@ bool read_parameter(const std::string& key, const json& value, GenerationSetting
   return true;
 }
 
-// What belongs to the route, not to the text.
+// Whether the key belongs to the route, not to the text.
 bool is_left_alone(const std::string& key) {
   return key == "stream" || key == "exclude_input_in_output" || key == "return_full_text";
 }
@@ -109,7 +109,7 @@ GenerateRequest read_request(std::string_view body, const LanguageModel& model) 
   return out;
 }
 
-// What one request's callbacks share.
+// State that the callbacks of one request share.
 struct Running {
   ModelPtr model;
   ResponderPtr responder;
@@ -199,7 +199,7 @@ json scalar_of(const Tensor& t, const std::string& name) {
   }
 }
 
-// Lists of words, of which clients of TensorRT-LLM send empty ones where there is none.
+// Lists of words. Clients of TensorRT-LLM send empty words for an empty list.
 json words_of(const Tensor& t, const std::string& name) {
   if (t.dtype() != DataType::string) fail(ErrorCode::invalid_argument, "input '{}' must be BYTES", name);
   json out = json::array();

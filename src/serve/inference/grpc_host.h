@@ -1,5 +1,5 @@
 #pragma once
-// What a gRPC server answers with: the same as HTTP.
+// The functions with which a gRPC server answers: the same as HTTP's.
 
 #include "serve/grpc_api.h"
 #include "serve/inference/http_routes.h"

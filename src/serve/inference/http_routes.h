@@ -21,7 +21,7 @@ void add_inference_routes(Router& router, Catalog& catalog, const InferenceOptio
 // nv_inference_*, from the models' statistics.
 void add_inference_metrics(Metrics& metrics, const Catalog& catalog);
 
-// `{"error": "…"}`, as the protocol has it.
+// The error in the protocol's form: `{"error": "…"}`.
 Response protocol_error(int status, std::string_view message);
 
 }  // namespace sdx::serve

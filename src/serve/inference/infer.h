@@ -1,5 +1,5 @@
 #pragma once
-// One inference, whatever carried it here: HTTP's JSON and binary form, and gRPC's messages, become this and are made from it.
+// One inference, whatever its transport: HTTP's JSON and binary form, and gRPC's messages, are converted to this and back.
 
 #include <functional>
 #include <string>
@@ -45,11 +45,11 @@ void infer(Catalog& catalog, InferRequest request, std::function<void(InferResul
 // Throws Error(invalid_argument).
 void check_batch(const LoadedModel& model, const NamedValues& inputs);
 
-// "0.826453:281:tabby": for each sample the best `classes` of an output of scores. BYTES[classes], or BYTES[samples, classes].
-// Throws Error(invalid_argument) for what is not numbers.
+// Classifies: "0.826453:281:tabby" for the best `classes` of each sample of an output of scores. BYTES[classes], or
+// BYTES[samples, classes]. Throws Error(invalid_argument) for outputs that are not numbers.
 Tensor classify(const Tensor& scores, std::int64_t classes, bool has_batch, const std::vector<std::string>& labels);
 
-// What an error means: its HTTP status, with "Retry-After" in seconds where trying again may help (else 0).
+// The HTTP status of an error, and "Retry-After" in seconds if another attempt may succeed (else 0).
 struct ErrorMeaning {
   int status = 500;
   int retry_after = 0;

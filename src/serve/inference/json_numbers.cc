@@ -15,7 +15,7 @@
 namespace sdx::serve {
 namespace {
 
-// What is not set aside becomes a document, which takes twenty times the memory of its text.
+// Text that is not set aside is parsed to a document, which takes twenty times its memory.
 constexpr std::size_t kMostText = std::size_t{8} << 20;
 constexpr std::size_t kMostValues = 4096;
 
@@ -42,7 +42,7 @@ class Walker {
   void need(char c) {
     if (!take(c)) broken();
   }
-  // Behind the closing quote; what is between, as it is written.
+  // Moves past the closing quote; returns the text between the quotes, as it is written.
   std::string_view string() {
     need('"');
     const std::size_t begin = at_;
@@ -211,7 +211,7 @@ class ValueReader {
     at_ = behind;
     return out;
   }
-  // What from_chars takes beyond JSON: leading zeros, "inf", "nan".
+  // Forms that from_chars accepts, but JSON does not: leading zeros, "inf", "nan".
   void check_start() {
     const char* digit = at_ < end_ && *at_ == '-' ? at_ + 1 : at_;
     if (digit >= end_ || !is_digit(*digit)) wrong("this is not a number");

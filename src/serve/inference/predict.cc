@@ -1,4 +1,4 @@
-// The routes of projects: whatever a model's sdx.yml says about inputs and outputs is done here, not by the client.
+// The routes of projects: the server applies a model's sdx.yml to inputs and outputs, so that the client need not.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -283,7 +283,7 @@ json values_of(const std::vector<ValueSpec>& specs, bool inputs) {
   return out;
 }
 
-// The one that answers now; of a model without a node left to run, the one that would.
+// The provider that answers at present; for a model without a node left to run, the one that would.
 std::string provider_of(const Report& report) {
   for (const ChainReport& chain : report.chains) {
     if (chain.state == "in use" && !chain.providers.empty()) return chain.providers.front();

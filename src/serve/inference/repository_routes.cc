@@ -55,7 +55,7 @@ Response load(Catalog& catalog, const Request& request) {
 constexpr const char* kNoSharedMemory = "shared memory is not supported: send tensors in the request (binary_data_size)";
 
 void add_settings_routes(Router& router) {
-  // What Triton's clients ask for. Traces and logs of this server are set on its command line.
+  // Requests of Triton's clients. Traces and logs of this server are set on its command line.
   const json trace{{"trace_level", {"OFF"}}, {"trace_rate", "1000"}, {"trace_count", "-1"},
                    {"log_frequency", "0"},   {"trace_file", ""},     {"trace_mode", "opentelemetry"}};
   const json log{{"log_file", ""},    {"log_info", true},       {"log_warning", true},

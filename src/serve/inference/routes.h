@@ -1,5 +1,5 @@
 #pragma once
-// What the files of this folder share when they add their routes.
+// Shared by the files of this folder, which add routes.
 
 #include <string_view>
 
@@ -11,7 +11,7 @@ void add_generate_routes(Router& router, Catalog& catalog);
 void add_repository_routes(Router& router, Catalog& catalog, const InferenceOptions& options);
 void add_predict_routes(Router& router, Catalog& catalog, const InferenceOptions& options);
 
-// The answer to whatever was thrown.
+// The answer to an exception.
 Response error_answer(const std::exception_ptr& error);
 // Whatever `handler` throws becomes error_answer().
 Handler answering(Handler handler);
@@ -21,7 +21,7 @@ ModelPtr model_of(Catalog& catalog, const Request& request);
 // A run that ends when its client goes.
 CancelToken cancel_with(Responder& responder);
 
-// Where the time of a request went that was submitted at `begin`.
+// Adds the stages of a request that was submitted at `begin`: where its time went.
 void add_stages(Notes& notes, Notes::Clock::time_point begin, const BatchTimes& times);
 
 // A route of the protocol: GET or POST, errors in its shape.

@@ -50,7 +50,7 @@ std::int64_t longest(std::span<const JoinPart> parts) {
   return length;
 }
 
-// `width` bytes of each row into rows of `stride`; the rest is zeros.
+// Copies `width` bytes of each row into rows of `stride`; the rest is zeros.
 void copy_rows(std::byte* to, std::size_t stride, const std::byte* from, std::size_t width, std::int64_t rows) {
   if (width > stride) fail(ErrorCode::internal, "a row of {} bytes does not fit into {}: the requests differ", width, stride);
   if (width == stride) {
@@ -92,7 +92,7 @@ Tensor shortened(const Tensor& t, std::int64_t length) {
   return out;
 }
 
-// As bytes of a fixed number, so that no text can look like several others behind each other.
+// Appends a number in a fixed number of bytes, so that no text can look like several others in a row.
 void append(std::string& key, std::uint64_t number) { key.append(reinterpret_cast<const char*>(&number), sizeof number); }
 
 bool joinable(const Tensor& t) {

@@ -11,13 +11,13 @@
 
 namespace sdx::serve {
 
-// What of a model's declaration joining needs.
+// The parts of a model's declaration that joining needs.
 struct JoinRules {
   std::vector<ValueSpec> inputs, outputs;
   std::string mask_input;  // BatchOptions::mask_input
 };
 
-// What requests must have in common to run together.
+// A key that requests must share to run together.
 struct JoinKey {
   std::string text;
   std::int64_t rows = 0;    // samples

@@ -22,10 +22,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-// Of runs that are counted apart: clients choose how many samples they send.
+// The most sizes of runs that are counted separately: clients choose how many samples they send.
 constexpr std::size_t kMostSizes = 1024;
 
-// How often waiting requests are checked for cancellation, which is not signalled.
+// The interval at which waiting requests are checked for cancellation, which is not signalled.
 constexpr std::chrono::milliseconds kCancelInterval{10};
 
 struct Waiting {
@@ -52,7 +52,7 @@ std::int64_t first_extent(const NamedValues& inputs) {
   return inputs[0].value.tensor().dim(0);
 }
 
-// As Triton counts: durations once for each request of a batch, whole.
+// Counts like Triton: the full duration for each request of a batch.
 class Counts {
  public:
   void succeeded(const BatchTimes& times, nanoseconds all, std::int64_t rows) {
@@ -265,7 +265,7 @@ struct Batcher::Impl {
     bool full = false;                 // the next one did not fit, or nothing does any more
   };
 
-  // Takes the first requests that are to run now; else nothing, and `next` is when there will be something.
+  // Takes the first requests that are to run at this time; otherwise nothing, and `next` is the time of the next check.
   Batch choose(std::optional<Clock::time_point>& next) {
     std::vector<Group> groups;
     for (std::size_t i = 0; i < queue.size(); ++i) {
@@ -357,7 +357,7 @@ struct Batcher::Impl {
     return std::max(std::chrono::ceil<std::chrono::milliseconds>(deadline - now), std::chrono::milliseconds(1));
   }
 
-  // What all of them want, for as long as the most patient one waits.
+  // The union of the outputs that they want, with the latest of their deadlines.
   static RunOptions common_options(const Batch& batch, Clock::time_point now) {
     RunOptions run;
     std::unordered_set<std::string_view> seen;

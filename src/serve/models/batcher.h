@@ -26,7 +26,7 @@ struct BatchOptions {
   std::string mask_input{};
 };
 
-// What happened to one request.
+// The times of one request.
 struct BatchTimes {
   std::chrono::nanoseconds queue{0}, input{0}, infer{0}, output{0};
   std::int64_t batch = 1;  // samples of the run that it was in
@@ -53,7 +53,7 @@ class Overloaded : public Error {
   using Error::Error;
 };
 
-// How a request ended.
+// The end of a request.
 struct BatchResult {
   NamedValues outputs;
   std::exception_ptr error;  // null: it went well

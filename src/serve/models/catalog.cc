@@ -52,7 +52,7 @@ struct Family {
   bool pinned = false;     // from the command line: not given back
   bool withdrawn = false;  // unload() was called
   bool gone = false;       // no longer in the repository
-  // Of the repository; where it has an error, as they were before.
+  // Folder and settings from the repository; if it has an error, those from before.
   fs::path folder;
   ModelSettings settings;
   std::optional<ModelSettings> replaced;
@@ -163,7 +163,7 @@ struct Catalog::Impl {
     version->retry_at = {};
   }
 
-  // Whether files of the command line's models have changed. One that is gone serves on.
+  // Whether files of the command line's models have changed. A model whose file is gone continues to serve.
   void look_at_sources() {
     const std::lock_guard lock(mutex);
     for (auto& [name, family] : families) {
@@ -208,7 +208,7 @@ struct Catalog::Impl {
     }
   }
 
-  // Loads what has changed, and new versions of models that are in use, beside what serves.
+  // Loads changed models, and new versions of models in use, while the present ones serve.
   void refresh() {
     std::vector<std::pair<std::string, std::shared_ptr<Version>>> wanted;
     std::unique_lock lock(mutex);
@@ -217,7 +217,7 @@ struct Catalog::Impl {
       const bool used = std::any_of(family.versions.begin(), family.versions.end(),
                                     [](const auto& item) { return item.second->model != nullptr; });
       for (const auto& [number, version] : family.versions) {
-        // What was given back for others is loaded by the next request for it.
+        // A model that was unloaded to make room is loaded by the next request for it.
         const bool stale = version->loaded_stamp != version->stamp && (version->model || used || !options.load_on_demand);
         if (stale && !version->leaving && !version->loading && Clock::now() >= version->retry_at) {
           wanted.emplace_back(name, version);
@@ -232,7 +232,7 @@ struct Catalog::Impl {
       try {
         load(lock, name, version);
       } catch (const Error&) {
-        // Logged, and in the list. What served before goes on.
+        // The error is logged, and shown in the list. The previous version continues to serve.
       }
     }
     std::vector<ModelPtr> old;
@@ -307,7 +307,7 @@ struct Catalog::Impl {
     return request;
   }
 
-  // What all other models leave of the limit.
+  // The part of the limit that all other models leave.
   std::uint64_t room_for(const Version& version) const {
     std::uint64_t room = options.memory_limit;
     for (const auto& [name, family] : families) {
@@ -370,7 +370,7 @@ struct Catalog::Impl {
     return fresh;
   }
 
-  // By request. `alone`: no version has been loaded with these settings; then nothing has changed where this one fails.
+  // Loads on request. `alone`: no version has been loaded with these settings; then a failure changes nothing.
   void load_with(std::unique_lock<std::mutex>& lock, const std::string& name, const std::shared_ptr<Version>& version,
                  const std::optional<ModelSettings>& settings, bool alone) {
     const auto family = families.find(name);
@@ -423,7 +423,7 @@ struct Catalog::Impl {
 
   // ---- Giving back ----
 
-  // Unloads what was used longest ago, while more is loaded than may be. Models in use stay.
+  // Unloads models that have not been used for the longest time, while more is loaded than the limit allows. Models in use stay.
   void make_room(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Version>& keep) {
     while (options.memory_limit > 0) {
       std::uint64_t bytes = 0;

@@ -78,8 +78,9 @@ struct CatalogOptions {
   std::filesystem::path repository{};  // a folder of models; "": none
   bool watch = true;                   // all files, for changes
   bool load_on_demand = true;          // a model of the repository is loaded by the first request; else all at the start
-  // Of all models together, in bytes; the one used longest ago goes first; 0: none. Without a limit of its own in `engine`, the
-  // cache of a language model gets half of what the models that are loaded, and its own files, leave of it; 64 MiB at least.
+  // The limit for all models together, in bytes; the model unused for the longest time is unloaded first; 0: none. If `engine`
+  // has no limit of its own, the cache of a language model gets half of the bytes that the loaded models, and its own files,
+  // leave; at least 64 MiB.
   std::uint64_t memory_limit = 0;
   SessionOptions session{};
   EngineOptions engine{};
@@ -111,10 +112,10 @@ class Catalog {
   void load(std::string_view name, const std::optional<ModelSettings>& settings = {});
   // Returns when no request uses it. It is not loaded again before load() asks for it.
   void unload(std::string_view name);
-  // By name, then by version, oldest first.
+  // Sorted by name, then by version, oldest first.
   std::vector<ModelStatus> list() const;
   bool ready() const;  // all models of the start are loaded
-  // Whatever is loaded now. Does not count as use.
+  // Returns a loaded model only. Does not count as use.
   std::vector<ModelPtr> loaded() const;
 
  private:

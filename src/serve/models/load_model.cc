@@ -127,8 +127,8 @@ Tensor zeros(DataType dtype, const Shape& shape) {
   return out;
 }
 
-// A sample of zeros, as large as inputs of that kind usually are: the first request does not pay for the memory and the plan of
-// the first run, nor for weights that the second run packs. What it gives does not matter, so neither does what goes wrong.
+// Runs a sample of zeros of the usual size of such inputs, so that the first request does not pay for the memory and the plan of
+// the first run, nor for weights that the second run packs. Results and errors of it do not matter.
 void warm_up_with_zeros(const TensorService& service) {
   std::int64_t elements = 0;
   NamedValues inputs;
@@ -189,7 +189,7 @@ std::unique_ptr<TensorService> load_tensors(const LoadRequest& request, const Mo
   if (files.project) {
     service->project = Project::open(files.path);
     const SessionOptions own = service->project->options();
-    // What the server was told counts where the project says nothing.
+    // The server's settings apply where the project has none.
     const SessionOptions chosen = own.providers.empty() && !request.session.providers.empty() ? options : own;
     session = std::make_shared<const Session>(service->project->session(chosen));
     for (const std::string& warning : service->project->validate(*session)) request.log("warning", request.name + ": " + warning);
@@ -240,7 +240,7 @@ std::unique_ptr<LanguageService> load_language(const LoadRequest& request, const
   return std::make_unique<LanguageService>(LanguageService{std::move(model), std::move(chat), std::move(engine)});
 }
 
-// With the weights beside an .onnx file, as exporters name them.
+// Includes the weights beside an .onnx file, by the names that exporters use.
 std::uint64_t bytes_of(const fs::path& path) {
   std::uint64_t bytes = model_bytes_on_disk(path);
   for (const char* ending : {".data", "_data"}) {

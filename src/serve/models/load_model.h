@@ -1,5 +1,5 @@
 #pragma once
-// From files to a model that serves.
+// Loads a model that serves from its files.
 
 #include <functional>
 #include <memory>

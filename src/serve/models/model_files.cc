@@ -84,7 +84,7 @@ bool any_starts_with(const std::vector<std::string>& names, std::string_view sta
   return std::any_of(names.begin(), names.end(), [&](const std::string& n) { return n.starts_with(start); });
 }
 
-// Of an export by Hugging Face's tools: what the network was trained for, by its class.
+// The kind of an export by Hugging Face's tools, by the class that the network was trained for.
 std::optional<ModelKind> kind_by_config(const json& config) {
   std::string all;
   if (const auto found = config.find("architectures"); found != config.end() && found->is_array()) {
@@ -116,7 +116,7 @@ bool has_tokenizer(const fs::path& folder) {
   return false;
 }
 
-// As transformers writes it.
+// Reads the form that transformers writes.
 bool has_safetensors(const fs::path& folder) {
   return is_file(folder / "config.json") &&
          (is_file(folder / "model.safetensors") || is_file(folder / "model.safetensors.index.json"));

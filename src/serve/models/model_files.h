@@ -1,5 +1,5 @@
 #pragma once
-// What kind of model a file or folder is: told from the files' names and what they say, never from the name it is served under.
+// Determines the kind of a model from its files' names and contents, never from the name under which it is served.
 
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +17,7 @@ struct ModelFiles {
   bool project = false;        // `path` is a project file, or a folder with one
 };
 
-// Throws Error(io) where nothing is there, and Error(invalid_argument) naming what was looked for.
+// Throws Error(io) if there is nothing, and Error(invalid_argument) naming what was looked for.
 ModelFiles recognise_model(const std::filesystem::path& path);
 
 // All regular files of a file (or of the parts that it is the first of) or folder, without hidden ones, up to three levels deep:
@@ -27,9 +27,9 @@ std::uint64_t model_bytes_on_disk(const std::filesystem::path& path);
 // Path, size and times of a model's files: another text when one of them changes.
 std::string model_stamp(const std::filesystem::path& path);
 
-// The files of a model, with the external data that an ONNX file or a project's names. Never throws for what is wrong with them.
+// The files of a model, including external data that an ONNX file or a project's model names. Never throws for errors in them.
 std::vector<std::filesystem::path> files_of_model(const std::filesystem::path& path);
-// As model_stamp(), of these; nothing where one is missing.
+// The same stamp as model_stamp(), of these files; nothing if one is missing.
 std::optional<std::string> files_stamp(const std::vector<std::filesystem::path>& files);
 
 // Throws Error(invalid_argument) where `path`, or a file below it, is a symbolic link that leads out of `root`, an absolute path

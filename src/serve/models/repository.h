@@ -1,5 +1,5 @@
 #pragma once
-// A folder of models as it is right now: NAME.onnx, NAME.gguf (one or all parts of a split one), folders with a model
+// A folder of models in its present state: NAME.onnx, NAME.gguf (one or all parts of a split one), folders with a model
 // (recognise_model()), and Triton's layout NAME/config.pbtxt with NAME/VERSION/model.onnx.
 
 #include <filesystem>
@@ -26,8 +26,7 @@ struct RepositoryModel {
   bool operator==(const RepositoryModel& other) const { return versions == other.versions && error == other.error; }
 };
 
-// Names that begin with '.' are left out. Never throws for what is wrong with one model; Error(io) where the folder cannot be
-// read.
+// Names that begin with '.' are left out. Never throws for an error of one model; Error(io) if the folder cannot be read.
 std::map<std::string, RepositoryModel> scan_repository(const std::filesystem::path& folder);
 
 }  // namespace sdx::serve

@@ -53,7 +53,7 @@ struct ModelSettings {
   std::optional<int> threads;
   std::vector<std::pair<std::string, std::string>> parameters;
   std::string platform, backend;  // as the configuration calls them
-  // Which versions of a repository's model are served: the newest so many, those named, or all (0 and none).
+  // The versions of a repository's model that are served: the newest so many, those named, or all (0 and none).
   std::int64_t newest = 1;
   std::vector<std::int64_t> versions;
 };

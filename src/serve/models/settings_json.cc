@@ -69,7 +69,7 @@ DataType type(const json& value, const std::string& where) {
 using Member = std::function<void(const json& value, const std::string& where)>;
 using Members = std::map<std::string, Member, std::less<>>;
 
-// Calls what is known; the others' names go to `ignored`.
+// Calls the functions of known members; names of others are added to `ignored`.
 void read_object(const json& object, const std::string& where, const Members& members, std::vector<std::string>& ignored) {
   if (!object.is_object()) wrong(where.empty() ? "the whole" : where, "expected an object");
   for (const auto& [key, value] : object.items()) {
@@ -196,7 +196,7 @@ class SettingsReader {
     if (count > 1024) wrong(where, "at most 1024 instances");
     if (count > 0) out_.instances = static_cast<int>(count);
   }
-  // Which provider runs a model is the server's choice: KIND_GPU does not fail where there is none.
+  // The server chooses the provider of a model: KIND_GPU does not fail on a machine without one.
   void kind(const std::string& name, const std::string& where) {
     for (const char* known : {"KIND_AUTO", "KIND_CPU", "KIND_MODEL"}) {
       if (name == known) return;

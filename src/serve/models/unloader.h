@@ -38,7 +38,7 @@ class Unloader : public std::enable_shared_from_this<Unloader> {
     changed_.wait(lock, [&] { return dead_.empty() && !busy_; });
   }
 
-  // Waits a while for the models that somebody still has. Those that are let go of even later get a thread each.
+  // Waits a while for the models that are still held. Each model that is released even later gets a thread of its own.
   void close() {
     {
       std::unique_lock lock(mutex_);

@@ -56,7 +56,8 @@ class Metrics {
     Labels labels;
     double value = 0;
   };
-  // Asked for its samples whenever text() is: for what is known elsewhere. `kind`: "gauge" or "counter".
+  // Adds a source that is asked for its samples at each text(), for figures that are known elsewhere. `kind`: "gauge" or
+  // "counter".
   void collect(const std::string& name, const std::string& help, const std::string& kind,
                std::function<std::vector<Sample>()> samples);
 

@@ -15,7 +15,7 @@ namespace sdx::serve {
 
 enum class LogFormat { text, json };
 
-// What a line says, in order; empty texts are left out.
+// The parts of a line, in order; empty texts are left out.
 class LogLine {
  public:
   LogLine& add(std::string_view name, std::string_view value);

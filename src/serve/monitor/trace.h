@@ -20,7 +20,7 @@ struct TraceContext {
   bool sampled = false;
 };
 
-// Of a header field traceparent; nothing for what is not one.
+// Parses a header field traceparent; nothing if it is invalid.
 std::optional<TraceContext> parse_traceparent(std::string_view text);
 std::string traceparent(const TraceContext& context);
 // The span of a request that came with `parent`, or of a new trace.
@@ -54,7 +54,7 @@ struct ExporterOptions {
 // Collects spans, and hands batches of them to `send` on a thread of its own. Thread-safe.
 class SpanExporter {
  public:
-  // `send` returns false where the batch was lost.
+  // `send` returns false if the batch was lost.
   SpanExporter(std::function<bool(const std::vector<Span>&)> send, const ExporterOptions& options = {});
   ~SpanExporter();  // sends what waits, once
   SpanExporter(const SpanExporter&) = delete;

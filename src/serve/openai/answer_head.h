@@ -1,5 +1,5 @@
 #pragma once
-// What all parts of an answer say of it.
+// Fields that all parts of an answer have.
 
 #include <cstdint>
 #include <string>

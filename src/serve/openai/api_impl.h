@@ -1,5 +1,5 @@
 #pragma once
-// What the paths share. For the sources of Api alone.
+// Shared by the paths. For the sources of Api only.
 
 #include <string>
 

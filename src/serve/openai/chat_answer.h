@@ -23,12 +23,12 @@ struct ChatAnswerOptions {
   std::vector<TokenId> ends;                // tokens that end an answer, and have no log probability
 };
 
-// For one thread at a time.
+// Used by one thread at a time.
 class ChatAnswer {
  public:
   explicit ChatAnswer(ChatAnswerOptions options);
 
-  // What a stream begins with: each answer's role.
+  // The beginning of a stream: each answer's role.
   std::string begin() const;
   // A token came. Appends the events of a stream to `out`; false ends this answer.
   bool add(const GeneratedToken& token, std::string& out);
@@ -37,7 +37,7 @@ class ChatAnswer {
   // Or the whole.
   std::string whole(const Generation& generation);
 
-  // Whether answers ended that add() did not end: the engine was stopped.
+  // Whether answers ended without add(), because the engine was stopped.
   bool cut_short(const Generation& generation) const;
 
  private:

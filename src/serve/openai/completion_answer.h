@@ -27,18 +27,18 @@ struct CompletionAnswerOptions {
   std::vector<TokenId> ends;                // tokens that end an answer, and have no log probability
 };
 
-// For one thread at a time.
+// Used by one thread at a time.
 class CompletionAnswer {
  public:
   explicit CompletionAnswer(CompletionAnswerOptions options);
 
-  // What a stream begins with: the prompts, where they are echoed.
+  // The beginning of a stream: the prompts, if they are echoed.
   std::string begin();
   void add(std::size_t prompt, const GeneratedToken& token, std::string& out);
   // One prompt's answers are whole. `out`: a stream's.
   void finish(std::size_t prompt, Generation generation, std::string& out);
   bool complete() const { return finished_ == options_.prompts; }
-  // Behind the last: the end of a stream, or the whole.
+  // The end: that of a stream, or the whole answer.
   std::string end() const;
   std::string whole() const;
   const Usage& usage() const { return usage_; }

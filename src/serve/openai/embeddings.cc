@@ -16,7 +16,7 @@
 namespace sdx::serve::openai {
 namespace {
 
-// Between two looks at whether the client is still there.
+// The work between two checks for a client that has gone.
 constexpr std::size_t kSlice = 256;           // texts
 constexpr std::size_t kSliceBytes = 1 << 20;  // of queries and documents, which are cut into tokens in tenths of a second
 
@@ -24,7 +24,7 @@ void check_client(const Request& request) {
   if (request.gone && *request.gone) fail(ErrorCode::cancelled, "the client has disconnected");
 }
 
-// What a model can read of a text that it cuts: the tokens of megabytes would take a hundred times their memory.
+// The longest text that a model can read when it truncates: the tokens of megabytes would take a hundred times their memory.
 std::string beginning(std::string text) {
   text.resize(end_of_chars(text, 1 << 20));
   return text;
@@ -51,7 +51,7 @@ std::string readable_query(const Reranker& reranker, const std::string& query) {
   return text;
 }
 
-// How many of the documents come next, the query with each of them.
+// The number of documents in the next slice, with the query beside each.
 std::size_t slice_of(std::span<const std::string> documents, std::size_t query) {
   std::size_t count = 0, bytes = 0;
   while (count < documents.size() && count < kSlice && bytes < kSliceBytes) bytes += query + documents[count++].size();
@@ -81,7 +81,7 @@ struct Texts {
   std::int64_t tokens = 0;
 };
 
-// As texts, with the number of their tokens; those that are too long are refused before anything is computed.
+// Reads the inputs as texts, with their numbers of tokens. Texts that are too long are refused before anything is computed.
 Texts read_input(const EmbeddingRequest& r, const TextEmbedder& embedder, const Request& request) {
   const Tokenizer whole = embedder.tokenizer().with_truncation(std::nullopt);
   const std::int64_t most = embedder.max_length();

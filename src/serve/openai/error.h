@@ -28,9 +28,9 @@ struct ApiError : std::exception {
 // A request that cannot be answered as it is: 400. "" stands for null.
 [[noreturn]] void refuse(std::string message, std::string_view param = {}, std::string_view code = {});
 
-// What an error of the engine is to a client: what the caller got wrong is 400, a full queue 503, a deadline 504, the rest 500.
+// The answer to an error of the engine: mistakes of the caller are 400, a full queue 503, a deadline 504, all others 500.
 ApiError api_error(const Error& error);
-// Of whatever is being handled by a catch block; what is no error of ours becomes 500 without details.
+// The answer to the exception in a catch block; exceptions that are not our errors become 500 without details.
 ApiError current_api_error();
 
 std::string error_json(const ApiError& error);

@@ -1,5 +1,5 @@
 #pragma once
-// Reading what a request's body says, with OpenAI's words for what is wrong.
+// Reads a request's body, and reports errors in OpenAI's words.
 
 #include <cstdint>
 #include <initializer_list>
@@ -16,15 +16,16 @@ namespace sdx::serve::openai {
 
 using Json = nlohmann::ordered_json;  // schemas and tools keep the order of their members
 
-// Text of the body, an object. Throws ApiError (400) for what is not a JSON object, is nested more than 64 levels deep, or has
-// more members than a request needs: looking for a member of an ordered object takes time in proportion to their number.
+// Parses the text of the body, an object. Throws ApiError (400) for text that is not a JSON object, is nested more than 64 levels
+// deep, or has more members than a request needs: looking for a member of an ordered object takes time in proportion to their
+// number.
 Json read_body(std::string_view body);
 // The same for JSON of any kind within a body; nothing where it is broken.
 std::optional<Json> read_json(std::string_view text);
 // "a string", "an integer", …
 std::string_view kind_of(const Json& value);
 
-// Members of a request that no one reads: they make no difference, and clients send many. Named to whoever wonders.
+// Members of a request that nothing reads: they have no effect, and clients send many. Their names help users who wonder why.
 class Ignored {
  public:
   // "messages[3].id" and "messages[4].id" are both "messages[].id".
@@ -46,7 +47,7 @@ class Ignored {
 // The members of one object. Null counts as absent. Functions throw ApiError (400) for other types and values out of range.
 class Fields {
  public:
-  // `where`: what the object is called, "" for the body itself. Keeps references to `object` and `ignored`.
+  // `where`: the object's name in messages, "" for the body itself. Keeps references to `object` and `ignored`.
   Fields(const Json& object, std::string where, Ignored& ignored);
   // An object within this one.
   Fields within(const Json& object, std::string where) const { return {object, std::move(where), ignored_}; }

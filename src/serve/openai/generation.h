@@ -1,5 +1,5 @@
 #pragma once
-// From what a request says to what an engine is asked for, and what is measured of it.
+// Converts a request to settings of an engine, and its results to usage figures.
 
 #include <chrono>
 #include <optional>
@@ -25,8 +25,8 @@ void check_length(const Tokenizer& tokenizer, const std::string& text, PromptKin
 // The tokens of a text, as LanguageModel::generate() makes them; check_length() comes first.
 TokenList tokens_of(const LanguageModel& model, const std::string& text, bool special_tokens, PromptKind kind);
 
-// How many tokens the answer may have: as many as were asked for, or fewer where the context ends before. Throws as too_long()
-// does for a prompt that leaves no room.
+// The most tokens of the answer: the requested number, or fewer if the context ends before. Throws as too_long() does for a
+// prompt that leaves no room.
 std::int64_t answer_room(const GenerationFields& fields, PromptKind kind, const LanguageModelInfo& info, std::int64_t prompt);
 
 // All but detokenize, logprobs and n. Adds to `ignored` what a schema demands in vain.

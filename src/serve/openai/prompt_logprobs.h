@@ -12,14 +12,15 @@
 
 namespace sdx::serve::openai {
 
-// Those who want log probabilities of a prompt: one computes, since logits take `vocabulary` floats for each token.
+// A line of requests for log probabilities of a prompt. One computes at a time, since logits take `vocabulary` floats for each
+// token.
 struct Line {
   std::timed_mutex first;
   std::atomic<int> length{0};
 };
 
-// Being first in line. Waits for it: throws ApiError (503, overloaded) where too many do already, Error(cancelled) when `gone`,
-// asked now and then, says so. For the thread that made it.
+// Waits for the first place in the line, and holds it. Throws ApiError (503, overloaded) if too many wait already, and
+// Error(cancelled) if `gone`, which is called now and then, returns true. Used by the thread that made it.
 class Turn {
  public:
   Turn(Line& line, const std::function<bool()>& gone);

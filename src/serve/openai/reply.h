@@ -16,9 +16,10 @@ class Reply {
  public:
   Reply(ResponderPtr responder, bool stream) : responder_(std::move(responder)), stream_(stream) {}
 
-  // From here on events go to the client: `first`, then what came before this call. Until then an error is a status of its own.
+  // Starts the stream of events: sends `first`, then the events from before this call. Until then an error is a status of its
+  // own.
   void open(std::string_view first);
-  // Events of a stream. False: the client no longer reads them.
+  // Sends events of a stream. False: the client no longer reads them.
   bool send(std::string_view events);
   // The last events of a stream, or the whole answer.
   void finish(std::string last);
@@ -27,7 +28,7 @@ class Reply {
   void fail(const ApiError& error);
   // Lets go of the connection; finish() or fail() came before.
   void let_go();
-  // Called now and then: a comment, which clients skip, where nothing was sent for so long.
+  // Called at intervals: sends a comment, which clients skip, if nothing was sent for that long.
   void beat(std::chrono::steady_clock::duration silence);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// What requests say, checked. docs/serve/openai.md lists their fields.
+// Requests, parsed and checked. docs/serve/openai.md lists their fields.
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace sdx::serve::openai {
 
-// How tokens are chosen; nothing: as the model's files recommend.
+// Sampling settings; nothing: those that the model's files recommend.
 struct SamplingFields {
   std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty, presence_penalty, frequency_penalty;
   std::optional<std::int64_t> top_k, seed;
@@ -23,14 +23,14 @@ struct SamplingFields {
   SamplingSettings over(SamplingSettings defaults) const;
 };
 
-// What an answer is held to.
+// The constraint of an answer.
 struct FormatField {
   OutputFormat format = OutputFormat::json_object;
   std::string text, param;  // param: the field that asked for it
   bool strict = false;      // refused rather than held in part
 };
 
-// What chats and completions have in common.
+// Fields that chats and completions share.
 struct GenerationFields {
   std::string model;
   SamplingFields sampling;

@@ -1,5 +1,5 @@
 #pragma once
-// What log probabilities call tokens: their text, and their bytes.
+// The names of tokens in log probabilities: their text, and their bytes.
 
 #include <string>
 #include <string_view>
@@ -14,9 +14,9 @@ class TokenTexts {
  public:
   explicit TokenTexts(const Tokenizer& tokenizer);
 
-  // What the token adds to a text: nothing for special tokens.
+  // The text that the token adds; nothing for special tokens.
   std::string_view bytes(TokenId id) const;
-  // As OpenAI's interface shows it: tokens that are not whole characters as \xe2\x80; special ones by their name.
+  // The form in OpenAI's interface: tokens that are not whole characters as \xe2\x80; special ones by their name.
   std::string shown(TokenId id) const;
 
   // {"token": "…", "logprob": -0.5, "bytes": [226, 128]}, without the closing brace.
@@ -31,7 +31,7 @@ class TokenTexts {
   std::vector<std::string> names_;  // of tokens without bytes
 };
 
-// A natural logarithm as JSON; what has no share at all gets OpenAI's -9999.
+// A natural logarithm as JSON; a probability of 0 gets OpenAI's -9999.
 void append_logarithm(std::string& out, float value);
 
 }  // namespace sdx::serve::openai

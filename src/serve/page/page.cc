@@ -21,7 +21,8 @@ std::string page_with(std::string_view nonce) {
   return text.append(kPage.substr(from));
 }
 
-// What models write must never run: no script but the page's own, nothing from elsewhere, and no other site may frame it.
+// Text that models write must never run as code: only the page's own script is allowed, nothing from elsewhere, and no other site
+// may frame it.
 Response answer(const Request&) {
   const std::string nonce = random_token();
   Response response;

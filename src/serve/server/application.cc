@@ -47,7 +47,7 @@ bool decode(const Route& route, Request& request, Responder& responder) {
 
 }  // namespace
 
-// Of one route, so that a request need not look for them by name.
+// The metrics of one route, so that a request need not look them up by name.
 struct Application::RouteNumbers {
   Histogram* duration = nullptr;
   std::array<std::atomic<Counter*>, 600> by_status{};

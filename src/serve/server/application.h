@@ -1,5 +1,5 @@
 #pragma once
-// What happens to every request, whatever it asks for: guard, route, threads, metrics, log line, span.
+// The steps for every request, whatever it asks for: guard, route, threads, metrics, log line, span.
 
 #include <memory>
 #include <unordered_map>

@@ -1,5 +1,5 @@
 #pragma once
-// Who may ask the server what: keys, names of the server, pages of other sites, and how many requests run at a time.
+// Access control of the server: keys, names of the server, pages of other sites, and the number of requests that run at a time.
 
 #include <atomic>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace sdx::serve {
 
 struct GuardOptions {
-  // Names by which this server may be called (Host), in small letters and without port. Empty: any.
+  // Names that clients may use for this server (Host), in lower case and without port. Empty: any.
   std::vector<std::string> hosts;
   std::vector<std::string> origins;  // whose pages browsers may let ask: "https://example.com"; "*": all
   int most_running = 4096;           // limited requests at a time; beyond: 503
@@ -25,12 +25,12 @@ class Guard {
  public:
   Guard(GuardOptions options, std::unique_ptr<Keys> keys);  // null: no keys
 
-  // In this order. Nothing where the request may go on; else the answer. check_key sets request.key, and both it and check_load
-  // request.held. `route`: null for a path that does not exist.
+  // The checks, in this order. Nothing if the request may proceed; else the answer. check_key sets request.key, and both it and
+  // check_load set request.held. `route`: null for a path that does not exist.
   std::optional<Response> check_caller(const Request& request) const;
   std::optional<Response> check_key(Request& request, const Route* route);
   std::optional<Response> check_load(Request& request, const Route& route);
-  // What browsers ask before they let a page of another site ask: nothing where it is not that.
+  // Answers the preflight request that browsers send before a page of another site may ask; nothing for other requests.
   std::optional<Response> preflight(const Request& request, std::string_view allowed_methods) const;
   void decorate(const Request& request, Response& response) const;
 

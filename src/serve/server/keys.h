@@ -50,11 +50,11 @@ class Keys {
   };
 
   explicit Keys(std::vector<KeyRule> rules);
-  // What was used up of a key that is still there stays used up.
+  // The used share of a key that is still in the file stays used.
   void replace(std::vector<KeyRule> rules);
 
-  // `key`: what stands behind "Bearer ". Compares with every key, so that the time it takes does not tell which one is close.
-  // `limited`: counts against rate and concurrency.
+  // `key`: the text after "Bearer ". Compares with every key, so that the time does not reveal which one is close. `limited`:
+  // counts against rate and concurrency.
   Answer ask(std::string_view key, bool limited, Now now, std::chrono::system_clock::time_point day);
 
  private:

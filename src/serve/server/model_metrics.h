@@ -1,5 +1,5 @@
 #pragma once
-// What is known of models, beside what their interfaces count themselves.
+// Metrics of models, besides those that their interfaces count themselves.
 
 #include "serve/models/catalog.h"
 #include "serve/monitor/metrics.h"

@@ -72,7 +72,7 @@ std::string address_of(int socket, const std::string& otherwise) {
   return ::inet_ntop(name.ss_family, address, text, sizeof text) == nullptr ? otherwise : text;
 }
 
-// What every monitor asks, and more often than all others.
+// Routes that every monitor queries, more often than all others.
 void add_own_routes(Router& router, const Metrics& metrics, const Catalog& catalog) {
   Route route;
   route.method = "GET";
@@ -199,7 +199,7 @@ void Program::warn() {
   }
 }
 
-// What cannot be used leaves what there was.
+// A part that cannot be reloaded keeps its previous state.
 void Program::reload() {
   notify_service_manager("RELOADING=1");
   const auto attempt = [&](const char* what, const std::function<void()>& action) {

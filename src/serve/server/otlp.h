@@ -9,8 +9,8 @@
 
 namespace sdx::serve {
 
-// For a SpanExporter: posts batches to `url` ("http://host:4318"; without a path, to /v1/traces). Throws Error(invalid_argument)
-// for what is no such address.
+// A sender for a SpanExporter: posts batches to `url` ("http://host:4318"; without a path, to /v1/traces). Throws
+// Error(invalid_argument) for an invalid address.
 std::function<bool(const std::vector<Span>&)> otlp_sender(const std::string& url);
 
 }  // namespace sdx::serve

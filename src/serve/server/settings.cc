@@ -55,7 +55,7 @@ Settings settings_of(const ServeRequest& request) {
   if (!request.host.empty()) s.host = request.host;
   if (s.host == "localhost") s.host = "127.0.0.1";
   if (request.port >= 0) s.port = request.port;
-  // Where any port will do, any will do for gRPC.
+  // If HTTP may use any port, so may gRPC.
   s.grpc_port = request.grpc_port != -1 ? request.grpc_port : s.port == 0 ? 0 : 8081;
   CatalogOptions& c = s.catalog;
   for (const auto& [name, path] : request.models) c.models.push_back({name, path});

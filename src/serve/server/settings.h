@@ -1,5 +1,5 @@
 #pragma once
-// What a server was told: flags before project files before defaults.
+// The settings of a server: flags win over project files, these over defaults.
 
 #include <string>
 

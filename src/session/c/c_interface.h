@@ -1,5 +1,5 @@
 #pragma once
-// What the implementations of the C interface share, here and in the libraries of products.
+// Shared by implementations of the C interface, here and in the libraries of products.
 
 #include <sdx/sdx.h>
 
@@ -18,10 +18,10 @@ struct sdx_tensor {
 
 namespace sdx::session {
 
-// What sdx_last_error() says on this thread from now on.
+// Sets the message that sdx_last_error() returns on this thread.
 SDX_TOOLS_API void set_last_error(const char* message) noexcept;
 
-// Runs `fn`; whatever it throws becomes a status and a message.
+// Runs `fn`; an exception becomes a status and a message.
 template <class F>
 sdx_status guarded(F&& fn) noexcept {
   try {

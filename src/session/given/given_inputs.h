@@ -1,5 +1,5 @@
 #pragma once
-// What a run gives as inputs, compared with what the model declares.
+// Compares the inputs of a run with the model's declarations.
 
 #include <cstddef>
 #include <cstdint>
@@ -36,8 +36,8 @@ struct TwoSizes {
 
 enum class Empty { counts, skipped };
 
-// `values`: parallel to the inputs; those that are no tensors, or of another rank than declared, do not count. `empty`: whether
-// tensors without elements do.
+// `values`: parallel to the inputs; values that are not tensors, or whose rank differs from the declaration, do not count.
+// `empty`: whether tensors without elements count.
 std::optional<TwoSizes> find_two_sizes(const SharedSymbols& symbols, const std::vector<Value>& values,
                                        Empty empty = Empty::counts);
 

@@ -179,7 +179,7 @@ struct Rule {
   Change change;
 };
 
-// By operator in the order of versions.
+// Sorted by operator; the rules of one operator are in the order of versions.
 constexpr std::array kRules{
     Rule{"BatchNormalization", 9, batch_norm},
     Rule{"BatchNormalization", 14, batch_norm_outputs},

@@ -41,7 +41,7 @@ std::optional<std::size_t> last_reader(const plan::Program& program, ValueId inp
   return last;
 }
 
-// Whose memory a value looks at: its own, unless it is a view.
+// The value whose memory a value uses: itself, unless it is a view.
 ValueId viewed(const plan::Program& program, const std::vector<std::size_t>& step_of, ValueId v) {
   while (step_of[v] != SIZE_MAX) {
     const Step& step = program.steps()[step_of[v]];
@@ -51,8 +51,8 @@ ValueId viewed(const plan::Program& program, const std::vector<std::size_t>& ste
   return v;
 }
 
-// Whether `v`, which is another value, may be in the memory of the graph's input `input`: a kernel that chooses the memory of
-// its results may return the memory that it was given.
+// Whether `v`, another value, may be in the memory of the graph's input `input`: a kernel that chooses the memory of its results
+// may return the memory of its input.
 bool may_look_at(const plan::Program& program, const std::vector<std::size_t>& step_of, ValueId v, ValueId input) {
   const ValueId owner = viewed(program, step_of, v);
   if (owner == input || step_of[owner] == SIZE_MAX) return owner == input;
@@ -62,8 +62,8 @@ bool may_look_at(const plan::Program& program, const std::vector<std::size_t>& s
          std::any_of(from.begin(), from.end(), [&](ValueId f) { return f != kNoValue && viewed(program, step_of, f) == input; });
 }
 
-// Where the memory of a result may be written first: of steps that may be computed in place of each other's results, the first.
-// Nothing where a kernel chooses the memory itself.
+// The value that is first written to the memory of a result: the first of several steps that are computed in place of each
+// other's results. Nothing if a kernel chooses the memory itself.
 std::optional<ValueId> first_in_memory(const plan::Program& program, const std::vector<std::size_t>& step_of, ValueId v) {
   for (;;) {
     const Step& step = program.steps()[step_of[v]];
@@ -78,7 +78,8 @@ std::optional<ValueId> first_in_memory(const plan::Program& program, const std::
   }
 }
 
-// Whether step number `at` may write result `output` into the memory of the graph's input `input`, which it reads as the last.
+// Whether step number `at` may write result `output` into the memory of the graph's input `input`: it must be the last that reads
+// it.
 bool overwrites(const plan::Program& program, const std::vector<std::size_t>& step_of, std::size_t at, ValueId output,
                 ValueId input) {
   const Step& step = program.steps()[at];

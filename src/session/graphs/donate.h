@@ -1,5 +1,5 @@
 #pragma once
-// Which results of a program may use the memory of an input that is not needed afterwards.
+// Finds results of a program that may use the memory of an input that is not needed afterwards.
 
 #include <vector>
 
@@ -12,10 +12,10 @@ struct Donation {
   std::uint32_t output, input;  // numbers within Program::graph().outputs() and inputs()
 };
 
-// Below, memory that is allocated anew is as good.
+// For smaller results, newly allocated memory is as good.
 inline constexpr std::size_t kLeastDonated = std::size_t{64} << 10;
 
-// All that are possible, of which each input and each output may take part in one. For graphs with constant shapes.
+// Returns all possible donations; each input and each output takes part in at most one. For graphs with constant shapes.
 SDX_TOOLS_API std::vector<Donation> find_donations(const plan::Program& program);
 
 }  // namespace sdx::session

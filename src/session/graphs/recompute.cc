@@ -54,7 +54,8 @@ class Recompute {
   }
 
  private:
-  // Those whose inputs are there anyway: parameters, what the backward part keeps for another reason, what is computed again.
+  // Chooses values whose inputs are available anyway: parameters, values that the backward part keeps for another reason, and
+  // recomputed values.
   void choose_cheap() {
     std::vector<bool> there(graph_.values().size(), false);
     for (ValueId v = 0; v < graph_.values().size(); ++v) there[v] = graph_.value(v).producer == kNoNode || chosen_[v];

@@ -8,11 +8,10 @@
 
 namespace sdx::session {
 
-// Nodes that make values below `forward` are the forward part, all others the backward part. What the backward part reads of
-// values that are `wanted` (by value; may be shorter), and with `automatic` of those that are cheap to compute from what is kept
-// anyway, it computes again; random and stateful operators never are. Such nodes
-// have names that begin with kAgain (passes/pass.h). The graph is in order and left so; new values have the
-// types of the old ones.
+// Nodes that make values below `forward` are the forward part, all others the backward part. The backward part computes again the
+// values that it reads and that are `wanted` (by value; may be shorter), and with `automatic` also those that are cheap to
+// compute from values that are kept anyway. Random and stateful operators are never computed again. The new nodes have names that
+// begin with kAgain (passes/pass.h). The graph is in order and left so; new values have the types of the old ones.
 SDX_TOOLS_API void recompute(Graph& graph, ValueId forward, const std::vector<bool>& wanted, bool automatic);
 
 }  // namespace sdx::session

@@ -1,4 +1,4 @@
-// Which part of the chain answers, where the first run measures it.
+// Chooses the part of the chain that answers, if the first run measures it.
 
 #include "base/error.h"
 #include "base/log.h"
@@ -34,7 +34,7 @@ void Session::Impl::open_measured() {
   }
 }
 
-// From here on the part of the chain from provider number `first` on answers.
+// Switches to the part of the chain that begins with provider number `first`.
 void Session::Impl::serve(std::size_t first, std::shared_ptr<const CompiledChain> ready, cache::Decision found,
                           const std::string& how) {
   auto made = std::make_shared<Failover>(context, chain_from(selection, first));

@@ -1,5 +1,5 @@
 #pragma once
-// What a Session is made of. Only the functions of the public header know it.
+// The parts of a Session, known only to the functions of the public header.
 
 #include <chrono>
 #include <filesystem>
@@ -36,14 +36,14 @@ struct Session::Impl {
   std::unique_ptr<session::Telemetry> telemetry;  // null: nobody listens
   double load_ms = 0, init_ms = 0;
 
-  // With select "measured" the first run decides which chain `failover` has.
+  // With select "measured", the first run decides which chain `failover` has.
   bool measures = false;
   std::mutex deciding;
   bool undecided = false;  // guarded by `deciding`
   std::filesystem::path decision;
 
-  // Of a model that is to be kept, until it is. Only the thread that opens the session touches it: what compiles in the
-  // background, or is left behind there, may outlive the session.
+  // Records a model that is to be kept, until it is written. Only the thread that opens the session touches it: compilers in the
+  // background may outlive the session.
   std::unique_ptr<cache::Recording> recording;
   std::string unused_cache;  // why nothing is kept, or used of what was
 
@@ -87,7 +87,7 @@ struct Session::Impl {
   Report report() const;
 };
 
-// What Session keeps private, for functions that are no members of it.
+// Gives functions that are not members access to the private parts of Session.
 struct SessionAccess {
   using Impl = Session::Impl;
   static Session session(std::unique_ptr<Impl> impl) { return Session(std::move(impl)); }

@@ -1,4 +1,4 @@
-// From a file or bytes to a session that answers.
+// Opens a session from a file or bytes.
 
 #include <algorithm>
 #include <optional>
@@ -30,7 +30,7 @@ void Session::Impl::describe_interface() {
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const ValueInfo& info = g.value(g.outputs()[i]);
     Type type = info.type.known() ? info.type : info.declared;
-    // Where inference knows no rank, the file may.
+    // The file may declare a rank that inference does not know.
     if (type.is_tensor() && !type.shape && info.declared.is_tensor()) type.shape = info.declared.shape;
     context->outputs.push_back(spec_of(g.output_names()[i], type));
   }
@@ -57,7 +57,7 @@ void Session::Impl::choose(const InternalOptions& internal) {
 // Only our own engine.
 static bool cpu_alone(const Selection& selection) { return selection.chain.size() == 1 && selection.chain[0]->name() == "cpu"; }
 
-// From the cache, where it has the model. Otherwise notes that it is to have it, if that is asked for.
+// Opens the model from the cache if it is there. Otherwise prepares to keep it, if the options ask for that.
 bool Session::Impl::open_compiled(const InternalOptions& internal) {
   if (internal.change_the_model()) return false;                // which is no part of what would be kept
   if (!context->options.optimized_model.empty()) return false;  // for which the model has to be read
@@ -86,7 +86,7 @@ bool Session::Impl::open_compiled(const InternalOptions& internal) {
   return true;
 }
 
-// For the next start.
+// Keeps the compiled model for the next start.
 void Session::Impl::keep() {
   if (recording == nullptr) return;
   cache::write_compiled(*recording, {context->inputs, context->outputs, context->may_be_absent, metadata, custom_metadata,
@@ -119,7 +119,7 @@ void Session::Impl::open(const InternalOptions& internal) {
   write_optimized_model(context->model, context->options, internal);
 }
 
-// With interface and selection known.
+// Called when interface and selection are known.
 void Session::Impl::start() {
   for (std::size_t i = 0; i < context->inputs.size(); ++i) {
     if (!context->inputs[i].has_default) context->plain_inputs.push_back(i);

@@ -1,4 +1,4 @@
-// One run: its inputs checked, its outputs in the caller's order, what is worth a warning.
+// One run: checks inputs, arranges outputs in the caller's order, and warns.
 
 #include <algorithm>
 #include <optional>

@@ -23,10 +23,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Enough for a steady median; longer than a second in all only for models of which even three runs take that.
+// Enough for a steady median. Only models whose three runs take longer than a second exceed it in all.
 constexpr int kFewestRounds = 3, kMostRounds = 50;
 constexpr double kEnoughMs = 1000;
-// What is faster by less is noise: then the first of the chain stays.
+// A smaller gain is noise: then the first of the chain stays.
 constexpr double kNoise = 0.03;
 
 double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
@@ -52,7 +52,7 @@ struct Candidate {
   std::vector<double> times;
 };
 
-// `limit`: how long a provider may take; 0: as long as it wants.
+// `limit`: the longest time that a provider may take; 0: no limit.
 std::vector<Value> run_in_time(const std::shared_ptr<const CompiledChain>& chain, const Request& request,
                                std::chrono::milliseconds limit) {
   if (limit.count() <= 0) {
@@ -153,7 +153,7 @@ cache::Decision measure_providers(const std::shared_ptr<SessionContext>& context
   std::vector<Value> reference;
   bool repeatable = true;
   const std::chrono::milliseconds limit = context->options.provider_timeout, forever{0};
-  // From the back: the last is what the others are held against.
+  // From the back, because the others are compared with the last.
   for (std::size_t i = candidates.size(); i-- > 0;) {
     MeasuredProvider& found = m.candidates[i];
     const bool last = i + 1 == candidates.size();
@@ -198,7 +198,7 @@ cache::Decision measure_providers(const std::shared_ptr<SessionContext>& context
   for (std::size_t i = candidates.size(); i-- > 0;) {
     if (!candidates[i].chain) continue;
     m.candidates[i].median_ms = median(candidates[i].times);
-    // From the back to the front: of two that are alike the one that comes first in the chain is taken.
+    // From the back to the front: of two equal ones, the first in the chain is chosen.
     if (m.candidates[i].median_ms < m.candidates[best].median_ms * (i < best ? 1 + kNoise : 1)) best = i;
   }
   m.candidates[best].chosen = true;

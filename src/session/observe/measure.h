@@ -13,14 +13,14 @@
 
 namespace sdx::session {
 
-// The chain that measuring chooses from: what was selected, and where the choice was left to us also what automatic selection
-// leaves out because our own engine uses the same CPU (`openvino`, `ort:cpu`).
+// The chain from which measuring chooses: the selected providers, and if the choice was left to us, also those that automatic
+// selection leaves out because our own engine uses the same CPU (`openvino`, `ort:cpu`).
 Selection with_more_candidates(Selection selection, const SessionOptions& options);
 
 // The part of a chain that begins with its provider number `first`: what a candidate leaves goes to those behind it.
 Selection chain_from(const Selection& selection, std::size_t first);
 
-// Where the decision about this model with these options, candidates, versions and machine is kept.
+// The file that keeps the decision about this model with these options, candidates, versions and machine.
 std::filesystem::path decision_file(const SessionContext& context, const Selection& selection);
 // nullopt: there is none, it cannot be read, or its choice is not in the chain.
 std::optional<cache::Decision> decision_for(const std::filesystem::path& file, const Selection& selection);

@@ -29,7 +29,7 @@ std::string ort_name(std::string_view provider) {
 
 std::int64_t microseconds(std::int64_t ns) { return (ns + 500) / 1000; }
 
-// As ONNX Runtime names types of elements: those of C++ where it has one.
+// ONNX Runtime's names of element types: those of C++ if it has one.
 std::string_view ort_type(DataType type) {
   switch (type) {
     case DataType::float32: return "float";
@@ -78,7 +78,7 @@ class Writer {
          {"run", e.run}});
   }
 
-  // Small numbers, in the order in which threads occur.
+  // Threads get small numbers, in the order in which they occur.
   int thread(const ProfileEvent& e) {
     return threads_.try_emplace(e.thread, static_cast<int>(threads_.size()) + 1).first->second;
   }

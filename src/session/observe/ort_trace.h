@@ -11,7 +11,7 @@
 
 namespace sdx::session {
 
-// How a session was opened.
+// The opening of a session.
 struct Opening {
   bool from_file = true;
   double load_ms = 0, init_ms = 0;

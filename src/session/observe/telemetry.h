@@ -8,7 +8,7 @@
 
 namespace sdx::session {
 
-// What does not change between a session's runs.
+// Facts that all runs of a session share.
 struct TelemetrySubject {
   std::string runtime;   // "native" or "ort"
   std::string provider;  // "cuda,cpu": those that run nodes, in order of preference

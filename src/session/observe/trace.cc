@@ -93,7 +93,7 @@ std::string Report::text() const {
                     : m.note.empty() ? ""
                                      : ", " + m.note);
   }
-  // In ordinary service there is one chain, of which nothing is to be said.
+  // Usually there is one chain, about which there is nothing to say.
   if (chains.size() > 1 || !events.empty()) {
     for (const ChainReport& c : chains) {
       out += fmt::format("chain {}: {} ({} runs answered, {} failed)\n", join(c.providers, ","), c.state, c.runs, c.failures);

@@ -30,7 +30,7 @@ using OptionMember = std::variant<
     Quantize SessionOptions::*, std::vector<std::string> SessionOptions::*, std::vector<std::filesystem::path> SessionOptions::*,
     DimensionValues SessionOptions::*, TextPairs SessionOptions::*, ProviderOptions SessionOptions::*>;
 
-// What the member's type alone does not say.
+// Properties of an option beyond its member's type.
 enum class OptionMeaning {
   plain,
   bytes,     // a number with units: "512MB"
@@ -63,18 +63,18 @@ struct SessionOption {
 
 // In the order of the documents.
 SDX_TOOLS_API std::span<const SessionOption> session_options();
-// By name. Throws Error(invalid_argument) with the closest match.
+// Finds an option by name. Throws Error(invalid_argument) with the closest match.
 SDX_TOOLS_API const SessionOption& session_option(std::string_view name);
 
 // The following throw Error(invalid_argument) "expected …, found …" without the option's name, which each surface puts in front
 // in its own spelling.
 
-// From text: "true", "16", "512MB", "2s", a word; lists and maps get one more item ("batch=4", "cuda.device_id=1"), of names
-// separated by commas all.
+// Sets an option from text: "true", "16", "512MB", "2s", a word. Lists and maps get one more item ("batch=4",
+// "cuda.device_id=1"); a list of names gets all of "a,b".
 SDX_TOOLS_API void set_from_text(const SessionOption& option, SessionOptions& options, std::string_view text);
-// Of a flag, a number or a time in milliseconds.
+// Sets a flag, a number or a time in milliseconds.
 SDX_TOOLS_API void set_from_number(const SessionOption& option, SessionOptions& options, std::int64_t value);
-// What `from` has for the option replaces what `to` has; of maps, only what has the same key.
+// The value of the option in `from` replaces that in `to`; for maps, only entries with the same key.
 SDX_TOOLS_API void overlay(const SessionOption& option, const SessionOptions& from, SessionOptions& to);
 
 // Whether the option is a list or map, to which text adds an item.
@@ -85,7 +85,7 @@ void check_options(const SessionOptions& options);
 
 // "an integer from 0 to 4096", "a time such as 2s, 500ms or 1m": for messages and documents.
 std::string expected(const SessionOption& option);
-// What a session does without the option, as set_from_text() takes it; empty for what is empty.
+// The value of an option that is not set, in the form that set_from_text() takes; empty if that value is empty.
 std::string default_text(const SessionOption& option);
 
 }  // namespace sdx::session

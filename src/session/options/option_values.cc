@@ -1,4 +1,4 @@
-// What stands in the table of options, from text and numbers into SessionOptions.
+// Converts text and numbers to the members of SessionOptions, by the table of options.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the calls of the protocol share: who may ask, threads, errors as statuses, deadlines.
+// Shared by the calls of the protocol: access, threads, errors as statuses, deadlines.
 
 #include <grpcpp/grpcpp.h>
 
@@ -13,7 +13,7 @@ namespace sdx::serve {
 
 grpc::Status status_of(const GrpcError& error);
 
-// Of all calls of a server.
+// State of all calls of a server.
 class Calls {
  public:
   Calls(GrpcHost host, int threads, int waiting) : host(std::move(host)), pool(threads, waiting) {}
@@ -21,10 +21,10 @@ class Calls {
   GrpcHost host;
   HandlerPool pool;
 
-  // What the guard says of a call; nothing where it may go on.
+  // The guard's refusal of a call; nothing if it may proceed.
   std::optional<grpc::Status> refused(const grpc::CallbackServerContext& context, GrpcCall& call, bool health) const;
 
-  // What `work` throws, as a status.
+  // Runs `work`; an exception becomes a status.
   template <class Work>
   grpc::Status attempt(const Work& work) const {
     try {

@@ -10,7 +10,7 @@ namespace {
 
 using KeyError = std::function<std::optional<GrpcError>(std::string_view)>;
 
-// What gRPC's C callbacks are given.
+// The argument of gRPC's C callbacks.
 struct Source {
   std::shared_ptr<const Certificates> certificates;
   std::shared_ptr<const Certificates::Pair> given;  // gRPC asks from many threads, but one at a time

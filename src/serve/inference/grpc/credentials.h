@@ -36,8 +36,8 @@ class Certificates {
   std::shared_ptr<const Pair> pair_;
 };
 
-// Asks `certificates` at every handshake. `key_error`: what is wrong with the metadata "authorization" of a call, asked before
-// anything of its message is read; may be empty.
+// Asks `certificates` at every handshake. `key_error` checks the metadata "authorization" of a call before its message is read;
+// it may be empty.
 std::shared_ptr<grpc::ServerCredentials> tls_credentials(
     std::shared_ptr<const Certificates> certificates,
     std::function<std::optional<GrpcError>(std::string_view authorization)> key_error);

@@ -46,7 +46,7 @@ grpc::ServerUnaryReactor* at_once(const Calls& calls, CallbackServerContext* con
   return reactor;
 }
 
-// On a thread that may wait: models are loaded.
+// Runs on a thread that may wait, because models are loaded.
 template <class Work>
 grpc::ServerUnaryReactor* on_pool(Calls& calls, CallbackServerContext* context, Work work) {
   auto* reactor = new Unary;
@@ -165,7 +165,7 @@ class InferenceService final : public RawService {
     return new_stream(calls_, context);
   }
 
-  // What Triton's clients may ask for. Traces and logs of this server are set on its command line.
+  // Requests of Triton's clients. Traces and logs of this server are set on its command line.
   Reactor* TraceSetting(CallbackServerContext* context, const inference::TraceSettingRequest* request,
                         inference::TraceSettingResponse* response) override {
     return at_once(calls_, context, false, [&] {

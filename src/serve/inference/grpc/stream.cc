@@ -102,7 +102,7 @@ class Stream : public grpc::ServerBidiReactor<inference::ModelInferRequest, Answ
       auto& response = *out.mutable_infer_response();
       fill_response(response, request_.id(), result);
       if (!text) return;
-      // As Triton marks the answers of models that give several.
+      // Marks the answers of models that give several, as Triton does.
       (*response.mutable_parameters())["triton_final_response"].set_bool_param(last);
       if (last && result.outputs.empty() && !empty_end) add_text(response, "text_output", "");
     });
