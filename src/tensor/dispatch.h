@@ -1,5 +1,5 @@
 #pragma once
-// From a DataType known at run time to a C++ type known at compile time.
+// Turns a DataType known at run time into a C++ type known at compile time.
 
 #include <complex>
 #include <cstdint>

@@ -27,7 +27,7 @@ constexpr std::array<GgmlFormat, 13> kFormats{{
     {GgmlType::bf16, "bf16", 1, 2},
 }};
 
-// By number, as gguf names them.
+// Indexed by gguf's numbers.
 constexpr std::array<std::string_view, 41> kNames{
     "F32",      "F16",    "Q4_0",  "Q4_1",       "",           "",           "Q5_0",   "Q5_1",    "Q8_0",  "Q8_1",     "Q2_K",
     "Q3_K",     "Q4_K",   "Q5_K",  "Q6_K",       "Q8_K",       "IQ2_XXS",    "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL",   "IQ3_S",

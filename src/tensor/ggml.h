@@ -42,7 +42,7 @@ SDX_TOOLS_API const GgmlFormat* find_ggml(std::string_view name) noexcept;
 // "IQ4_NL", also of types that cannot be read; "type 99" has no name: "".
 SDX_TOOLS_API std::string_view ggml_type_name(std::uint32_t type) noexcept;
 
-// `blocks` blocks as floats: the values that ggml's own dequantisation gives, each operation rounded to float32 by itself.
+// Converts `blocks` blocks to floats: the values of ggml's own dequantisation, with each operation rounded to float32 separately.
 // The source needs no alignment.
 SDX_TOOLS_API void ggml_dequantize(const GgmlFormat& format, const void* source, std::int64_t blocks, float* out) noexcept;
 

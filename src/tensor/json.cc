@@ -178,7 +178,7 @@ class Builder {
   std::vector<std::size_t> path_;
 };
 
-// For lists without a known type: what the elements look like.
+// Guesses the type of a list's elements if it is unknown.
 DataType guess(const json& j, int depth = 0) {
   if (j.is_string()) {
     const auto& s = j.get_ref<const std::string&>();

@@ -12,7 +12,7 @@
 
 namespace sdx {
 
-// What the receiver expects, as far as it is known.
+// The type and shape that the receiver expects, as far as they are known.
 struct JsonHint {
   DataType dtype = DataType::undefined;  // undefined: float32 for numbers with a fraction, int64, bool or string otherwise
   std::optional<Shape> shape;            // -1: any extent

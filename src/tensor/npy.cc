@@ -128,7 +128,7 @@ class HeaderParser {
   std::size_t at_ = 0;
 };
 
-// How the elements lie in the file.
+// The arrangement of the elements in the file.
 struct Layout {
   DataType dtype = DataType::undefined;
   std::size_t item = 0;       // bytes an element takes in the file
@@ -287,7 +287,7 @@ bool all_zero_or_one(const std::byte* data, std::int64_t count) {
 
 }  // namespace
 
-// For the command, which reads one from standard input.
+// Exported for the command, which reads an array from standard input.
 SDX_TOOLS_API Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, DataType opaque) {
   std::size_t offset = 0;
   const Header header = read_header(bytes, offset);

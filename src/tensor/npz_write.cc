@@ -10,7 +10,7 @@ namespace sdx {
 
 std::string to_npz(const NamedTensors& tensors, bool compress) {
   constexpr std::size_t kMost16 = 0xFFFF;
-  // So that the array itself, whose .npy header is a multiple of 64 bytes, is aligned.
+  // Aligns the array itself: its .npy header is a multiple of 64 bytes.
   constexpr std::size_t kAlign = 64;
   if (tensors.size() >= kMost16) fail(ErrorCode::invalid_argument, "an .npz archive of {} arrays is not written", tensors.size());
   ZipWriter zip;

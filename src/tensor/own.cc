@@ -84,7 +84,7 @@ void unshare(std::vector<Value>& results, const std::vector<Value>& given) {
   for (const Value& v : given) note_containers(v, seen);
   Copier copier;
   copier.wants_copy = [](const Tensor& t) { return t.owner().use_count() != 1; };
-  // Of a sequence that two hold, each tensor counts one holder, the sequence.
+  // A tensor in a sequence counts one holder, the sequence, even if two hold that.
   copier.enter = [&](const Value& v) { return !seen.insert(address(v)).second; };
   for (Value& v : results) v = copier.copy(v);
 }

@@ -17,7 +17,7 @@
 
 namespace sdx {
 
-// Bytes, and whoever keeps them alive.
+// Bytes, and the owner that keeps them alive.
 struct OwnedBytes {
   std::span<const std::byte> data;
   std::shared_ptr<const void> owner;
@@ -31,7 +31,7 @@ struct ExternalReference {
   std::string tensor;  // whose data they are; may be empty
 };
 
-// Where external data come from.
+// The source of external data.
 class ExternalData {
  public:
   virtual ~ExternalData() = default;
@@ -39,7 +39,7 @@ class ExternalData {
   virtual OwnedBytes read(const ExternalReference& reference, std::size_t size) = 0;
 };
 
-// What decoding needs to know about the message's surroundings.
+// Facts about a message's surroundings that decoding needs.
 struct PbSource {
   std::shared_ptr<const void> owner;  // of the message's bytes; null: data are copied, never viewed
   ExternalData* external = nullptr;   // null: external data are refused

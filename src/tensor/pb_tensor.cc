@@ -234,7 +234,7 @@ Tensor from_external(const Message& m, DataType type, std::int64_t count, PbSour
   return from_raw({reinterpret_cast<const char*>(data.data.data()), data.data.size()}, type, m.dims, data.owner);
 }
 
-// Which typed field holds elements of a type, and how many field entries there must be.
+// The typed field that holds elements of a type, and the number of field entries that it must have.
 struct Layout {
   std::uint32_t field;
   std::size_t entries;

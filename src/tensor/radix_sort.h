@@ -29,7 +29,7 @@ K digits_of(const Placed<K>& item) {
 // Shorter rows are sorted by comparisons.
 inline constexpr std::int64_t kRadixFrom = 96;
 inline constexpr int kRadixBits = 8;
-// From here on passes are split over threads, in so many parts, each with a histogram of its own.
+// From this size on, passes are split over threads, in this many parts, each with a histogram of its own.
 inline constexpr std::int64_t kRadixSplitFrom = 1 << 17, kRadixParts = 8;
 
 template <class Item>
@@ -103,7 +103,7 @@ template <class Item>
 void radix_sort(Item* items, Item* scratch, std::int64_t n, bool split) {
   const auto by_key = [](const Item& a, const Item& b) { return digits_of(a) < digits_of(b); };
   if (n < kRadixFrom) {
-    // By insertion: stable, and the fastest for a few dozens.
+    // Insertion sort: stable, and the fastest for a few dozens.
     for (std::int64_t i = 1; i < n; ++i) {
       const Item item = items[i];
       std::int64_t at = i;

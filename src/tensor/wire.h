@@ -32,7 +32,7 @@ inline std::size_t count_varints(std::string_view packed) {
   return n;
 }
 
-// What is wrong with a message, without the parser's own words.
+// Describes an error of a message without the parser's own words.
 inline const char* damage(const protozero::exception& e) {
   return dynamic_cast<const protozero::end_of_buffer_exception*>(&e) != nullptr ? "it ends too early"
                                                                                 : "its bytes are not in the format";

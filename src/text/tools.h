@@ -1,6 +1,6 @@
 #pragma once
-// What libsdx_text.so offers the command `sdx`, which loads it when a command of the product is called: a table of functions in
-// C++ types, because both are of one build.
+// The interface of libsdx_text.so for the command `sdx`, which loads it when a command of the product is called: a table of
+// functions in C++ types, because both are of one build.
 
 #include <filesystem>
 #include <memory>
@@ -46,12 +46,11 @@ class OpenModel {
   virtual TokenMaskMaker constrain(OutputFormat format, std::string_view text) const = 0;
   virtual std::string token(TokenId id) const = 0;  // its text
 
-  // `text` whole. `special_tokens`: the tokenizer adds its own. What the text before had in common with it, computed and
-  // remembered, is not computed again: `cached` tells how many tokens that were. Answers have texts whether or not
-  // settings.detokenize is set.
+  // Answers the whole `text`. `special_tokens`: the tokenizer adds its own. The prefix that it shares with the previous text is
+  // not computed again: `cached` receives its number of tokens. Answers have texts whether or not settings.detokenize is set.
   virtual Generation generate(std::string_view text, bool special_tokens, const GenerationSettings& settings,
                               const OnToken& on_token, std::int64_t& cached) = 0;
-  // For settings.draft of another.
+  // The model, for settings.draft of another one.
   virtual std::shared_ptr<const LanguageModel> model() const = 0;
   // Reads the answer to a conversation with tools, in the format of the model's template; `settings` get what that needs.
   virtual std::unique_ptr<AnswerReader> read_answer(std::string_view tools, std::string_view prompt,
@@ -82,7 +81,7 @@ struct Tools {
   LanguageConversion (*convert)(const std::filesystem::path& model, const std::filesystem::path& folder,
                                 const LanguageConvertOptions& options);
   std::unique_ptr<OpenModel> (*open)(const std::filesystem::path& model, const LanguageModelOptions& options);
-  // With the template of the model's folder or file.
+  // Renders with the template of the model's folder or file.
   std::string (*render)(const std::filesystem::path& model, const ChatInput& input);
   Tensor (*embed)(const EmbedRequest& request);
   std::vector<float> (*rerank)(const RerankRequest& request);  // the logits, which Reranker::score_of() makes scores of

@@ -35,7 +35,7 @@ class SDX_TOOLS_API GgufFile {
   const std::vector<GgufValue>& values() const noexcept { return values_; }
   const GgufValue* find(std::string_view key) const noexcept;
   std::uint64_t tensor_count() const noexcept { return tensors_; }
-  // Where the descriptions of tensors begin.
+  // The position of the tensors' descriptions.
   std::size_t tensors_at() const noexcept { return at_; }
 
   // Nothing where there is no such key. Throw Error(invalid_model) where it is of another type.

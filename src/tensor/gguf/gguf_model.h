@@ -24,7 +24,7 @@ class SDX_TOOLS_API GgufModel : public TensorFiles {
   static std::shared_ptr<const GgufModel> read(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                                const std::string& shown);
 
-  // Of the first part.
+  // The metadata of the first part.
   const GgufFile& metadata() const { return files_.front(); }
 
  private:

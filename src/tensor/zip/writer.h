@@ -12,7 +12,7 @@ namespace sdx {
 
 class SDX_TOOLS_API ZipWriter {
  public:
-  // Whether the format holds another member of so many bytes: 65534 members, 4 GiB.
+  // Whether the format can hold another member of this many bytes: 65534 members, 4 GiB.
   bool fits(std::size_t bytes) const;
   // A member that fits(), under a name of its own of at most 65535 bytes in UTF-8. The content begins at a multiple of `align`.
   void add(std::string_view name, std::string_view bytes, bool compress = false, std::size_t align = 1);

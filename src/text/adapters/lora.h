@@ -1,5 +1,5 @@
 #pragma once
-// LoRA adapters: what is added to a network's products.
+// LoRA adapters: matrices that are added to a network's products.
 
 #include <map>
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace sdx::text {
 
-// To the product with a weight [n, k]: x * a * b.
+// The term that is added to the product with a weight [n, k]: x * a * b.
 struct LoraPair {
   Tensor a;  // float32[k, rank]
   Tensor b;  // float32[rank, n], with all scales
 };
 
-// By the weight's name in GGUF files: "blk.0.attn_q.weight".
+// Indexed by the weight's name in GGUF files: "blk.0.attn_q.weight".
 struct LoraWeights {
   std::string shown;  // the adapter, for messages
   std::map<std::string, LoraPair> pairs;

@@ -118,7 +118,7 @@ class Adding {
                       up = named("ffn_up");
     std::vector<Piece> out;
     const auto whole = [&](const std::string& weight) { out.push_back({weight, 0, 0, n, n}); };
-    // Of queries, keys and values in one, the part that begins there.
+    // The part of a joined weight of queries, keys and values that begins at `from`.
     const auto part_of_qkv = [&](std::int64_t from) { out.push_back({qkv, from, 0, n, columns(qkv)}); };
     if (place.part == "q_proj") {
       whole(q);
@@ -156,7 +156,7 @@ class Adding {
     return out;
   }
 
-  // In the type of the network's own numbers there.
+  // The type of the network's own numbers at this node.
   DataType type_at(const Node& n) const {
     const DataType type = typed_.value(n.inputs[0]).type.elem;
     if (type == DataType::float32 || type == DataType::float16 || type == DataType::bfloat16) return type;

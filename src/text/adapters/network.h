@@ -8,7 +8,8 @@
 
 namespace sdx::text {
 
-// What read_adapters() must know of such a network. `past_key`: the name of a key cache's input, "" where there is none.
+// The facts about such a network that read_adapters() must know. `past_key`: the name of a key cache's input, "" if there is
+// none.
 DecoderConfig config_for_adapters(const Graph& graph, const std::string& architecture, const std::string& past_key);
 
 // Adds the adapters' products beside the network's own. These are MatMul and MatMulNBits nodes whose name, or whose weight's

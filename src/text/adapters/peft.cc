@@ -53,7 +53,7 @@ struct PeftConfig {
   }
 };
 
-// What would make another computation of it.
+// Refuses settings that would change the computation.
 void refuse_others(const Json& json) {
   const auto refuse = [](const char* key, const std::string& value) {
     fail(ErrorCode::not_implemented, "adapter_config.json: {} {} is not supported", key, value.substr(0, 100));

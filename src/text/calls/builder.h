@@ -1,5 +1,5 @@
 #pragma once
-// What a parser finds in an answer, as events and as the whole.
+// The results of a parser, as events and as a whole.
 
 #include <sdx/tool_calls.hpp>
 #include <string>
@@ -30,7 +30,7 @@ class AnswerBuilder {
   // Id "": one is made up.
   void begin(std::string_view name, std::string_view id);
   void arguments(std::string_view text);
-  // `whole`: its closing was seen, where there is one. Arguments that never came are {}.
+  // `whole`: the call's closing mark was seen, if its format has one. Arguments that never came are {}.
   void end(bool whole);
   bool in_call() const { return in_call_; }
 

@@ -25,7 +25,7 @@ class CallGrammar {
   CallGrammar(const AnswerFormat& format, const OfferedTools& tools, Expressions& to)
       : format_(format), tools_(tools), to_(to), parts_(to) {}
 
-  // `follows`: the prompt has the mark of the first call already.
+  // `follows`: the prompt already ends with the mark of the first call.
   Expression calls(const std::vector<std::size_t>& which, bool parallel, bool follows) {
     std::vector<Expression> each, others;
     for (const std::size_t i : which) {
@@ -45,7 +45,7 @@ class CallGrammar {
     return around(to_.sequence({first, to_.repeat(more, 0, static_cast<std::uint32_t>(kMostCalls) - 1)}));
   }
 
-  // What a model thinks before: up to its mark, which it does not write otherwise.
+  // The reasoning before an answer: text up to its mark, which a model does not write otherwise.
   Expression reasoning() {
     const std::string& end = format_.reasoning_end;
     const auto first = static_cast<unsigned char>(end[0]);
@@ -212,7 +212,7 @@ class CallGrammar {
     return to_.sequence(std::move(all));
   }
 
-  // Gemma 4: texts between marks, whatever else as JSON; first the properties that must be there.
+  // Arguments of Gemma 4: texts between marks, all else as JSON; required properties come first.
   Expression loose(std::size_t i) {
     std::vector<Expression> needed, others;
     each_property(i, [&](const std::string& key, const Json& value, bool required) {

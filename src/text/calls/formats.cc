@@ -1,4 +1,4 @@
-// Which format a model's answers have.
+// Determines the format of a model's answers.
 
 #include <algorithm>
 #include <array>
@@ -103,7 +103,7 @@ std::unordered_set<std::uint32_t> kept_tokens(const Tokenizer& tokenizer, const 
   if (format.calls == Format::none) return kept;
   for (const std::string_view mark : kMarks) keep(mark);
   if (format.calls == Format::harmony || format.calls == Format::detect) {
-    // Other models have <|end|>, too, and others <|start|>: these tokens are Harmony's where its channels are there.
+    // Other models have <|end|> or <|start|>, too: these tokens are Harmony's only if its channels exist.
     if (!tokenizer.token_to_id("<|channel|>")) return kept;
     for (const std::string_view mark : kHarmonyMarks) keep(mark);
   }

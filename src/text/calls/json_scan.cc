@@ -93,7 +93,7 @@ ObjectCall::Result ObjectCall::close_value() {
 ObjectCall::Result ObjectCall::value(char c) {
   if (scan_.empty()) {
     if (is_blank(c)) return Result::more;
-    // An object is told as it comes.
+    // The text of an object is passed on as it comes.
     const bool arguments = (key_ == "\"arguments\"" || key_ == "\"parameters\"") && !arguments_known_;
     if (arguments && name_known_ && c == '{') {
       if (!tell()) return Result::failed;

@@ -8,7 +8,7 @@
 
 namespace sdx::text {
 
-// Where one value ends. It looks at brackets and strings alone: whether the value is JSON is for a parser to say.
+// Finds the end of one value. It looks at brackets and strings only: a parser must decide whether the value is JSON.
 class ValueScan {
  public:
   enum class Result {
@@ -31,7 +31,7 @@ class ValueScan {
 // most 16 KiB.
 class ObjectCall {
  public:
-  // `names`: those that a call may have; null: any. `bare`: no mark says that this is a call, so it must have arguments.
+  // `names`: names that a call may have; null: any. `bare`: no mark says that this is a call, so it must have arguments.
   ObjectCall(AnswerBuilder& out, const std::vector<std::string>* names, bool bare) : out_(out), names_(names), bare_(bare) {}
 
   enum class Result {
@@ -42,7 +42,7 @@ class ObjectCall {
   Result feed(char c);
   bool told() const { return told_; }
   const std::string& held() const { return held_; }
-  // Whether arguments are whole, where the object itself was cut.
+  // Whether the arguments are complete although the object itself was cut.
   bool has_arguments() const { return arguments_over_; }
 
  private:

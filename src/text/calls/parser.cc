@@ -17,7 +17,7 @@ const std::vector<std::string_view> kClosers{
     "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", "<|tool_call_end|>", "<|tool_calls_section_end|>",
     "</function>",         "<|eom_id|>",           "<|eot_id|>",        "<tool_call|>"};
 
-// What Mistral's templates insist on.
+// The rule that Mistral's templates insist on.
 bool short_ids(Format format) { return format == Format::mistral || format == Format::mistral_args; }
 
 }  // namespace
@@ -29,7 +29,7 @@ MarkFound find_mark(std::string_view text, const std::vector<std::string_view>& 
     if (!begins[static_cast<unsigned char>(text[at])]) continue;
     const std::string_view tail = text.substr(at);
     bool partly = false;
-    // Of two marks of which one begins the other, the longer.
+    // If one mark begins with another, the longer one.
     std::size_t best = marks.size();
     for (std::size_t i = 0; i < marks.size(); ++i) {
       if (tail.starts_with(marks[i])) {
@@ -129,7 +129,7 @@ bool AnswerStates::skip_blanks() {
   return !more;
 }
 
-// What looked like a call is none.
+// Treats text that looked like a call as plain text.
 bool AnswerStates::fail_look() {
   out_.content(lead_);
   lead_.clear();
@@ -171,7 +171,7 @@ bool AnswerStates::step() {
   return false;
 }
 
-// The beginning, and what comes behind reasoning: only here reasoning begins, and calls without any mark.
+// The state at the beginning, and after reasoning: reasoning, and calls without any mark, begin only here.
 bool AnswerStates::start() {
   const std::string_view text = rest();
   std::size_t blanks = 0;
@@ -236,7 +236,7 @@ bool AnswerStates::content() {
   return go(State::look);
 }
 
-// Behind a mark: is there a call?
+// The state after a mark: decides whether a call follows.
 bool AnswerStates::look() {
   switch (opener_) {
     case Opener::function_tag: return go(State::xml);
@@ -324,7 +324,7 @@ bool AnswerStates::list() {
   return true;
 }
 
-// Behind a call: what closes it is passed over, and another may begin.
+// The state after a call: skips its closing mark; another call may begin.
 bool AnswerStates::after_call() {
   const std::string_view text = rest();
   std::size_t blanks = 0;

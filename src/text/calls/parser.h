@@ -18,10 +18,10 @@ struct OfferedTools {
   std::vector<std::string> names;
   std::vector<nlohmann::ordered_json> parameters;  // an object each; null: none was given
 };
-// Throws Error(invalid_argument) for what is not a list of functions. "" gives none.
+// Throws Error(invalid_argument) for text that is not a list of functions. "" gives none.
 OfferedTools read_tools(std::string_view json);
 
-// Where a mark begins in a text, or the text's end may begin one.
+// The position of a mark in a text, or of the end of the text if that may begin one.
 struct MarkFound {
   std::size_t at = 0;     // how much of the text is before it
   std::size_t which = 0;  // of the marks
@@ -59,7 +59,7 @@ class AnswerStates {
     header,
     body
   };
-  // What a mark says that follows.
+  // The kind of text that a mark announces.
   enum class Opener {
     tool_call,
     function_tag,
@@ -149,7 +149,7 @@ class AnswerStates {
 
 // A value that a model wrote as plain text, as the JSON that its schema (or null) asks for.
 std::string json_of_text(std::string_view text, const nlohmann::ordered_json* schema);
-// Whether it is a text, whatever it says.
+// Whether the schema demands a text, so that any value is one.
 bool wants_text(const nlohmann::ordered_json* schema);
 
 }  // namespace sdx::text

@@ -1,4 +1,4 @@
-// What stands behind a mark that says: names, arguments, parameters in tags, and Harmony's channels.
+// The states after a mark: names, arguments, parameters in tags, and Harmony's channels.
 
 #include <algorithm>
 
@@ -176,7 +176,7 @@ void AnswerStates::begin_tagged_value(const std::string& key) {
   state_ = State::xml_value;
 }
 
-// Between the tags of parameters.
+// The state between the tags of parameters.
 bool AnswerStates::xml_text() {
   const std::string_view all = rest();
   take(std::min(all.size(), all.find_first_not_of(" \t\r\n")));
@@ -250,7 +250,7 @@ bool AnswerStates::pairs() {
   return go(State::pair);
 }
 
-// Between the pairs of tags.
+// The state between the pairs of tags.
 bool AnswerStates::pair() {
   const std::string_view all = rest();
   take(std::min(all.size(), all.find_first_not_of(" \t\r\n")));

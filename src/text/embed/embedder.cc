@@ -191,7 +191,7 @@ Reranker Reranker::load(const std::filesystem::path& model, const EmbedderOption
   return Reranker(std::make_unique<Impl>(options, text::read_embed_folder(model)));
 }
 
-// In float64: float32 has no numbers between the scores of logits above 17.
+// Computed in float64: float32 has no numbers between the scores of logits above 17.
 double Reranker::score_of(float logit) { return 1 / (1 + std::exp(-static_cast<double>(logit))); }
 
 std::vector<double> Reranker::score(std::string_view query, std::span<const std::string> documents, std::size_t* tokens) const {

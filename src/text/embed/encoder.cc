@@ -66,7 +66,7 @@ const ValueSpec& choose_output(const Session& session, std::size_t rank) {
        join(seen));
 }
 
-// What an input holds of one text; behind it, padding.
+// Fills an input's row with one text's values, and padding after them.
 void fill(std::string_view input, const TokenizedText& text, std::int64_t padding, std::span<std::int64_t> row) {
   const std::size_t count = std::min(row.size(), text.ids.size());
   const auto copy = [&](const auto& from, std::int64_t rest) {
@@ -84,7 +84,7 @@ void fill(std::string_view input, const TokenizedText& text, std::int64_t paddin
   }
 }
 
-// As int64, or int32 where the model declares that.
+// int64, or int32 if the model declares that.
 Tensor input_of(const ValueSpec& spec, std::span<const TokenizedText> texts, std::span<const std::size_t> chosen,
                 std::int64_t length, std::int64_t padding) {
   Tensor out(DataType::int64, {static_cast<std::int64_t>(chosen.size()), length});

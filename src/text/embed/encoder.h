@@ -17,7 +17,7 @@ struct TokenizedText {
   std::vector<std::int64_t> types;  // token_type_ids; as many, or empty: all 0
 };
 
-// What a batch of texts gave: `values` is float32[texts, length, width] or float32[texts, width].
+// The result for a batch of texts: `values` is float32[texts, length, width] or float32[texts, width].
 struct EncodedBatch {
   std::span<const std::size_t> texts;  // indices into what encode() received
   std::int64_t length = 0;             // tokens of the longest: texts are padded behind their own
@@ -26,9 +26,9 @@ struct EncodedBatch {
 
 class Encoder {
  public:
-  // `rank`: what the output has, 3 for vectors of tokens, 2 for one of each text; 0: whichever there is, 3 first. Throws
-  // Error(invalid_argument) for a model that takes more than input_ids, attention_mask, token_type_ids and position_ids, or that
-  // has no such output.
+  // `rank`: that of the output, 3 for vectors of tokens, 2 for one of each text; 0: either, 3 first. Throws
+  // Error(invalid_argument) for a model that has other inputs than input_ids, attention_mask, token_type_ids and position_ids, or
+  // that has no such output.
   Encoder(const std::filesystem::path& model, const SessionOptions& options, std::size_t rank, std::int64_t padding);
 
   // Every text once, in batches of at most `batch`; `take` is called on this thread.

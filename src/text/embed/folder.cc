@@ -26,7 +26,7 @@ json read_json(const fs::path& path) {
   return parse_json(read_file(path, kMostJson), path.string());
 }
 
-// A member of the right kind, else what is left out means.
+// Returns the member, or `otherwise` if it is missing. Throws if it is of the wrong kind.
 template <class T>
 T member(const json& object, const char* name, T otherwise, const fs::path& where) {
   if (!object.is_object()) return otherwise;
@@ -62,7 +62,7 @@ fs::path find_model(const fs::path& folder) {
 void read_pooling(const fs::path& folder, EmbedFolder& to) {
   const fs::path where = folder / "config.json";
   const json config = read_json(where);
-  // In the order in which sentence-transformers puts the vectors behind each other.
+  // The order in which sentence-transformers concatenates the vectors.
   constexpr std::array kModes{std::pair("pooling_mode_cls_token", Pooling::cls),
                               std::pair("pooling_mode_max_tokens", Pooling::max),
                               std::pair("pooling_mode_mean_tokens", Pooling::mean),
@@ -152,7 +152,7 @@ void read_modules(const fs::path& root, const json& modules, EmbedFolder& to) {
 }
 
 int read_max_length(const fs::path& root) {
-  // What the tokenizer says of models without a limit is 10^30.
+  // For models without a limit, tokenizers state 10^30.
   constexpr double kMost = 10'000'000;
   const auto sensible = [&](double n) { return n >= 1 && n <= kMost ? static_cast<int>(n) : 0; };
   for (const auto& [file, key] :

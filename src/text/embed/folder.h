@@ -1,6 +1,6 @@
 #pragma once
-// What a folder of an embedding or reranking model says besides the graph: sentence-transformers' modules.json with the folders
-// it names, or a plain encoder's config.json.
+// Reads the files of an embedding or reranking model besides the graph: sentence-transformers' modules.json with the folders it
+// names, or a plain encoder's config.json.
 
 #include <filesystem>
 #include <map>
@@ -23,8 +23,8 @@ struct EmbedFolder {
   std::string default_prompt;  // a name in `prompts`; "": none
 };
 
-// `path`: a folder, or an .onnx file in one. Throws Error(io), Error(invalid_argument) naming the file and what is wrong: no or
-// several models, modules that are not known here.
+// `path`: a folder, or an .onnx file in one. Throws Error(io), Error(invalid_argument) naming the file and the error: no or
+// several models, or unknown modules.
 EmbedFolder read_embed_folder(const std::filesystem::path& path);
 
 }  // namespace sdx::text

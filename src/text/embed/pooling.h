@@ -1,6 +1,6 @@
 #pragma once
-// From a vector for each token to one for each text, as sentence-transformers' modules Pooling, Dense, LayerNorm and Normalize do
-// (sentence_transformers/models/).
+// Combines the vectors of tokens into one for each text, as sentence-transformers' modules Pooling, Dense, LayerNorm and
+// Normalize do (sentence_transformers/models/).
 
 #include <cstdint>
 #include <span>
@@ -15,7 +15,7 @@ enum class Pooling { cls, max, mean, mean_sqrt_length, weighted_mean, last };
 // "cls", "max", "mean", "mean_sqrt_len", "weightedmean", "last". Throws Error(invalid_argument) that lists them.
 Pooling parse_pooling(std::string_view word);
 
-// Which tokens of a text count.
+// The tokens of a text that count.
 struct TokenRange {
   std::int64_t first = 0, count = 0;
 };
@@ -26,10 +26,10 @@ void pool(std::span<const Pooling> modes, std::span<const float> tokens, std::in
           std::span<float> out);
 
 enum class Activation { identity, tanh, relu, gelu, sigmoid, silu };
-// By the last part of PyTorch's name ("torch.nn.modules.activation.Tanh"). Throws Error(invalid_argument).
+// Parses the last part of PyTorch's name ("torch.nn.modules.activation.Tanh"). Throws Error(invalid_argument).
 Activation parse_activation(std::string_view name);
 
-// What follows pooling, in order; each takes float32[width] in place of what came before.
+// The steps after pooling, in order; each takes float32[width] and replaces it.
 struct Layer {
   enum class Kind { dense, layer_norm, normalize } kind = Kind::normalize;
   Tensor weight{};  // dense: float32[out, in]; layer_norm: float32[width]

@@ -4,8 +4,8 @@
 
 namespace sdx::text {
 
-// Bytes that this process could take now without others' having to give some up: of the machine, and of its group of processes.
-// 0: not known.
+// Bytes that this process could allocate without others' having to free some: limited by the machine, and by its group of
+// processes. 0: unknown.
 std::uint64_t free_memory();
 
 }  // namespace sdx::text

@@ -19,7 +19,7 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) {
 
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a + std::min(b, ~a); }
 
-// Of buffers that grow by doubling.
+// The overhead of buffers that grow by doubling.
 std::uint64_t most_bytes_per_token(const Decoder& d) {
   return 2 * static_cast<std::uint64_t>(2 * d.layers * d.kv_heads) * byte_size(d.cache_type, d.head_size);
 }
@@ -64,7 +64,7 @@ std::vector<bool> Scheduler::held() const {
   return blocks;
 }
 
-// Whether there is room for what is known of its texts, beside what those that run are still to compute.
+// Whether there is room for the known part of its texts, besides the tokens that running requests are still to compute.
 bool Scheduler::fits(const Task& task) {
   if (!pool_) {  // then each takes its place for as long as it runs
     std::uint64_t tokens = 0;
@@ -93,7 +93,7 @@ bool Scheduler::fits(const Task& task) {
   return blocks <= free;
 }
 
-// What somebody computed before. The last token is computed in any case, for what follows it.
+// Uses blocks that were computed earlier. The last token is computed in any case, because the next one depends on its result.
 void Scheduler::use_known_blocks(const Task& task, Sequence& s) {
   const auto size = static_cast<std::size_t>(s.state.size());
   if (!known_ || size != s.known_blocks * kBlock || s.missing().size() < 2) return;
@@ -121,7 +121,8 @@ bool Scheduler::waits_for_another(const Part& part, const std::vector<Part>& pro
   });
 }
 
-// Room for all of them, in order: what is known but unused goes first, then the youngest requests wait again.
+// Makes room for all of them, in order: known but unused blocks are released first, then the youngest requests return to the
+// queue.
 void Scheduler::reserve(std::vector<Part>& parts) {
   for (Part& p : parts) {
     while (!p.task->waits_again && !p.sequence->state.reserve_blocks(static_cast<std::int64_t>(p.tokens))) {
@@ -169,7 +170,8 @@ void Scheduler::remember(Sequence& s) {
   }
 }
 
-// What none of the texts under way has, which hold so many blocks, beyond what may be kept. What was used longest ago goes first.
+// Releases blocks that no running text uses, beyond the number that may be kept. `held` is the number that running texts use.
+// Least recently used blocks go first.
 void Scheduler::forget_unused(std::int64_t held) {
   if (!known_) return;
   std::int64_t unused = pool_->in_use() - held;

@@ -30,10 +30,10 @@ class PrefixCache {
     std::vector<std::int32_t> blocks;
     Place place = kStart;
   };
-  // The known blocks of what follows a place, `most` of them at most. They count as used now.
+  // The known blocks after a place, at most `most`. They count as used by this call.
   Found find(Place from, std::span<const TokenId> tokens, std::size_t most);
-  // `block` holds what the next kBlockTokens tokens are. Where these are known already, the block that is known stays. Returns
-  // the place behind them.
+  // Records that `block` holds the next kBlockTokens tokens. If these are known already, the known block stays. Returns the place
+  // after them.
   Place add(Place from, std::span<const TokenId> tokens, std::int32_t block);
   // Releases the least recently used block that has no other owner; false: there is none.
   bool evict();

@@ -30,7 +30,7 @@ void GenerationTask::Impl::end(const Generation* done, const std::exception_ptr&
     } catch (...) {  // there is nobody left to tell
     }
   }
-  // What callbacks hold may be large, and may hold the task.
+  // Releases the callbacks: what they refer to may be large, and may hold the task.
   request.on_token = nullptr;
   request.on_end = nullptr;
   const std::lock_guard lock(mutex);

@@ -1,5 +1,5 @@
 #pragma once
-// What an engine knows of one request: the part that its owner sees, and the answers under way.
+// An engine's state of one request: the part that its owner sees, and the answers under way.
 
 #include <condition_variable>
 #include <deque>
@@ -19,12 +19,12 @@ namespace sdx::text {
 
 using Clock = std::chrono::steady_clock;
 
-// What requests and their engine share: it outlives the engine while tasks do.
+// State that requests and their engine share: it outlives the engine while tasks exist.
 struct Mailbox {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::shared_ptr<GenerationTask::Impl>> arrived;  // guarded by `mutex`
-  // Requests that wait, and how many more could begin now. Guarded by `mutex`.
+  // Waiting requests, and the number of further ones that could begin. Guarded by `mutex`.
   std::size_t waiting = 0, free = 0;
   bool stop = false;   // guarded by `mutex`
   CancelToken step{};  // ends the step that is being computed; guarded by `mutex`
@@ -35,7 +35,7 @@ struct Sequence {
   DecoderState state;
   std::vector<TokenId> tokens;               // all that are known; state.size() of them are computed
   std::unique_ptr<Answer> answer = nullptr;  // none as long as the prompt is not computed
-  // How many of its blocks the engine's prefixes know, and where they end.
+  // The number of its blocks that the engine's prefix cache knows, and the place after them.
   std::size_t known_blocks = 0;
   PrefixCache::Place place = PrefixCache::kStart;
 
@@ -63,7 +63,7 @@ struct GenerationTask::Impl {
   Generation result;         // guarded by `mutex`
   std::exception_ptr error;  // guarded by `mutex`
 
-  // Of the engine's thread alone.
+  // Used by the engine's thread only.
   std::list<text::Sequence> sequences;  // under way
   // While answers are still to begin: the prompt, and the logits behind it once it is computed.
   std::optional<text::Sequence> prompt;
@@ -79,7 +79,7 @@ struct GenerationTask::Impl {
   void end(const Generation* done, const std::exception_ptr& failure);
   // All texts under way.
   std::vector<text::Sequence*> texts();
-  // What there is of the answers; those under way end with "cancelled".
+  // The answers so far; those under way end with "cancelled".
   Generation collect();
 };
 

@@ -27,7 +27,7 @@ Scheduler::Scheduler(std::shared_ptr<const Decoder> decoder, LanguageModelInfo i
       static_cast<std::int64_t>((options_.prefix_bytes > 0 ? options_.prefix_bytes : usual_prefix_bytes(block)) / block);
 }
 
-// A conversation that goes on finds all that was computed of it.
+// Large enough that a conversation finds all of its computed blocks at its next turn.
 std::uint64_t Scheduler::usual_prefix_bytes(std::uint64_t block_bytes) const {
   constexpr std::int64_t kMostTokens = 8192;
   const std::int64_t tokens = info_.context > 0 ? std::min(info_.context, kMostTokens) : kMostTokens;
@@ -194,7 +194,7 @@ void Scheduler::begin_answer(const Task& task) {
   take_token(task, task->sequences.back());
 }
 
-// What it has chosen. The sequence is gone where that was its last one.
+// Takes the token that the answer has chosen. The sequence is removed if that was its last one.
 void Scheduler::take_token(const Task& task, Sequence& sequence) {
   note([](EngineStatus& s) { ++s.generated_tokens; });
   const TokenId id = sequence.answer->tell();

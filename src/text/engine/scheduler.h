@@ -1,5 +1,5 @@
 #pragma once
-// What an engine's thread does: lets requests in, makes up steps, computes them, and ends what is over.
+// The work of an engine's thread: admits requests, forms steps, computes them, and ends finished requests.
 
 #include <functional>
 #include <list>
@@ -21,7 +21,7 @@ class Scheduler {
   // From any thread:
   EngineStatus status() const;
   void submitted();
-  // How many tokens each answer can have at most. Throws Error(out_of_memory) where the prompt alone exceeds the cache.
+  // The most tokens that each answer can have. Throws Error(out_of_memory) if the prompt alone exceeds the cache.
   std::int64_t most_tokens(const GenerationRequest& request) const;
 
  private:

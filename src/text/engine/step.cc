@@ -6,7 +6,7 @@
 
 namespace sdx::text {
 
-// One token for each answer under way; what is left of the step is for prompts.
+// One token for each answer under way; the rest of the step is for prompts.
 std::vector<Scheduler::Part> Scheduler::plan() {
   std::vector<Part> parts, prompts;
   for (const Task& t : running_) {
@@ -100,7 +100,7 @@ void Scheduler::compute_singly(std::vector<Part>& parts, const RunOptions& optio
   }
 }
 
-// Where a step fails, each of its parts is computed by itself: one text's error is not the others'.
+// If a step fails, each of its parts is computed separately, so that one text's error does not affect the others.
 void Scheduler::compute_together(std::span<Part> parts, const RunOptions& options) {
   std::vector<StepPart> step;
   for (const Part& p : parts) {

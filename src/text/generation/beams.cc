@@ -89,7 +89,7 @@ class Search {
     candidates.resize(count);
   }
 
-  // Those that end are put away if they are among the best; the others go on.
+  // Beams that end are stored if they are among the best; the others continue.
   std::vector<Candidate> sort_out(const std::vector<Beam>& beams, const std::vector<Candidate>& candidates, std::int64_t length) {
     std::vector<Candidate> next;
     for (std::size_t rank = 0; rank < candidates.size() && next.size() < beams_; ++rank) {
@@ -117,7 +117,7 @@ class Search {
     return settings_.early_stopping || ended_.back().score >= score(top, length);
   }
 
-  // A state goes on with the last beam that needs it; the others get copies.
+  // The last beam that needs a state takes it; the others get copies.
   void grow(std::vector<Beam>& beams, const std::vector<Candidate>& next, bool computed) const {
     std::vector<std::size_t> uses(beams.size());
     for (const Candidate& c : next) ++uses[c.beam];

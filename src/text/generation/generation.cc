@@ -25,7 +25,7 @@ class Growth {
         counts_(counts),
         guesser_(make_guesser(settings, model)) {}
 
-  // What does not fit goes: the first `keep` tokens stay, of the others the older half, or more, goes.
+  // Makes the text fit: the first `keep` tokens stay, and of the others the older half, or more, is dropped.
   Tensor append_prompt(std::span<const TokenId> prompt) {
     if (settings_.overflow == ContextOverflow::slide && context_ > 0 && body_.tokens.size() + prompt.size() > context_) {
       std::vector<TokenId> all = body_.tokens;

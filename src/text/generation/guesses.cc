@@ -79,7 +79,7 @@ std::vector<TokenId> LookupGuesser::guess(std::span<const TokenId> text, std::si
     known_.clear();
     places_.clear();
   }
-  // Where the text ends is no place yet: nothing follows there.
+  // The end of the text is no match yet, because nothing follows it.
   for (std::size_t end = std::max<std::size_t>(known_.size(), 2); end < text.size(); ++end) {
     for (const std::size_t size : {std::size_t{2}, std::size_t{3}}) {
       if (end >= size) places_[number_of(text.subspan(end - size, size))] = end;

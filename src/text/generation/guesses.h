@@ -1,5 +1,5 @@
 #pragma once
-// Which tokens may come next: guesses that a model checks all at once.
+// Guesses the next tokens, which a model then checks all at once.
 
 #include <memory>
 #include <sdx/text.hpp>
@@ -12,11 +12,11 @@ namespace sdx::text {
 class Guesser {
  public:
   virtual ~Guesser() = default;
-  // At most `most` tokens behind `text`. It is what it was at the last call and more, or a rewound part of that and more.
+  // At most `most` tokens that may follow `text`. The text continues that of the previous call, or a rewound part of it.
   virtual std::vector<TokenId> guess(std::span<const TokenId> text, std::size_t most) = 0;
 };
 
-// What followed the last three tokens, or two, where they stood last.
+// Guesses the tokens that followed the previous occurrence of the last three tokens, or of the last two.
 class LookupGuesser final : public Guesser {
  public:
   explicit LookupGuesser(std::size_t tokens) : tokens_(tokens) {}

@@ -1,4 +1,4 @@
-// How well a model foretells a text.
+// Measures how well a model predicts a text.
 
 #include <algorithm>
 #include <chrono>

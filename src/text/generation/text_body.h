@@ -1,5 +1,5 @@
 #pragma once
-// What a TextState holds: tokens, and what the decoder keeps of them.
+// The content of a TextState: tokens, and the decoder's state for them.
 
 #include <memory>
 #include <utility>

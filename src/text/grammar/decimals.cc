@@ -79,7 +79,7 @@ Expression Decimals::any(int left, int places, std::uint64_t step, std::uint64_t
     const auto some = [&](int count) {
       return to_.repeat(to_.characters({{'0', '9'}}), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count));
     };
-    // Where as many are left as stand behind the point, it was written already.
+    // If as many digits are left as follow the point, the point has been written.
     return left <= places || places == 0 ? some(left) : to_.sequence({some(left - places), to_.text("."), some(places)});
   }
   if (const auto known = known_.find({left, places, step, remainder}); known != known_.end()) return known->second;

@@ -47,10 +47,10 @@ class Expressions {
   Expression repeat(Expression part, std::uint32_t least, std::uint32_t most = unlimited);
   Expression optional(Expression part) { return repeat(part, 0, 1); }
 
-  // What was asked for and is not in the grammar, by its place: others have to see to it.
+  // Notes a condition that the grammar does not enforce, by its place: the caller must check it.
   void note(std::string place);
   const std::vector<std::string>& notes() const { return notes_; }
-  // Those from `first` on are of a part that is called so.
+  // Prefixes the notes from `first` on with the name of their part.
   void name_notes(std::size_t first, std::string_view part);
 
   Rule add_rule(std::string name);

@@ -107,7 +107,8 @@ Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::vector<std::
     if (!tokens[i].empty() && !ends) order.push_back(static_cast<std::int32_t>(i));
   }
   const auto at = [this](std::int32_t token) { return bytes(static_cast<std::size_t>(token)); };
-  // By the first eight bytes as a number, and only then by all: most comparisons touch nothing but the list itself.
+  // Compares the first eight bytes as a number, and the rest only if these are equal: most comparisons then touch nothing but the
+  // list itself.
   const auto head = [&](std::int32_t token) {
     std::uint64_t key = 0;
     const std::string_view text = at(token);

@@ -27,12 +27,12 @@ class Grammar {
   static Grammar from_json_schema(std::string_view schema);  // JSON text of a schema
   static Grammar any_json();                                 // any JSON value
   static Grammar json_object();                              // any JSON object
-  // What was put together: `body` is the whole (an Expression).
+  // The assembled grammar: `body` is the whole (an Expression).
   static Grammar from_expressions(Expressions& expressions, std::uint32_t body);
 
   const Program& program() const { return *program_; }
-  // Conditions of a schema that the grammar does not hold to, by their places ("#/properties/tags/uniqueItems"): whoever reads
-  // the answer has to check them.
+  // Conditions of a schema that the grammar does not enforce, by their places ("#/properties/tags/uniqueItems"): the caller must
+  // check them in the answer.
   const std::vector<std::string>& unenforced() const { return unenforced_; }
 
  private:
@@ -69,8 +69,8 @@ class Vocabulary {
   std::vector<std::int32_t> end_tokens_;
 };
 
-// Where one text is in a grammar. Not for several threads at once. What it remembers between steps is bounded (some 64 MiB); a
-// text that is nested deeper than 512 levels, and a grammar that is more ambiguous than 20,000 ways at one place, are refused.
+// The place of one text in a grammar. Not for several threads at once. Its memory between steps is bounded (some 64 MiB); a text
+// that is nested deeper than 512 levels, and a grammar that is more ambiguous than 20,000 ways at one place, are refused.
 class Matcher {
  public:
   Matcher(Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary);

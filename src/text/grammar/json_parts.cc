@@ -7,7 +7,7 @@
 namespace sdx::text::grammar {
 namespace {
 
-// What a JSON string may hold as it is.
+// Characters that a JSON string may hold unescaped.
 const Characters plain_characters{{0x20, 0x21}, {0x23, 0x5b}, {0x5d, last_character}};
 
 }  // namespace
@@ -161,8 +161,8 @@ Expression JsonParts::other_string(const std::vector<std::string>& names) {
     at->end = true;
   }
   const Expression rest = to_.repeat(to_.characters(plain_characters), 0);
-  // By bytes, but a character is left only as a whole: names are compared in ASCII, and one that has more is told apart by its
-  // ASCII beginning.
+  // Works by bytes, but leaves the trie only between characters: names are compared in ASCII, and a name with other characters is
+  // distinguished by its ASCII beginning.
   std::vector<std::pair<const Trie*, Expression>> made;
   const auto build = [&](const auto& self, const Trie& trie, int depth) -> Expression {
     if (depth > 200)

@@ -67,7 +67,7 @@ class Reader {
       return read(rest, path, depth + 1);
     }
     if (schema.contains("$ref")) return reference(schema, path, depth);
-    // What is put beside others by merge_schema() goes into allOf, which therefore comes last.
+    // merge_schema() moves conditions that it cannot merge to allOf, which therefore comes last.
     for (const char* key : {"anyOf", "oneOf", "allOf"}) {
       if (schema.contains(key)) return combined(schema, key, path, depth);
     }
@@ -348,7 +348,7 @@ class Reader {
     return out.empty() || out.size() > most ? std::nullopt : std::optional(std::move(out));
   }
 
-  // Lists some of whose items are of a kind; nothing where no grammar counts them, which is noted.
+  // Lists that must hold a number of items of a kind; nothing, and a note, if no grammar can count them.
   std::optional<Expression> containing(const Json& schema, bool alike, const CountBounds& items, const std::string& path,
                                        int depth) {
     const Json& wanted = schema["contains"];
@@ -417,7 +417,7 @@ class Reader {
     return to_.sequence({name, parts_.space(), to_.text(":"), parts_.space(), value});
   }
 
-  // What an object may hold.
+  // The members that an object may have.
   struct Members {
     std::vector<std::pair<std::string, Json>> known;
     std::vector<std::string> required;
@@ -460,7 +460,8 @@ class Reader {
     return m;
   }
 
-  // Where names of properties match, both hold; members of the pattern are left out then, so that no name comes twice.
+  // If names of properties match the pattern, both schemas hold; the pattern then excludes these names, so that no name comes
+  // twice.
   static void add_pattern(const std::string& pattern, const Json& value, const Json& properties, Members& m) {
     Expressions scratch;
     const Expression body = read_regex(pattern, scratch, Writing::plain, true);

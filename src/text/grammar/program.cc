@@ -13,7 +13,7 @@ namespace {
 using Kind = Expressions::Kind;
 constexpr std::size_t max_states = 1'000'000;
 
-// Which expressions match some text at all, and which match the empty text.
+// Finds the expressions that match some text at all, and those that match the empty text.
 struct Facts {
   std::vector<bool> possible, nullable;  // by rule
 };
@@ -78,7 +78,8 @@ class Analysis {
   }
 
  private:
-  // What is so of an expression, by its parts, where `facts` says what is so of rules and `otherwise` of characters.
+  // Whether a property holds for an expression, derived from its parts: `facts` says for which rules it holds, and `otherwise`
+  // whether for characters.
   bool holds(Expression e, const std::vector<bool>& facts, bool otherwise) const {
     const auto& node = grammar_.node(e);
     const auto fine = [&](Expression part) { return holds(part, facts, otherwise); };
@@ -183,7 +184,7 @@ class Compiler {
   std::uint32_t build_repeat(const Expressions::Node& node, std::uint32_t next) {
     if (!analysis_.possible(node.parts[0])) return next;
     const std::uint32_t copies = node.most == unlimited ? node.least : node.most;
-    // What stands many times is built once, and called.
+    // An expression that occurs many times is built once, and called.
     const auto& part = grammar_.node(node.parts[0]);
     const bool small = part.kind == Kind::rule || (part.kind == Kind::text && part.text.size() == 1);
     const auto one = [&](std::uint32_t then) {

@@ -8,10 +8,10 @@
 
 namespace sdx::text::grammar {
 
-// General categories ("L", "Lu", "Letter", "gc=Nd", "General_Category=P") and the properties of emoji, of which only what every
-// version of Unicode agrees on. Nothing for others (scripts).
+// The characters of general categories ("L", "Lu", "Letter", "gc=Nd", "General_Category=P") and of emoji properties, limited to
+// those on which all versions of Unicode agree. Nothing for others (scripts).
 std::optional<Characters> characters_of_property(std::string_view name);
-// Those that surely do not have it: characters without a category are left out.
+// Characters that certainly lack the property: those without a category are left out.
 std::optional<Characters> characters_without_property(std::string_view name);
 
 }  // namespace sdx::text::grammar

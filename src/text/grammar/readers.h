@@ -1,5 +1,5 @@
 #pragma once
-// From notations to expressions.
+// Parsers from notations to expressions.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -13,9 +13,9 @@ namespace sdx::text::grammar {
 // The rule `root` of a grammar in GBNF.
 Rule read_gbnf(std::string_view text, Expressions& to);
 
-// How the characters of a regular expression are written: as they are, or within a JSON string.
+// The form of a regular expression's characters: as they are, or within a JSON string.
 enum class Writing : std::uint8_t { plain, json_string };
-// `search`: a match anywhere will do, as JSON Schema's `pattern` has it (with ^ and $ it is not anywhere).
+// `search`: a match anywhere suffices, as for JSON Schema's `pattern` (unless ^ and $ fix its place).
 Expression read_regex(std::string_view pattern, Expressions& to, Writing writing, bool search);
 
 // JSON in its order, of at most 200 levels and 2000 names in an object. `what` it is called in Error(invalid_argument). Throws

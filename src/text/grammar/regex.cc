@@ -28,7 +28,7 @@ Characters with_others(Characters set) {
   return set;
 }
 
-// What \d, \w, \s and their opposites surely mean, or (wide) at most mean.
+// The characters that \d, \w, \s and their opposites certainly mean, or (wide) may mean.
 Characters class_of(char c, bool wide) {
   switch (c) {
     case 'd': return wide ? with_others(ascii_digits) : ascii_digits;
@@ -49,7 +49,7 @@ class Reader {
     std::vector<Expression> branches;
     const Expression anything = search ? to_.repeat(any_character(), 0) : to_.empty();
     while (true) {
-      // Where a word begins or ends at the end of the text, it does so at \b.
+      // \b holds at the end of the text if the preceding character belongs to a word.
       const bool text_begins = skip('^'), word_begins = skip("\\b");
       const Expression body = sequence(0);
       const bool word_ends = skip("\\b"), text_ends = skip('$');
@@ -68,7 +68,7 @@ class Reader {
   }
 
  private:
-  // Whether what the expression begins (or ends) with is surely part of a word.
+  // Whether the first (or last) character of the expression certainly belongs to a word.
   bool is_word_at(Expression e, bool first) const {
     const Expressions::Node& node = to_.node(e);
     switch (node.kind) {

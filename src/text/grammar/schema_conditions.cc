@@ -27,7 +27,7 @@ Json without(const std::string& name) { return Json{{"properties", Json{{name, f
 
 Json negated(const Json& schema) { return Json{{"not", schema}}; }
 
-// Both hold. As one schema where that can be said, so that properties keep the order of the object that they are of.
+// A schema that demands both; a single one if possible, so that properties keep the order of their object.
 Json both(const Json& a, const Json& b, const ResolveSchema& resolve) {
   if (a == Json(true)) return b;
   if (b == Json(true)) return a;

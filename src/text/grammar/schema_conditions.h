@@ -22,17 +22,17 @@ std::optional<SchemaList> complement_of(const nlohmann::ordered_json& schema, co
 // {"not": {"enum": […]}}: the values that are left out; nullptr for any other `not`.
 const nlohmann::ordered_json* left_out_values(const nlohmann::ordered_json& schema);
 
-// The conditions that are rewritten, in the order in which that is done.
+// The conditions that are rewritten, in that order.
 const std::vector<std::string_view>& rewritten_conditions();
 
-// What `schema[key]` demands, as schemas that all hold (each with plain conditions, anyOf and allOf); nothing where no schemas
-// say it. `key` is one of rewritten_conditions(), and "then" and "else" belong to "if".
+// Rewrites `schema[key]` as schemas that must all hold (each with plain conditions, anyOf and allOf); nothing if no schemas
+// express it. `key` is one of rewritten_conditions(); "then" and "else" belong to "if".
 std::optional<SchemaList> rewritten(const std::string& key, const nlohmann::ordered_json& schema, const ResolveSchema& resolve);
 
 // `type`: a name of JSON Schema's.
 bool is_of_type(const nlohmann::ordered_json& value, const nlohmann::ordered_json& type);
 
-// Whether a value that only has const, enum, type and left out values is none at all.
+// Whether no value satisfies a schema that has only const, enum, type and excluded values.
 bool allows_no_value(const nlohmann::ordered_json& schema);
 
 }  // namespace sdx::text::grammar

@@ -13,7 +13,7 @@ Expression in_brackets(Expressions& to, JsonParts& parts, Expression content) {
   return to.sequence({to.text("["), parts.space(), content, parts.space(), to.text("]")});
 }
 
-// How many items are told apart: beyond that the count makes no difference.
+// The most items that are distinguished: beyond that, the count makes no difference.
 std::size_t counted_items(const CountBounds& items) {
   return items.most != unlimited ? items.most : std::max<std::uint32_t>(items.least, 1);
 }
@@ -57,7 +57,7 @@ Expression distinct_elements(Expressions& to, JsonParts& parts, const std::vecto
                              const CountBounds& items) {
   const auto size = static_cast<std::uint32_t>(values.size());
   if (items.least > std::min(size, items.most)) return to.never();
-  // Beyond that the count makes no difference.
+  // Beyond that, the count makes no difference.
   const std::uint32_t counted = items.most < size ? items.most : std::max<std::uint32_t>(items.least, 1);
   std::vector<Expression> behind(counted + 1), now(counted + 1);  // by how many were taken
   for (std::uint32_t taken = 0; taken <= counted; ++taken) behind[taken] = taken >= items.least ? to.empty() : to.never();

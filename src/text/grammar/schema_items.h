@@ -12,8 +12,8 @@ struct CountBounds {
 // Whether counting both takes few enough states.
 bool countable(const CountBounds& items, const CountBounds& hits);
 
-// […]: `items` many, of which `hits` many are `hit`; the others are `other`, which may be hits too where `hits` has no upper
-// bound. For countable() bounds.
+// A list of `items` elements, `hits` of which match `hit`. The others match `other`; they may also match `hit` if `hits` has no
+// upper bound. For countable() bounds.
 Expression counted_elements(Expressions& to, JsonParts& parts, Expression hit, Expression other, const CountBounds& items,
                             const CountBounds& hits);
 

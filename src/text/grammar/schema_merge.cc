@@ -40,7 +40,8 @@ bool is_most(const std::string& key) {
   return key == "maximum" || key == "exclusiveMaximum" || key == "maxLength" || key == "maxItems" || key == "maxProperties";
 }
 
-// Both hold of one property. What is listed is compared at once, so that ways that contradict each other end here.
+// The schema of a property for which both hold. Lists of values are intersected at once, so that contradictory alternatives end
+// here.
 Json property_of_both(const Json& mine, const Json& theirs) {
   if (mine == theirs || theirs == Json(true)) return mine;
   if (mine == Json(true)) return theirs;
@@ -93,7 +94,7 @@ std::string merge_properties(Json& to, const Json& other) {
 // Conditions that belong together, and that hold side by side where they differ.
 constexpr std::string_view kAside = "anyOf oneOf if not contains dependentRequired dependentSchemas dependencies";
 
-// What says something only together with `key`.
+// Keywords that have a meaning only together with `key`.
 std::vector<std::string> companions(std::string_view key) {
   if (key == "if") return {"then", "else"};
   if (key == "contains") return {"minContains", "maxContains"};
@@ -112,7 +113,7 @@ Json with_companions(const Json& schema, const std::string& key) {
   return out;
 }
 
-// Whether `key` of `other` was put beside what `to` says.
+// Moves `key` of `other` beside the conditions of `to`, if it cannot be merged; returns whether it did.
 bool set_aside(Json& to, const std::string& key, const Json& other) {
   if (!has_word(kAside, key)) return false;
   const Json mine = with_companions(to, key), theirs = with_companions(other, key);

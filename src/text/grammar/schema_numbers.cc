@@ -104,7 +104,7 @@ Scaled scaled(const Side& side, int places) {
       --out.most;
     }
   }
-  // Bounds beyond what has a place here bound nothing.
+  // Bounds beyond sixteen digits have no effect.
   if (out.least <= kSixteenDigits) out.most = std::min(out.most, kSixteenDigits);
   return out;
 }
@@ -114,7 +114,7 @@ int places_of(const Side& side) {
   return std::min(all, kMostPlaces);
 }
 
-// With so many places as the bounds have and fewer; then any further digits.
+// Fractions with as many places as the bounds have, or fewer; then any further digits.
 Expression fractions(Expressions& to, Decimals& decimals, const Side& side) {
   const int places = std::max(1, places_of(side));
   std::vector<Expression> ways;
@@ -124,7 +124,7 @@ Expression fractions(Expressions& to, Decimals& decimals, const Side& side) {
   }
   const auto count = static_cast<std::uint32_t>(kMostFraction - places);
   const Scaled s = scaled(side, places);
-  // From one whole number to the next, nothing may be beyond the bound.
+  // No digits between a whole number and the next may exceed the bound.
   std::uint64_t last = s.most;
   bool exact = true;
   if (side.high) {
@@ -136,7 +136,7 @@ Expression fractions(Expressions& to, Decimals& decimals, const Side& side) {
     ways.push_back(to.sequence({decimals.between(s.least, last, places, 1), to.repeat(digits(to), 1, count)}));
   }
   if (!side.low || !side.low->exclusive) return to.choice(std::move(ways));
-  // Behind a bound that is not allowed itself.
+  // Numbers just after a bound that is itself excluded.
   const std::uint64_t bound = side.low->value.scaled(places, false, &exact);
   if (exact && bound <= last) {
     const Expression behind =

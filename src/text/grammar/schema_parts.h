@@ -32,7 +32,7 @@ class StringSchemas {
  public:
   StringSchemas(Expressions& to, JsonParts& parts) : to_(to), parts_(parts) {}
   Expression read(const nlohmann::ordered_json& schema, const std::string& path);
-  // Where a pattern stands for names of properties.
+  // The position of a pattern for names of properties.
   Expression pattern(const std::string& pattern, const std::string& path);
 
  private:

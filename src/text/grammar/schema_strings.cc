@@ -37,7 +37,7 @@ const std::map<std::string_view, std::string> formats{
     {"duration", "P([0-9]{1,4}[DWMY]|T[0-9]{1,4}[HMS])"},
 };
 
-// How many characters a text may have, of a regular expression that is read as plain text.
+// The lengths of texts that a regular expression matches, in characters.
 struct Span {
   std::uint64_t least = 0, most = 0;
 };

@@ -12,7 +12,7 @@ void need(bool ok, const char* name, auto value, const char* range) {
   if (!ok) fail(ErrorCode::invalid_argument, "{} must be {}, received {}", name, range, value);
 }
 
-// Two settings of which each alone could be kept.
+// Refuses two settings that exclude each other.
 void refuse_both(bool both, const char* one, const char* other) {
   if (both) fail(ErrorCode::invalid_argument, "{} cannot be combined with {}", one, other);
 }

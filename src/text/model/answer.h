@@ -14,7 +14,7 @@
 
 namespace sdx::text {
 
-// Throws Error(invalid_argument) naming what is out of range.
+// Throws Error(invalid_argument) naming the setting that is out of range.
 void check_settings(const GenerationSettings& settings, const LanguageModelInfo& info);
 
 // Throws Error(invalid_argument) naming a setting that one text alone can have, not one of several that share steps.
@@ -23,7 +23,8 @@ void check_alone(const GenerationSettings& settings);
 // Not thread-safe, but not bound to a thread either.
 class Answer {
  public:
-  // Which of n answers; the tokens before it; how many tokens it may have at most. `settings` and `on_token` must outlive it.
+  // `index`: the number of the answer among n. `prompt`: the tokens before it. `most_tokens`: its limit. `settings` and
+  // `on_token` must outlive it.
   Answer(const LanguageModelInfo& info, const GenerationSettings& settings, const OnToken& on_token, int index,
          std::span<const TokenId> prompt, std::int64_t most_tokens);
 
@@ -38,7 +39,7 @@ class Answer {
   }
 
   bool ended() const { return !choice_.finish_reason.empty(); }
-  // Ends it from outside; nothing is told.
+  // Ends the answer from outside, without calling on_token.
   void end(const std::string& reason);
 
   int index() const { return index_; }

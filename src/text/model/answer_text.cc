@@ -10,7 +10,7 @@ namespace {
 // Longer than any character of bytes or of joined pieces: then what cannot be a character is one of its own.
 constexpr std::size_t kMostWaiting = 16;
 
-// How many bytes at the end of `text` may be the beginning of `stop`.
+// The number of bytes at the end of `text` that may be the beginning of `stop`.
 std::size_t possible_start(const std::string& text, const std::string& stop) {
   for (std::size_t n = std::min(text.size(), stop.size() - 1); n > 0; --n) {
     if (text.compare(text.size() - n, n, stop, 0, n) == 0) return n;

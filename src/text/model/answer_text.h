@@ -16,10 +16,10 @@ class AnswerText {
   AnswerText(const std::function<std::string(std::span<const TokenId>)>& detokenize, const std::vector<std::string>& stop)
       : detokenize_(detokenize), stop_(stop) {}
 
-  // What is certain with this token; "" as long as a character, or perhaps a stop text, is unfinished. After stopped(), nothing
-  // comes.
+  // Returns the text that is certain after this token: "" while a character, or perhaps a stop text, is incomplete. After
+  // stopped(), returns nothing.
   std::string add(TokenId id);
-  // What was held back, at the end of an answer that no stop text ended.
+  // Returns the text that was held back, at the end of an answer without a stop text.
   std::string finish();
 
   bool stopped() const { return stopped_by_ != nullptr; }

@@ -76,9 +76,9 @@ class BlockList {
 
   const std::shared_ptr<BlockPool>& pool() const { return pool_; }
   const std::vector<std::int32_t>& ids() const { return ids_; }
-  // Room for `tokens`, of which the first `kept` stay and the others may be written: blocks behind the kept ones that somebody
-  // else has too are replaced by copies. False: the pool has too few; then nothing has changed but that some blocks may be there
-  // already.
+  // Makes room for `tokens`; the first `kept` stay, and the others may be written. Shared blocks after the kept ones are
+  // therefore replaced by copies. False: the pool has too few blocks; then nothing has changed, except that some blocks may have
+  // been added.
   bool reserve(std::int64_t kept, std::int64_t tokens);
   void resize(std::size_t count);                      // drops those behind
   void add_shared(std::span<const std::int32_t> ids);  // of the same pool

@@ -17,10 +17,10 @@ nlohmann::json read_json_file(const std::filesystem::path& path);
 
 class ConfigObject {
  public:
-  // `shown`: "genai_config.json: model.decoder". Throws Error(invalid_model) where it is not an object.
+  // `shown`: "genai_config.json: model.decoder". Throws Error(invalid_model) if it is not an object.
   ConfigObject(const nlohmann::json& json, std::string shown);
 
-  // Whether there is such a key, be it null.
+  // Whether there is such a key, even if it is null.
   bool has(const std::string& key) const { return json_.contains(key); }
   // Null where there is no such key, or null. Marks the key as known.
   const nlohmann::json* take(const std::string& key);

@@ -11,7 +11,7 @@
 
 namespace sdx::text {
 
-// Of a tokenizer's tokens, with those of `ends` that it has. `vocabulary`: the model's; numbers beyond are never allowed.
+// The vocabulary of a tokenizer's tokens and those of `ends`. `vocabulary`: the model's size; numbers beyond are never allowed.
 // `marks`: special tokens that stand for their names.
 std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& tokenizer, std::span<const TokenId> ends,
                                                               std::int64_t vocabulary,

@@ -127,7 +127,7 @@ void DecoderState::check(std::span<const TokenId> tokens) const {
   }
 }
 
-// Room for so many tokens: twice as much as before at least, so that what is copied stays proportional to what is used.
+// Makes room for this many tokens. It at least doubles, so that the cost of copying stays proportional to the used part.
 void DecoderState::reserve(std::int64_t tokens) {
   const Decoder& d = *decoder_;
   if (tokens <= capacity_) return;
@@ -296,7 +296,7 @@ void DecoderState::rewind(std::int64_t count) {
 
 DecoderState DecoderState::fork() const {
   DecoderState other = *this;
-  // Of what steps write in place, each has its own; other caches are never changed, only replaced.
+  // Caches that steps write in place are copied; others are never changed, only replaced.
   if (decoder_->in_place) {  // nothing is in `cache_` where there are blocks
     for (Tensor& t : other.cache_) t = t.clone();
   }

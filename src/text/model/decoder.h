@@ -17,7 +17,7 @@ namespace sdx::text {
 
 using sdx::TokenId;
 
-// What the inputs and outputs of a decoder are called; "" where there is none.
+// The names of a decoder's inputs and outputs; "" if there is none.
 struct DecoderNames {
   std::string ids = "input_ids", mask = "attention_mask", positions = "position_ids", use_cache = "use_cache_branch",
               logits = "logits", wanted = "logits_indices";
@@ -36,7 +36,7 @@ struct AngleInput {
   std::function<void(std::int64_t first, std::int64_t count, float* cos, float* sin)> rows;
 };
 
-// What pasts and presents of all layers are called, in the order of BlockPool::caches().
+// The names of all layers' pasts and presents, in the order of BlockPool::caches().
 struct CacheNames {
   std::vector<std::string> pasts, presents;
 };
@@ -49,8 +49,8 @@ struct Decoder {
   std::int64_t layers = 0, kv_heads = 0, head_size = 0, vocabulary = 0, context = 0;
   DataType cache_type = DataType::float32;
   bool has_cache = true;
-  // Keys and values stay where they are, in buffers with room for more tokens: GroupQueryAttention writes what is new. Otherwise
-  // each step returns the whole cache, which the next one takes.
+  // Keys and values stay in place, in buffers with room for more tokens, and GroupQueryAttention appends new ones. Otherwise each
+  // step returns the whole cache, which the next one takes.
   bool in_place = false;
   // Why caches are not in blocks of a pool, with steps for several texts (text/model/paged/paged_graph.h); "" if they are.
   std::string why_not_paged = "its network is not written for blocks";
@@ -62,10 +62,10 @@ struct Decoder {
 
   bool paged() const { return why_not_paged.empty(); }
   CacheLayout layout() const { return {layers, kv_heads, head_size, cache_type}; }
-  // For texts that are given no other: as many blocks as the machine has memory for. Made when it is first asked for.
+  // The pool for texts without a pool of their own: as many blocks as the machine has memory for. Made on first use.
   const std::shared_ptr<BlockPool>& pool() const;
 
-  // In the order of `angles`: [positions, half], at least as many as are asked for.
+  // Tables in the order of `angles`: [positions, half], with at least as many positions as requested.
   struct AngleTables {
     std::int64_t positions = 0;
     std::vector<Tensor> cos, sin;
@@ -92,14 +92,14 @@ class DecoderState {
   Tensor append(std::span<const TokenId> tokens, bool all_logits = false, const RunOptions& options = {});
   // Forgets all tokens but the first `count`.
   void rewind(std::int64_t count);
-  // Another that goes on from here by itself. Blocks are shared until one of them writes.
+  // Returns a copy that continues independently. Blocks are shared until one of the two writes.
   DecoderState fork() const;
 
   std::int64_t size() const { return length_; }
   const Decoder* decoder() const { return decoder_.get(); }
   std::size_t cache_bytes() const;
 
-  // Of paged decoders. Room for more tokens; false where the pool has none.
+  // For paged decoders: makes room for more tokens; false if the pool has none.
   bool reserve_blocks(std::int64_t more) { return blocks_.reserve(length_, length_ + more); }
   const BlockList& blocks() const { return blocks_; }
   // Goes on with full blocks of its pool that hold the keys and values of the next tokens. Only where its own are full.

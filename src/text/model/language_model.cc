@@ -143,7 +143,7 @@ const ChatTemplate& LanguageModel::chat_template() const {
 
 namespace {
 
-// To whoever asks, else to whoever reads warnings.
+// Passes the notes to the caller if it asks for them; otherwise logs a warning.
 void tell(const std::vector<std::string>& unenforced, std::vector<std::string>* to) {
   if (to != nullptr) {
     *to = unenforced;
@@ -190,7 +190,7 @@ Generation LanguageModel::generate(std::string_view prompt, const GenerationSett
 Generation LanguageModel::generate(TextState& state, std::string_view prompt, const GenerationSettings& settings,
                                    const OnToken& on_token) const {
   const Tokenizer& words = tokenizer();
-  // A text that goes on has its beginning behind it.
+  // Only a new text gets special tokens at its beginning.
   const Encoding encoding = words.encode(prompt, state.tokens().empty());
   GenerationSettings with = settings;
   prepare_answer(with);

@@ -13,7 +13,7 @@
 
 namespace sdx::text {
 
-// What files say about sampling; nothing where they say nothing.
+// Sampling settings in files; nothing where they are silent.
 struct SamplingDefaults {
   std::optional<bool> sample;
   std::optional<float> temperature, top_p, min_p, typical_p, repetition_penalty;
@@ -58,8 +58,8 @@ void check_cache_type(const Decoder& decoder, DataType wanted);
 void open_session(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options, std::int64_t context,
                   const std::string& architecture);
 
-// Whether keys and values may stay in place: every past is read by GroupQueryAttention alone, whose outputs are the presents, and
-// the mask serves for lengths alone.
+// Whether keys and values may stay in place: only GroupQueryAttention reads the pasts, its outputs are the presents, and the mask
+// serves for lengths only.
 bool works_in_place(const Graph& graph, const DecoderNames& names);
 
 }  // namespace sdx::text

@@ -34,7 +34,7 @@ void read_session_options(ConfigObject o, GenaiConfig& c) {
       for (const auto& [name, options] : p.items()) c.providers.push_back(name);
     }
   }
-  // How ONNX Runtime goes about it: nothing that results depend on.
+  // Settings of ONNX Runtime's execution, on which no result depends.
   o.skip({"inter_op_num_threads", "enable_cpu_mem_arena", "enable_mem_pattern", "log_id", "log_severity_level",
           "log_verbosity_level", "enable_profiling", "disable_cpu_ep_fallback", "disable_quant_qdq", "enable_quant_qdq_cleanup",
           "ep_context_enable", "ep_context_embed_mode", "ep_context_file_path", "use_env_allocators", "graph_optimization_level",
@@ -69,7 +69,7 @@ void read_outputs(ConfigObject o, DecoderNames& names) {
 }
 
 void read_sliding_window(ConfigObject o) {
-  // The network's own attention looks no further; what is refused is a cache that forgets.
+  // The network's own attention has the window; a cache that forgets is refused.
   if (o.flag("slide_key_value_cache").value_or(true)) {
     fail(ErrorCode::not_implemented, "{} = true is not supported", o.shown("slide_key_value_cache"));
   }
@@ -146,7 +146,7 @@ void read_search(ConfigObject o, GenaiConfig& c) {
   o.finish();
 }
 
-// Of another engine: how it batches. Nothing to us, as long as the keys are right.
+// Settings of another engine's batching. Only their keys are checked.
 void read_engine(ConfigObject o) {
   if (auto d = o.object("dynamic_batching")) {
     d->skip({"block_size", "num_blocks", "gpu_utilization_factor", "max_batch_size", "max_scheduled_tokens", "prefix_caching"});

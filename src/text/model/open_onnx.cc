@@ -27,8 +27,8 @@ std::optional<fs::path> find_network(const fs::path& folder) {
 
 namespace {
 
-// Of a pair, the network for later steps also computes the first one, with no past keys and values. If it takes only one token
-// at a time, the other one computes all tokens again at each step.
+// If a model has two networks, the one for later steps also computes the first step, without past keys and values. If it takes
+// only one token at a time, the other one computes all tokens again at each step.
 fs::path one_of_pair(const fs::path& network) {
   constexpr std::string_view kLater = "decoder_with_past_model", kFirst = "decoder_model";
   const std::string name = network.filename().string();

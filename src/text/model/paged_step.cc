@@ -72,7 +72,7 @@ class PagedStep {
     }
   }
 
-  // As wide as the next power of two, so that a new plan is needed only when a text has doubled.
+  // Its width is the next power of two, so that a new plan is needed only when a text has doubled.
   Tensor table() const {
     std::int64_t width = 8;
     while (width * CacheLayout::kBlockTokens < longest_) width *= 2;

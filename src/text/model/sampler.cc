@@ -76,7 +76,7 @@ TokenId largest(std::span<const float> logits) {
 // 53 bits, the same on every platform.
 double Sampler::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
-// Those whose information -log p differs least from the mean, until their shares reach typical_p.
+// Keeps the tokens whose information -log p differs least from the mean, until their shares reach typical_p.
 void Sampler::keep_typical() {
   if (settings_.typical_p >= 1.0F) return;
   double total = 0, entropy = 0;
@@ -115,7 +115,7 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// Closed on failure: what is not a number does not come either.
+// Excludes NaN logits as well, so that a failure cannot allow a token.
 void keep_allowed(std::span<float> logits, std::span<const std::uint64_t> allowed) {
   for (std::size_t i = 0; i < logits.size(); ++i) {
     const bool may = i / 64 < allowed.size() && (allowed[i / 64] >> (i % 64) & 1) != 0;
@@ -141,7 +141,7 @@ TokenId Sampler::choose(std::span<float> logits, std::span<const TokenId> barred
   const float top = logits[best];
   if (!std::isfinite(top)) return best;  // an infinite bias, or nothing but NaN
   candidates_.clear();
-  // What has less than 2^-60 of the likeliest one's share cannot be drawn.
+  // A token with less than 2^-60 of the likeliest one's share cannot be drawn.
   const float least = top - 42.0F * std::max(settings_.temperature, 1e-6F);
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] >= least) candidates_.push_back({static_cast<TokenId>(i), logits[i]});

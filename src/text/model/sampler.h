@@ -11,17 +11,17 @@
 
 namespace sdx::text {
 
-// Throws Error(invalid_argument) naming what is out of range.
+// Throws Error(invalid_argument) naming the setting that is out of range.
 void check_sampling(const SamplingSettings& settings, std::int64_t vocabulary);
 
-// For one answer. Not thread-safe.
+// Chooses tokens for one answer. Not thread-safe.
 class Sampler {
  public:
-  // `stream`: which of several answers with one seed.
+  // `stream`: the number of the answer among several with one seed.
   Sampler(const SamplingSettings& settings, std::span<const TokenId> prompt, std::uint64_t stream);
 
-  // `barred`: tokens that must not come. `allowed`: a bit for each token that may, all where it is null. Changes the logits.
-  // Throws Error(runtime_failure) where no token is left.
+  // `barred`: tokens that must not come. `allowed`: a bit for each token that may come; null: all. Changes the logits. Throws
+  // Error(runtime_failure) if no token is left.
   TokenId choose(std::span<float> logits, std::span<const TokenId> barred,
                  const std::span<const std::uint64_t>* allowed = nullptr);
   // A token of the answer.
@@ -49,7 +49,7 @@ class Logprobs {
  public:
   explicit Logprobs(std::span<const float> logits);
   TokenLogprob of(TokenId id) const { return {id, logits_[id] - sum_}; }
-  // For sums of many of them.
+  // In double, for sums of many of them.
   double precise(TokenId id) const { return static_cast<double>(logits_[id]) - exact_; }
   std::vector<TokenLogprob> top(std::size_t count) const;
 

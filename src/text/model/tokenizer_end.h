@@ -1,5 +1,5 @@
 #pragma once
-// What the files of a folder's tokenizer say about the end of a text.
+// The end of a text, according to the files of a folder's tokenizer.
 
 #include <filesystem>
 #include <optional>
@@ -14,8 +14,8 @@ struct TokenizerEnd {
   std::optional<TokenId> id;  // where the small files say it
 };
 
-// `eos_token` of tokenizer_config.json, else of special_tokens_map.json. Nothing where neither says it, or cannot be read: the
-// tokenizer tells what is wrong when it is loaded.
+// Reads `eos_token` of tokenizer_config.json, else of special_tokens_map.json. Nothing if neither has it, or cannot be read:
+// loading the tokenizer reports the error.
 std::optional<TokenizerEnd> read_tokenizer_end(const std::filesystem::path& folder);
 
 }  // namespace sdx::text

@@ -22,7 +22,7 @@ std::optional<TokenId> token_of(const GgufFile& meta, std::string_view key) {
   return static_cast<TokenId>(*id);
 }
 
-// What ends an answer: the end of the text, of a turn, and of a message. Files name few of them, so their texts count as well.
+// The ends of a text, of a turn, and of a message, which end an answer. Files name few of them, so their texts count as well.
 std::vector<TokenId> ends_of(const GgufFile& meta) {
   std::vector<TokenId> ends;
   const auto add = [&](TokenId id) {
@@ -38,7 +38,7 @@ std::vector<TokenId> ends_of(const GgufFile& meta) {
   return ends;
 }
 
-// What llama.cpp's converter copies from generation_config.json.
+// Metadata that llama.cpp's converter copies from generation_config.json.
 SamplingDefaults sampling_of(const GgufFile& meta) {
   const auto number = [&](const char* key, double least, double most) -> std::optional<float> {
     const auto value = meta.number(key);
@@ -139,7 +139,7 @@ WeightsModel read_weights_model(const fs::path& given) {
   }
 }
 
-// What was trained with less before is not used beyond that unasked: its angles differ there.
+// A model that was first trained with a shorter context is not used beyond that by default, because its angles differ there.
 std::int64_t used_context(const DecoderConfig& c, std::int64_t asked) {
   if (asked < 0 || asked > c.context) {
     fail(ErrorCode::invalid_argument, "a context of {} tokens is requested; the model has {}", asked, c.context);

@@ -28,8 +28,8 @@ bool has_weights_alone(const std::filesystem::path& folder);
 WeightsModel read_weights_model(const std::filesystem::path& path);
 OpenedModel open_weights(const std::filesystem::path& path, const OpenOptions& options);
 
-// How many tokens the model is used for: `asked`, or where that is 0 as many as it was trained with. Throws
-// Error(invalid_argument) for more than the model has.
+// The context for which the model is used: `asked`, or if that is 0 the context of its training. Throws Error(invalid_argument)
+// for more than the model has.
 std::int64_t used_context(const DecoderConfig& config, std::int64_t asked);
 
 }  // namespace sdx::text

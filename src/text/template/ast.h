@@ -48,12 +48,12 @@ enum class Op : std::uint8_t {
   continue_,
 };
 
-// Where a variable is stored: the number of functions outwards, and its place there.
+// The place of a variable: the number of functions outwards, and the index there.
 struct Slot {
   std::uint16_t up = 0, index = 0;
 };
 
-// What happens to a variable where a scope begins.
+// The initial state of a variable in a scope.
 struct Load {
   enum class Action : std::uint8_t { parameter, resolve, alias, undefined } action = Action::undefined;
   Slot slot, from;

@@ -87,7 +87,8 @@ Value safe_filter(Runtime& rt, Value& value, Arguments& arguments) {
   return rt.str(to_text(rt, value), true);
 }
 
-// Behind the "-->" of a comment that has begun before `rest`: its hyphens may be those of the beginning, as for MarkupSafe.
+// The position after the "-->" of a comment that began before `rest`: as in MarkupSafe, hyphens of its beginning may be part of
+// the end.
 std::size_t comment_end(std::string_view rest) {
   if (rest.starts_with('>')) return 1;
   if (rest.starts_with("->")) return 2;
@@ -95,7 +96,7 @@ std::size_t comment_end(std::string_view rest) {
   return end == std::string_view::npos ? end : end + 3;
 }
 
-// Also without those that the loss of another one makes.
+// Removes comments, including those that arise when another one is removed.
 std::string without_comments(std::string_view text) {
   std::string kept;
   for (std::size_t at = 0; at < text.size();) {

@@ -131,7 +131,7 @@ std::string c_format(char type, bool alternate, int precision, double value) {
 
 std::string general_no_type(const Spec& spec, double value) {
   if (spec.precision < 0) return repr_real(value);
-  // As 'g', but with a digit after the point, and an exponent from the precision on.
+  // Formats as 'g', but with a digit after the point, and an exponent from the precision on.
   const int precision = std::max(spec.precision, 1);
   std::string text = c_format('e', false, precision - 1, value);
   const int exponent = std::stoi(text.substr(text.find('e') + 1));

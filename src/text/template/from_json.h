@@ -7,7 +7,7 @@
 
 namespace sdx::text::jinja {
 
-// Throws PyError: `value` for what is not JSON, `limit` for what is too deep or too large.
+// Throws PyError: `value` for text that is not JSON, `limit` for text that is too deep or too large.
 Value parse_json(Runtime& rt, std::string_view text);
 
 }  // namespace sdx::text::jinja

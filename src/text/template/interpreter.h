@@ -23,7 +23,7 @@ struct Macro : Object {
   Activation* outer = nullptr;
 };
 
-// `loop`, and what a loop goes through.
+// `loop`, and the items of a loop.
 struct Loop : Object {
   class Interpreter* interpreter = nullptr;
   const Node* node = nullptr;
@@ -54,7 +54,7 @@ class Interpreter final : public Runtime {
   Variables variables;
 
   std::string render();
-  // Where a failure happened: the tag of the template that was being worked on.
+  // The place of a failure: the tag of the template that was being processed.
   const Node* where() const { return where_; }
 
   Value call(const Value& function, Arguments arguments) override;

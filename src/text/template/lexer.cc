@@ -68,7 +68,7 @@ class Lexer {
     return lexemes_.back();
   }
 
-  // Where white space that begins at `from` ends.
+  // The end of the white space that begins at `from`.
   std::size_t after_space(std::size_t from) const { return source_.size() - strip_left(source_.substr(from)).size(); }
 
   // Length of "{% raw %}" at `at`, or 0; strips what follows where it says so.
@@ -359,7 +359,7 @@ class Lexer {
     return result;
   }
 
-  // Jinja turns a character beyond ASCII into an escape before it undoes escapes: after a backslash, that escape stays as text.
+  // Jinja turns a character beyond ASCII into an escape before it resolves escapes: after a backslash, that escape stays as text.
   static std::size_t odd_escape(std::string& to, std::string_view text, std::size_t at) {
     const CodePoint c = decode_utf8(text, at);
     char buffer[16];

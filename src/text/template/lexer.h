@@ -36,7 +36,8 @@ struct Lexeme {
   bool is_name(std::string_view name) const { return type == Token::name && text == name; }
 };
 
-// `source` with line ends as \n and without the last one.
+// Returns `source` with
+//  as line ends and without the last one.
 std::string normalize_lines(std::string_view source);
 std::vector<Lexeme> tokenize(std::string_view source);
 [[noreturn]] void syntax_error(std::uint32_t line, const std::string& message);

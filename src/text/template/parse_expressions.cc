@@ -8,7 +8,7 @@ namespace {
 constexpr int max_depth = 100;             // of parentheses and the like
 constexpr std::uint16_t max_height = 200;  // of a tree: a.b.c… and a + b + c… grow without parentheses
 
-// What one level of nesting costs while parsing.
+// Counts one level of nesting while parsing.
 class Level {
  public:
   Level(int& depth, std::uint32_t line) : depth_(depth) {

@@ -55,7 +55,7 @@ class Runtime {
   virtual bool call_test(const Value& name, Value value, Arguments arguments) = 0;
   virtual std::shared_ptr<Namespace> make_namespace() = 0;
 
-  // How deep calls and values are nested; C++'s stack is what it saves.
+  // Limits the nesting of calls and values, to protect C++'s stack.
   std::uint32_t depth = 0;
 };
 
@@ -139,7 +139,7 @@ Test find_test(std::string_view name);
 using Globals = std::map<std::string, Value, std::less<>>;
 const Globals& globals();
 
-// Arguments by place and by name, as Python binds them: nothing for what was not given.
+// Arguments by place and by name, bound as in Python; nothing for those that were not given.
 class Bound {
  public:
   Bound(Arguments& arguments, const char* function, std::initializer_list<const char*> names, std::size_t required = 0);

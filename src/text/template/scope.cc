@@ -11,7 +11,7 @@
 namespace sdx::text::jinja {
 namespace {
 
-// What runs with variables of its own: the template, macros, recursive loops, the tests of loops.
+// A unit with variables of its own: the template, macros, recursive loops, the tests of loops.
 struct Scope {
   Scope* outer = nullptr;
   std::map<std::pair<int, std::string>, std::uint16_t> slots;
@@ -109,7 +109,7 @@ void each_child(Node& node, F&& visit) {
   if (node.more_named) visit(*node.more_named);
 }
 
-// How a scope's own statements and expressions use names; inner scopes are handled separately.
+// The use of names in a scope's own statements and expressions; inner scopes are handled separately.
 void note(Node& node, Symbols& symbols) {
   switch (node.op) {
     case Op::name:
@@ -138,7 +138,7 @@ void note(Node& node, Symbols& symbols) {
   }
 }
 
-// Which of `names` are read before something of the same name is assigned.
+// Finds those of `names` that are read before they are assigned.
 struct Undeclared {
   std::set<std::string> names, found;
 

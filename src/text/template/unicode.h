@@ -10,7 +10,7 @@ namespace sdx::text::jinja {
 
 std::u32string decode(std::string_view text);
 std::string encode(std::u32string_view text);
-// Where character `index` (<= length) begins.
+// The position of character `index` (<= length).
 std::size_t byte_offset(std::string_view text, std::size_t index);
 
 bool is_space(char32_t c);

@@ -39,7 +39,7 @@ enum class Kind : std::uint8_t {
   joiner,
 };
 
-// What Python would raise.
+// The exceptions that Python would raise.
 class PyError : public std::exception {
  public:
   enum class Type {
@@ -70,7 +70,7 @@ class PyError : public std::exception {
 [[noreturn]] void value_error(std::string message);
 [[noreturn]] void limit_error(std::string message);
 
-// What one rendering may use.
+// The resources that one rendering may use.
 struct Budget {
   std::uint64_t steps = 0, max_steps = 10'000'000;
   std::size_t live = 0, max_live = std::size_t{256} << 20;  // bytes of values

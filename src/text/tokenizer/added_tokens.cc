@@ -78,7 +78,7 @@ void AddedTokens::build(const std::vector<NormalizerStep>& normalizer) {
 AddedTokens::Finder AddedTokens::make_finder(bool normalized) const {
   Finder finder;
   std::vector<Trie::Key> keys;
-  // Of two that read the same after normalization the first number counts; what reads as nothing is never found.
+  // If two tokens are equal after normalization, the lower number counts; a token that is empty then is never found.
   for (auto i = by_id_.rbegin(); i != by_id_.rend(); ++i) {
     const auto& [id, token] = *i;
     if (token.normalized != normalized || !token.searched) continue;

@@ -32,7 +32,7 @@ class AddedTokens {
   void build(const std::vector<NormalizerStep>& normalizer);
 
   std::optional<std::uint32_t> id(std::string_view token) const;
-  // What decoding makes of it: its normalized form, where it is looked for in normalized text.
+  // The text of a token in decoding: its normalized form, if it is searched in normalized text.
   const std::string* text(std::uint32_t id) const;
   bool is_special(std::string_view text) const { return specials_.contains(std::string(text)); }
   const std::map<std::uint32_t, AddedToken>& all() const noexcept { return by_id_; }
@@ -41,7 +41,7 @@ class AddedTokens {
   PreTokenized extract(std::string_view input, const std::vector<NormalizerStep>& normalizer) const;
 
  private:
-  // What `token`, number `id`, looks like in text that is searched for it.
+  // The form in which `token`, number `id`, appears in the text that is searched for it.
   const std::string& shown(std::uint32_t id, const AddedToken& token) const;
   static constexpr std::size_t kLongest = 1024;  // bytes
   struct Finder {

@@ -32,7 +32,7 @@ class AlignedText {
   // The part of an input that begins at its byte `shift`, unchanged.
   AlignedText(std::string_view text, std::uint32_t shift)
       : text_(text), shift_(shift), most_(std::min(text.size() * kMostGrowth + kMostAdded, kMost)) {}
-  // Nothing yet, for what is made of `from`.
+  // An empty text that replaces `from`.
   static AlignedText instead_of(const AlignedText& from);
 
   const std::string& text() const noexcept { return text_; }
@@ -50,7 +50,7 @@ class AlignedText {
       if (static_cast<unsigned char>(c) < 0x80) c = f(c);
     }
   }
-  // `content` in place of every match. Matches are in order and cover the text.
+  // Replaces every match by `content`. Matches are in order and cover the text.
   void replace(std::span<const Match> matches, std::string_view content);
   // Before the first character, whose span it shares. Does nothing where there is none.
   void prepend(std::string_view s);

@@ -17,7 +17,7 @@ class Charsmap {
   explicit Charsmap(std::string_view bytes);
 
   bool empty() const noexcept { return units_.empty(); }
-  // What stands for a beginning of the text, and how long that beginning is; the shortest or the longest that the table has.
+  // A replacement for a beginning of the text, and the length of that beginning: the shortest or the longest in the table.
   struct Found {
     std::size_t bytes;
     std::string_view replacement;

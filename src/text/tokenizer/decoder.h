@@ -25,7 +25,7 @@ struct DecoderStep {
 
 // The byte that a token as "<0x0A>" stands for.
 std::optional<char> byte_of_token(std::string_view token);
-// `with` in place of every `what`; of an empty one between all characters, and at both ends.
+// Replaces every `what` by `with`; an empty one is between all characters, and at both ends.
 std::string replace_all(std::string_view text, std::string_view what, std::string_view with);
 
 void decode(const DecoderStep& step, std::vector<std::string>& tokens);

@@ -1,5 +1,5 @@
 #pragma once
-// What is done to whole encodings.
+// Operations on whole encodings.
 
 #include <sdx/tokenizer.hpp>
 
@@ -8,7 +8,7 @@ namespace sdx::text {
 void set_sequence(Encoding& encoding, std::size_t sequence);
 // Adds another encoding behind this one; overflowing parts are combined, each with each.
 void merge_into(Encoding& encoding, Encoding other);
-// To `most` tokens; the rest goes to `overflowing`. Throws Error(invalid_argument).
+// Truncates to `most` tokens; the rest goes to `overflowing`. Throws Error(invalid_argument).
 void truncate(Encoding& encoding, std::size_t most, const Truncation& settings);
 // One text, or two. Throws Error(invalid_argument).
 void truncate(Encoding& first, Encoding* second, const Truncation& settings);

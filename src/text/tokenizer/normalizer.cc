@@ -132,7 +132,8 @@ char32_t nmt_map(char32_t c) {
   return space ? U' ' : c;
 }
 
-// What stands for `old_chars` characters: added ones at the end, or the last accounts for those that went.
+// Appends a replacement of `old_chars` characters: additional ones come at the end, and if there are fewer, the last accounts for
+// the removed ones.
 void append_replacement(std::vector<Change>& to, std::size_t old_chars, std::string_view replacement) {
   const std::size_t before = to.size();
   for (std::size_t at = 0; at < replacement.size();) to.push_back({next_char(replacement, at), 0});
@@ -144,8 +145,8 @@ void append_replacement(std::vector<Change>& to, std::size_t old_chars, std::str
   }
 }
 
-// As `tokenizers`: whole grapheme clusters of up to 5 bytes by the shortest entry that they begin with, else character by
-// character.
+// As in `tokenizers`, whole grapheme clusters of up to 5 bytes are replaced by the shortest entry that they begin with, others
+// character by character.
 void precompiled(const Charsmap& map, AlignedText& text) {
   const std::string& from = text.text();
   std::vector<Change> chars;

@@ -1,5 +1,5 @@
 #pragma once
-// What is done to text before it is cut: steps in order, each one kind with its settings.
+// Normalisation of text before it is split: steps in order, each one kind with its settings.
 
 #include <memory>
 #include <string>

@@ -1,6 +1,5 @@
 #pragma once
-// What text is searched for: a string, a regular expression in Oniguruma's dialect, or one that is so common that it has code of
-// its own.
+// A search pattern: a string, a regular expression in Oniguruma's dialect, or one so common that it has code of its own.
 
 #include <memory>
 #include <string>
@@ -21,7 +20,7 @@ class Pattern {
   static Pattern literal(std::string text);
   // Throws Error(invalid_model) with Oniguruma's reason.
   static Pattern regex(const std::string& expression);
-  // As regex(), but always by Oniguruma.
+  // Like regex(), but always by Oniguruma.
   static Pattern slow_regex(const std::string& expression);
   static Pattern scanner(Scanner scan);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What is added to a text's tokens, or a pair's: steps in order.
+// Tokens that are added to those of a text, or of a pair: steps in order.
 
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ struct PostProcessorStep {
   bool trim_offsets = true, add_prefix_space = true;  // roberta, byte_level
   std::vector<Piece> single, pair;                    // templated
 
-  // How many tokens the step adds.
+  // The number of tokens that the step adds.
   std::size_t added(bool is_pair) const;
 };
 

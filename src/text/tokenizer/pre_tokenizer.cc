@@ -55,7 +55,7 @@ class Splitter {
     if (open) put(current.begin, current.end);
   }
 
-  // From right to left: a match joins what follows it, unless that is a match.
+  // Works from right to left: a match joins the part after it, unless that is a match.
   void join_next(const std::vector<Match>& matches, bool invert) {
     const std::size_t first = to_.size();
     bool previous = false, open = false;
@@ -196,7 +196,7 @@ void whitespace(PreTokenized& text) {
   split_by(text, Behavior::removed, true, [](std::string_view view, std::vector<Match>& to) { words.find(view, to); });
 }
 
-// Where the script changes. What stands before the first character that has a script is lost: so it is in `tokenizers`.
+// Splits where the script changes. As in `tokenizers`, text before the first character with a script is lost.
 void unicode_scripts(PreTokenized& text) {
   std::vector<Split> splits;
   static const std::uint8_t han = script_of(0x4E00), hiragana = script_of(0x3042), katakana = script_of(0x30A2);

@@ -8,7 +8,7 @@
 
 namespace sdx::text {
 
-// What becomes of a match where text is split.
+// The treatment of a match when text is split.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 enum class Prepend { first, never, always };
 

@@ -7,7 +7,7 @@
 namespace sdx::text {
 namespace {
 
-// What a character counts as. Others are punctuation, symbols, marks, controls and what is not assigned.
+// The class of a character. Others are punctuation, symbols, marks, controls and unassigned ones.
 enum class Class : unsigned char { space, letter, number, other };
 
 Class class_of_wide(char32_t c) {
@@ -92,7 +92,8 @@ std::size_t any_contraction(std::string_view text, std::size_t at) {
   return at + end;
 }
 
-// ` ?[^\s\p{L}\p{N}]+`, then `[\r\n]*` where `lines`.
+// Matches ` ?[^\s\p{L}\p{N}]+`, then `[\r
+// ]*` if `lines`.
 std::size_t others(std::string_view text, std::size_t at, bool lines) {
   const std::size_t from = text[at] == ' ' ? at + 1 : at;
   std::size_t end = run(text, from, Class::other);

@@ -1,6 +1,6 @@
 #pragma once
-// The expressions by which well-known models cut text into words, as code: five to ten times as fast as Oniguruma, and linear in
-// the length of any text. tests/text and pattern_test.cc hold them against the expressions.
+// The expressions by which well-known models split text into words, as code: five to ten times as fast as Oniguruma, and linear
+// in the length of any text. tests/text and pattern_test.cc compare them with the expressions.
 
 #include <string_view>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// How SentencePiece prepares text, as its models say (NormalizerSpec, TrainerSpec).
+// SentencePiece's preparation of text, as its models state it (NormalizerSpec, TrainerSpec).
 
 #include "text/tokenizer/aligned.h"
 #include "text/tokenizer/charsmap.h"

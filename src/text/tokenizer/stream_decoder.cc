@@ -5,7 +5,8 @@
 namespace sdx {
 namespace {
 
-// More tokens than any character is made of: what is held back beyond that is not text, and waiting on would cost quadratic time.
+// More tokens than any character consists of: beyond that, the held text is invalid, and waiting longer would cost quadratic
+// time.
 constexpr std::size_t kMostHeld = 256;
 
 }  // namespace
@@ -13,7 +14,7 @@ constexpr std::size_t kMostHeld = 256;
 StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special_tokens)
     : tokenizer_(std::move(tokenizer)), skip_special_tokens_(skip_special_tokens) {}
 
-// What `text` has beyond the prefix. A decoder that changes its mind about what was said already cannot take it back.
+// Returns the part of `text` after the common prefix. Text that was returned before cannot be taken back if a decoder changes it.
 std::string StreamDecoder::take(const std::string& text) {
   std::size_t common = 0;
   while (common < prefix_.size() && common < text.size() && prefix_[common] == text[common]) ++common;

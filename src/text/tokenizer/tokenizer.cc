@@ -25,7 +25,7 @@ class CharCounter {
     const std::uint32_t begin = count(bytes.begin);
     return {begin, count(bytes.end)};
   }
-  // For bytes that need not be whole characters, nor be within the text.
+  // For bytes that need not be whole characters, nor lie within the text.
   TextRange raw_range(Span bytes) {
     if (bytes.begin >= text_.size()) return {bytes.begin, bytes.end};
     const std::uint32_t begin = character_of(bytes.begin);
@@ -150,7 +150,7 @@ Encoding finish(const Tokenizer::Impl& impl, std::vector<Encoding> parts, bool a
   if (impl.truncation) {
     Truncation settings = *impl.truncation;
     const std::size_t added = add_special_tokens ? added_tokens(pipeline.post_processor, parts.size() > 1) : 0;
-    // Where the added tokens alone are too many, `tokenizers` does not truncate either.
+    // If the added tokens alone are too many, `tokenizers` does not truncate either.
     settings.max_length = settings.max_length < added ? std::numeric_limits<std::size_t>::max() : settings.max_length - added;
     truncate(parts[0], parts.size() > 1 ? &parts[1] : nullptr, settings);
   }

@@ -47,7 +47,7 @@ char32_t compose(char32_t a, char32_t b) noexcept {
   return differs(UnicodeTable::undecomposed, composed) ? 0 : composed;
 }
 
-// Characters that no form changes, whatever stands around them.
+// Characters that no form changes, whatever surrounds them.
 bool is_inert(char32_t c, Form form) noexcept {
   const bool composes = form == Form::nfc || form == Form::nfkc;
   constexpr char32_t below[] = {0xC0, 0xA0, 0x300, 0xA0};
@@ -132,7 +132,7 @@ bool is_word_of_utf8proc(char32_t c) noexcept {
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_PC: return true;
-    // Other_Alphabetic outside these categories is what stands in circles and squares; Join_Control is two characters.
+    // Outside these categories, Other_Alphabetic is letters in circles and squares; Join_Control is two characters.
     default:
       return c == 0x200C || c == 0x200D || is_surrounded(c, 0x24B6, 0x24E9) || is_surrounded(c, 0x1F130, 0x1F149) ||
              is_surrounded(c, 0x1F150, 0x1F169) || is_surrounded(c, 0x1F170, 0x1F189);

@@ -1,6 +1,6 @@
 #pragma once
-// What Unicode says of characters, as the tokenizers of Hugging Face ask for it, and its normalization forms with the changes
-// that they make.
+// Unicode's properties of characters, as Hugging Face's tokenizers need them, and its normalization forms with the changes that
+// they make.
 
 #include <cstdint>
 #include <string_view>
@@ -35,7 +35,7 @@ inline std::size_t bytes_of_lead(char lead) noexcept {
 }
 bool is_ascii(std::string_view text) noexcept;
 
-// "Lu"; "Cn" for what is no character.
+// The category, "Lu"; "Cn" for numbers that are no character.
 std::string_view general_category(char32_t c) noexcept;
 bool is_white_space(char32_t c) noexcept;  // property White_Space
 bool is_number(char32_t c) noexcept;       // category N, as regular expressions have it
@@ -50,13 +50,13 @@ bool is_mark(char32_t c) noexcept;                   // category M
 bool is_word_char(char32_t c) noexcept;              // \w: Alphabetic, M, Nd, Pc, Join_Control
 bool is_chinese(char32_t c) noexcept;                // the blocks that BERT separates
 
-// Lower case, whatever stands around it: one character, but two for U+0130.
+// Lower case regardless of the context: one character, but two for U+0130.
 struct Lower {
   char32_t first, second;  // second 0: none
 };
 Lower to_lower(char32_t c) noexcept;
 
-// Common and Inherited are scripts like others; `kNoScript` for spaces and what has none.
+// The script. Common and Inherited count as scripts; `kNoScript` for spaces and characters without one.
 inline constexpr std::uint8_t kNoScript = 0;
 std::uint8_t script_of(char32_t c) noexcept;
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where the library `tokenizers` and utf8proc disagree about characters.
+// Characters about which the library `tokenizers` and utf8proc disagree.
 
 namespace sdx::text {
 

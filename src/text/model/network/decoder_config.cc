@@ -192,8 +192,8 @@ DecoderConfig read_decoder_config(const GgufModel& file) {
 
 namespace {
 
-// How much of a frequency is kept, by yarn's ramp between the dimensions that turn beta_fast and beta_slow times in the original
-// context (arXiv:2309.00071).
+// The share of a frequency that is kept, by yarn's ramp between the dimensions that turn beta_fast and beta_slow times in the
+// original context (arXiv:2309.00071).
 double yarn_share(const RopeConfig& rope, std::int64_t rotary, std::int64_t i) {
   const auto dimension = [&](double turns) {
     return static_cast<double>(rotary) * std::log(static_cast<double>(rope.original_context) / (turns * 2.0 * std::numbers::pi)) /

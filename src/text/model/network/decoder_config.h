@@ -1,5 +1,5 @@
 #pragma once
-// What the network of a language model is built from: read from a GGUF file's metadata here, from config.json in hf_config.h.
+// The configuration of a language model's network: read from a GGUF file's metadata here, from config.json in hf_config.h.
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace sdx::text {
 
-// What files may ask for at most.
+// Limits for the numbers in files.
 inline constexpr std::int64_t kMostLayers = 1024, kMostWidth = std::int64_t{1} << 20, kMostContext = std::int64_t{1} << 26;
 
 enum class RopeScaling { none, linear, yarn, longrope };
@@ -44,8 +44,7 @@ struct DecoderConfig {
   RopeConfig rope, local_rope;
 };
 
-// Throws Error(not_implemented) for an architecture, and for a property of one, that is not known here, and Error(invalid_model)
-// for numbers that cannot be.
+// Throws Error(not_implemented) for an unknown architecture or property, and Error(invalid_model) for impossible numbers.
 DecoderConfig read_decoder_config(const GgufModel& file);
 
 // Cosines and sines for positions [first, first + count): [count, rotary / 2] each. `context`: for how many positions the model

@@ -113,7 +113,7 @@ class Builder {
     }
   }
 
-  // The sum with what is still to be added, and its norm.
+  // Adds the pending term to the sum, and returns the sum and its norm.
   std::pair<ValueId, ValueId> norm_after(const std::string& name, ValueId x, const std::string& weight) {
     const ValueId weights = gamma(weight, c_.width);
     const AttributeList epsilon{{"epsilon", c_.epsilon}};
@@ -208,7 +208,7 @@ class Builder {
     return linear(at + "/down_proj", g_.node("Mul", at + "/Mul", {gate, up}), of + "ffn_down.weight", c_.width, c_.feed_forward);
   }
 
-  // Of the sum that the last norm sees, and of what is still to be added, the rows that are asked for.
+  // The requested rows of the last norm's input: of the sum, and of the pending term.
   ValueId wanted_rows(ValueId x) {
     const ValueId wanted = g_.input("logits_indices", DataType::int64, {"wanted"});
     const ValueId flat = g_.constant("/model/flat", Tensor::of<std::int64_t>({2}, {-1, c_.width}));

@@ -18,7 +18,7 @@
 
 namespace sdx::text {
 
-// How weights enter the graph. Every call names a tensor of the files and, of it, rows [first, first + rows).
+// The form in which weights enter the graph. Every call names a tensor of the files, and its rows [first, first + rows).
 class WeightStyle {
  public:
   virtual ~WeightStyle() = default;
@@ -27,7 +27,7 @@ class WeightStyle {
                           std::int64_t rows, ValueId bias) = 0;
   // Rows by index.
   virtual ValueId rows(GraphWriter& g, const std::string& name, const StoredTensor& weight, ValueId indices) = 0;
-  // What the network computes in: float32, or float16, with caches and logits of that type.
+  // The type in which the network computes: float32, or float16, with caches and logits of that type.
   virtual DataType type() const { return DataType::float32; }
 };
 
@@ -37,14 +37,14 @@ struct DecoderOptions {
 };
 
 // `config.vocabulary` is set from the embedding. Throws Error(invalid_model) for tensors that are missing or of another shape,
-// and Error(not_implemented) for tensors that nothing here knows.
+// and Error(not_implemented) for unknown tensors.
 Model build_decoder(const std::shared_ptr<const TensorFiles>& file, DecoderConfig& config, WeightStyle& style,
                     const DecoderOptions& options);
 
 // Weights as they lie in the file: sdx.GgmlMatMul and sdx.GgmlGather.
 std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const TensorFiles> file);
 
-// What Session::from_bytes() takes for a graph of weights_in_place(): references into the files in `folder`.
+// The bytes for Session::from_bytes() of a graph of weights_in_place(): references into the files in `folder`.
 struct MappedModel {
   std::string bytes;
   std::filesystem::path folder;

@@ -151,7 +151,7 @@ class FileStyle : public WeightStyle {
         for (int i = 0; i < 32; ++i) {
           if (std::abs(x[i]) > std::abs(most)) most = x[i];
         }
-        // The largest becomes the lowest code, of which there is one more: -zero.
+        // The largest number gets the lowest code, -zero, because there is one more code on that side.
         const float scale = most / -static_cast<float>(zero);
         scales[b] = scale;
         for (int i = 0; i < 32; ++i) {

@@ -11,7 +11,7 @@ namespace sdx::text {
 
 using AttributeList = std::vector<std::pair<std::string, AttributeValue>>;
 
-// Floats as float32, or rounded to float16: what is beyond its range becomes its largest.
+// Stores floats as float32, or rounded to float16; numbers beyond its range become its largest.
 Tensor with_type(Tensor floats, DataType type);
 
 class GraphWriter {
@@ -29,7 +29,7 @@ class GraphWriter {
 
   // A node of ai.onnx, com.microsoft ("com.microsoft.Gelu") or sdx ("sdx.GgmlMatMul") with one output.
   ValueId node(const std::string& op, const std::string& name, std::vector<ValueId> inputs, const AttributeList& attributes = {});
-  // With several; "" leaves one out.
+  // Adds a node with several outputs; "" leaves one out.
   std::vector<ValueId> nodes(const std::string& op, const std::string& name, std::vector<ValueId> inputs,
                              const std::vector<std::string>& outputs, const AttributeList& attributes = {});
 

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// What a key means that is left out.
+// The meaning of keys that are left out.
 struct Defaults {
   std::string_view type;
   bool gemma = false, tied = false, biased_qkv = false, mixes_layers = false;
@@ -58,7 +58,7 @@ std::int64_t in_range(const ConfigObject& o, const char* key, std::int64_t n, st
   if (n < 1 || n > most) fail(ErrorCode::invalid_model, "{} must be from 1 to {}, received {}", o.shown(key), most, n);
   return n;
 }
-// `otherwise` 0: the key must be there.
+// `otherwise` 0: the key is required.
 std::int64_t count(ConfigObject& o, const char* key, std::int64_t most, std::int64_t otherwise = 0) {
   const auto n = o.integer(key);
   if (!n && otherwise == 0) fail(ErrorCode::invalid_model, "{} is missing", o.shown(key));
@@ -124,7 +124,8 @@ void longrope(ConfigObject& o, RopeConfig& rope, std::int64_t rotary, std::int64
   for (const char* key : {"short_mscale", "long_mscale"}) o.refuse(key, 1.0);
 }
 
-// `o`: rope_parameters, or rope_scaling. `original`: what the model was trained with, where the file says it elsewhere; 0: not.
+// `o`: rope_parameters, or rope_scaling. `original`: the context in training, if another part of the file states it; 0: it does
+// not.
 RopeConfig read_scaling(ConfigObject o, const DecoderConfig& c, double theta, std::int64_t original) {
   RopeConfig rope;
   rope.base = static_cast<float>(positive(o, "rope_theta", theta));
@@ -186,7 +187,7 @@ void read_ropes(ConfigObject& o, const Defaults& d, DecoderConfig& c) {
   if (nearby) c.local_rope = read_scaling(*nearby, c, static_cast<double>(c.local_rope.base), original);
 }
 
-// Which layers see a window alone.
+// The layers that see only a window.
 void read_windows(ConfigObject& o, const Defaults& d, DecoderConfig& c) {
   const auto layers = static_cast<std::size_t>(c.layers);
   c.windows.assign(layers, 0);

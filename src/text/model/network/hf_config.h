@@ -11,7 +11,7 @@
 
 namespace sdx::text {
 
-// What they say about tokens and sampling, whatever the network is.
+// The settings for tokens and sampling, whatever the network is.
 struct HfSettings {
   std::string architecture;  // model_type
   std::int64_t context = 0, vocabulary = 0;
@@ -22,7 +22,7 @@ struct HfSettings {
 // Files that are missing say nothing. Throws Error(io | invalid_model).
 HfSettings read_hf_settings(const std::filesystem::path& folder);
 
-// What config.json says about a network whose weights are in .safetensors files.
+// The network's configuration in config.json, for weights in .safetensors files.
 struct HfNetwork {
   DecoderConfig decoder;
   std::string prefix = "model.";  // of the tensors' names

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 1000;
 
-// Of a layer: what Hugging Face calls it, and GGUF.
+// The two names of a layer's tensor: Hugging Face's, and GGUF's.
 using NamePair = std::pair<std::string_view, std::string_view>;
 constexpr std::array kParts{NamePair{"input_layernorm", "attn_norm"},    NamePair{"self_attn.q_proj", "attn_q"},
                             NamePair{"self_attn.k_proj", "attn_k"},      NamePair{"self_attn.v_proj", "attn_v"},
@@ -47,7 +47,7 @@ class Names {
     }
   }
 
-  // "" for what is no part of the network; the name itself where it is not known.
+  // Returns "" for tensors that are no part of the network, and unknown names as they are.
   std::string gguf(const std::string& name) const {
     for (const std::string& other : network_.others) {
       if (name.starts_with(other)) return "";
@@ -103,7 +103,7 @@ class Reader {
  public:
   Reader(const HfNetwork& network, TensorFiles& to) : names_(network), network_(network), to_(to) {}
 
-  // `wanted`: names that the index gives to this file; null: all.
+  // `wanted`: names that the index assigns to this file; null: all.
   void add(const fs::path& path, const std::vector<std::string>* wanted) {
     const auto mapped = MappedFile::open(path);
     const std::size_t file = to_.paths().size();

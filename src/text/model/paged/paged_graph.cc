@@ -161,7 +161,7 @@ class Paging {
     g_.add_node(std::move(n));
   }
 
-  // What nothing reads any more: how the mask became lengths.
+  // Removes nodes without readers: those that turned the mask into lengths.
   void remove_unused() {
     g_.compact();
     const Readers readers(g_);
@@ -177,7 +177,7 @@ class Paging {
     g_.drop_unused_values();
   }
 
-  // What a file says of values in between, it says of one text.
+  // Drops the types that a file declares for inner values, because they are those of one text.
   void forget_types() {
     for (ValueId v = 0; v < g_.values().size(); ++v) {
       ValueInfo& info = g_.value(v);

@@ -19,7 +19,7 @@ constexpr std::string_view kProducts = "MatMul MatMulNBits GgmlMatMul";
 constexpr std::string_view kNorms =
     "LayerNormalization RMSNormalization SimplifiedLayerNormalization SkipLayerNormalization SkipSimplifiedLayerNormalization";
 
-// What a value has to do with tokens.
+// The relation of a value to tokens.
 struct Place {
   enum Kind : std::uint8_t { unknown, constant, tokens } kind = unknown;
   std::size_t rank = 0;        // tokens: [1,T], [1,T,features], [1,T,heads,size]
@@ -219,7 +219,7 @@ std::string want_rows(Graph& g, const DecoderNames& names, int opset) {
   if (at == g.output_names().end()) return "it has no output '" + names.logits + "'";
   ValueId v = g.outputs()[static_cast<std::size_t>(at - g.output_names().begin())];
   const ValueId logits = v;
-  // Back to the product with the vocabulary's matrix, over what is done to each logit by itself.
+  // Goes back to the product with the vocabulary's matrix, past nodes that work on each logit separately.
   ValueId rows = kNoValue;
   for (NodeId user = kNoNode; rows == kNoValue;) {
     user = g.value(v).producer;

@@ -1,5 +1,5 @@
 #pragma once
-// What `tokenizer.ggml.*` of a GGUF file says, before it becomes a tokenizer, or files that other programs read.
+// The metadata `tokenizer.ggml.*` of a GGUF file, before they become a tokenizer, or files for other programs.
 
 #include <optional>
 #include <string>
@@ -32,10 +32,10 @@ GgufSource read_gguf_source(const GgufFile& file);
 // list none of them as ids.
 std::vector<std::uint32_t> end_tokens_of(const GgufSource& source);
 
-// Of the kinds `llama` and `t5` (unigram).
+// For the kinds `llama` and `t5` (unigram).
 PieceVocabulary pieces_of(const GgufSource& source, bool unigram);
 
-// Of the kind `gpt2`.
+// For the kind `gpt2`.
 struct ByteLevelSource {
   std::vector<Bpe::TextPair> merges;
   const SplitExpressions* split = nullptr;

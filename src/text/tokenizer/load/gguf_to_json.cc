@@ -25,7 +25,7 @@ json added_json(std::uint32_t id, const AddedToken& t) {
           {"rstrip", t.rstrip}, {"normalized", t.normalized}, {"special", t.special}};
 }
 
-// What is added to each text.
+// The tokens that are added to each text.
 json template_json(const GgufSource& s, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos) {
   if (!bos && !eos) return nullptr;
   json single = json::array(), pair = json::array(), specials = json::object();
@@ -124,7 +124,8 @@ Parts pieces(const GgufSource& s, const PieceVocabulary& v) {
   p.model["fuse_unk"] = true;
   p.model["byte_fallback"] = v.byte_fallback;
   for (auto& [id, token] : added_tokens_of(s)) {
-    // In normalized text, where spaces are no longer such; but a prefix would be put before the token itself.
+    // A normalized token is searched in normalized text, where spaces are replaced; but a prefix would then precede the token
+    // itself.
     token.normalized = !token.special && !prefix;
     p.added.push_back(added_json(id, token));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A GGUF file's vocabulary as the files that Hugging Face's tokenizers, and what is built upon them, read.
+// Writes a GGUF file's vocabulary as the files that Hugging Face's tokenizers, and programs based on them, read.
 
 #include <filesystem>
 #include <string>
@@ -19,7 +19,7 @@ struct TokenizerFiles {
 // file does. `context`: tokens. Throws Error(invalid_model).
 TokenizerFiles tokenizer_files(const GgufFile& file, std::int64_t context);
 
-// What a folder of Hugging Face's has of a tokenizer and its chat template. Throws Error(io).
+// The tokenizer files and the chat template of a Hugging Face folder. Throws Error(io).
 TokenizerFiles tokenizer_files(const std::filesystem::path& folder);
 
 }  // namespace sdx::text

@@ -170,7 +170,7 @@ class JsonParser {
     ++at_;
   }
 
-  // What an escape means is never longer than the escape, so it goes where that was.
+  // The meaning of an escape is never longer than the escape, so it overwrites it.
   void escape(char*& to) {
     if (end_ - at_ < 2) error("a string does not end");
     const char c = at_[1];

@@ -20,12 +20,12 @@ class JsonValue {
  public:
   JsonKind kind() const noexcept;
   bool is(JsonKind k) const noexcept { return kind() == k; }
-  // What it is, or nothing where it is of another kind, or does not fit.
+  // The value, or nothing if it is of another kind, or does not fit.
   std::optional<bool> boolean() const noexcept;
   std::optional<std::string_view> string() const noexcept;
   std::optional<double> number() const noexcept;
   std::optional<std::uint64_t> whole() const noexcept;  // a whole number >= 0, written as one
-  // How many elements or members an array or object has; 0 for others.
+  // The number of elements or members of an array or object; 0 for others.
   std::size_t size() const noexcept;
   // The member of that name; of several the last. Nothing where this is not an object.
   std::optional<JsonValue> find(std::string_view key) const noexcept;

@@ -29,7 +29,7 @@ std::string read_beginning(const fs::path& path) {
   return bytes;
 }
 
-// A JSON file that may be absent, or is of no use then.
+// A JSON file that may be absent, or invalid; then it is empty.
 class Companion {
  public:
   explicit Companion(const fs::path& path) {
@@ -62,7 +62,7 @@ class Companion {
   std::optional<Part> part_;
 };
 
-// What stands beside a vocabulary.
+// The files beside a vocabulary.
 struct Companions {
   explicit Companions(const fs::path& folder)
       : config(folder / "tokenizer_config.json"),

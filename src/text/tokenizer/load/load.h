@@ -27,12 +27,12 @@ struct WordPieceSettings {
   std::optional<bool> accents;  // strip them; nothing: where text is made lower case
   std::string unk = "[UNK]", cls = "[CLS]", sep = "[SEP]";
 };
-// `vocab.txt`: a token a line.
+// Reads `vocab.txt`: a token a line.
 std::shared_ptr<TokenizerPipeline> pipeline_of_vocab_txt(std::string_view text, const WordPieceSettings& settings);
-// From its tokens, in order.
+// Uses a vocabulary of the tokens in order.
 std::shared_ptr<TokenizerPipeline> pipeline_of_wordpiece(Vocabulary vocabulary, const WordPieceSettings& settings);
 
-// `vocab.json` with `merges.txt`: GPT-2's byte-level BPE.
+// Settings of `vocab.json` with `merges.txt`: GPT-2's byte-level BPE.
 struct ByteLevelSettings {
   bool add_prefix_space = false;
   std::optional<std::string> unk;

@@ -39,7 +39,7 @@ std::shared_ptr<TokenizerPipeline> pipeline_of_pieces(PieceVocabulary vocabulary
 // The merges that such a BPE model does, the soonest first. Equal scores have one rank, so that the place decides.
 std::vector<Bpe::RankedMerge> merges_of(const std::vector<ScoredPiece>& pieces, const Vocabulary& vocabulary);
 
-// What is added to each text: bos before, eos behind. Sets the post-processor.
+// Sets the post-processor that adds bos before each text and eos after it.
 void add_begin_and_end(TokenizerPipeline& pipeline, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos);
 // The text of a token that is known to the pipeline.
 std::string token_text(const TokenizerPipeline& pipeline, std::uint32_t id);

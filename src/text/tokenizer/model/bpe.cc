@@ -128,7 +128,7 @@ const std::vector<std::uint64_t>& Bpe::char_neighbours() const {
   return neighbours_.chars;
 }
 
-// Whether a merge may join what stands on both sides of `at`, which is neither end of the piece.
+// Whether a merge may join the symbols on both sides of `at`, which is neither end of the piece.
 bool Bpe::joins(std::string_view piece, std::size_t at, bool bytes) const {
   if (bytes) {
     const unsigned pair = static_cast<unsigned char>(piece[at - 1]) * 256U + static_cast<unsigned char>(piece[at]);
@@ -137,7 +137,7 @@ bool Bpe::joins(std::string_view piece, std::size_t at, bool bytes) const {
   std::size_t before = at - 1;
   while (continues_char(piece[before])) --before;
   const std::string_view left = piece.substr(before, at - before), right = piece.substr(at, bytes_of_lead(piece[at]));
-  // What the vocabulary lacks becomes an unknown token, which may be one with its neighbour, or bytes.
+  // A character that the vocabulary lacks becomes an unknown token, which may be joined with its neighbour, or bytes.
   if (symbol(left, false, false) == kNone || symbol(right, false, false) == kNone) return true;
   std::size_t l = 0, r = 0;
   const auto& all = char_neighbours();
@@ -325,7 +325,7 @@ void Bpe::merge_long(Workspace& workspace) const {
     before[i] = i - 1;  // of the first: kEnd
     after[i] = i + 1 < count ? i + 1 : kEnd;
   }
-  // By rank, then from left to right.
+  // Ordered by rank, then from left to right.
   std::vector<std::uint64_t> heap;
   const auto push = [&](std::uint32_t at, bool sift) {
     const Merge m = merges_.find(ids[at], ids[after[at]]);

@@ -25,7 +25,7 @@ class Bpe final : public Model {
   using TextPair = std::pair<std::string_view, std::string_view>;
   // Throws Error(invalid_model) for a merge of, or to, what the vocabulary lacks.
   Bpe(Vocabulary vocabulary, const std::vector<TextPair>& merges, BpeOptions options);
-  // Merges of one rank are done from left to right, whatever they join.
+  // Merges of one rank are applied from left to right, regardless of the symbols that they join.
   struct RankedMerge {
     std::uint32_t left, right;
     Merge merge;

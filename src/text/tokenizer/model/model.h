@@ -12,7 +12,7 @@
 
 namespace sdx::text {
 
-// What one thread needs while it encodes; kept for the next text.
+// A thread's workspace for encoding; kept for the next text.
 struct Workspace {
   WordCache words;
   std::vector<std::uint32_t> ids, lengths;

@@ -1,5 +1,5 @@
 #pragma once
-// Which two neighbours a merge joins, in what order, to what.
+// The merges by their two neighbours: rank and result.
 
 #include <bit>
 #include <cstdint>
@@ -18,7 +18,7 @@ class PairTable {
     slots_.assign(std::bit_ceil(pairs * 2 + 16), Slot{});
     shift_ = 64 - std::bit_width(slots_.size() - 1);
   }
-  // Of a pair that comes twice the last counts. At most as many pairs as were reserved.
+  // If a pair comes twice, the last one counts. At most as many pairs as were reserved.
   void put(std::uint32_t left, std::uint32_t right, Merge merge) {
     Slot& slot = slots_[slot_of(left, right)];
     slot = {left, right, merge};

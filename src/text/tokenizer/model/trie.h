@@ -16,7 +16,7 @@ class Trie {
     std::uint32_t value;
   };
   Trie() = default;
-  // Of a key that comes twice the last counts.
+  // If a key comes twice, the last one counts.
   explicit Trie(std::vector<Key> keys);
 
   // A place within the walk: the root, then along bytes. False where no key continues so.

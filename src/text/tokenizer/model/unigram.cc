@@ -93,7 +93,7 @@ void Unigram::cut(std::string_view piece, std::vector<Token>& to) const {
 
 void Unigram::add(std::string_view piece, std::uint32_t begin, std::uint32_t end, bool unknown, std::vector<Token>& to) const {
   const std::string_view text = piece.substr(begin, end - begin);
-  // What is unknown may read like a token all the same: `tokenizers` takes that, SentencePiece does not.
+  // Unknown text may read like a token nevertheless: `tokenizers` accepts that, SentencePiece does not.
   if (const auto id = unknown ? std::nullopt : vocabulary_.id(text)) {
     to.push_back({*id, begin, end, false});
     return;

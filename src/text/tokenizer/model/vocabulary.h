@@ -24,7 +24,7 @@ class Vocabulary {
   // Different tokens.
   std::size_t size() const noexcept { return entries_.size(); }
   std::uint32_t largest_id() const noexcept { return largest_; }
-  // In the order in which they were added.
+  // Visits tokens in the order in which they were added.
   template <class F>
   void for_each(const F& f) const {
     for (const Entry& e : entries_) f(text(e), e.id);

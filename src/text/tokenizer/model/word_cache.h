@@ -15,7 +15,7 @@ struct Token {
   bool from_text;            // it reads as the piece does there, not as the vocabulary has it
 };
 
-// Of one model, for one thread. At most a few megabytes: when it is full it forgets everything.
+// Caches words of one model, for one thread. At most a few megabytes: when it is full, it is emptied.
 class WordCache {
  public:
   static constexpr std::size_t kLongest = 128;  // bytes; longer words seldom come again
