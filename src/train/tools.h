@@ -1,5 +1,5 @@
 #pragma once
-// What libsdx_train.so offers to the command, which loads it when it is needed.
+// The functions of libsdx_train.so for the command, which loads it on demand.
 
 #include <filesystem>
 #include <sdx/train/artifacts.hpp>

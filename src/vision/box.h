@@ -18,7 +18,7 @@ struct Pixels {
   int left = 0, top = 0, right = 0, bottom = 0;
   bool empty() const { return right <= left || bottom <= top; }
 };
-// Those that the box touches.
+// The pixels that the box touches.
 Pixels pixels_of(const faces::Box& box, int width, int height);
 
 }  // namespace sdx::vision

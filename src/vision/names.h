@@ -1,5 +1,5 @@
 #pragma once
-// What points, levels and settings are called in flags, files, JSON and Python.
+// The names of points, levels and settings in flags, files, JSON and Python.
 
 #include <array>
 #include <optional>

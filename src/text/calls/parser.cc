@@ -17,7 +17,7 @@ const std::vector<std::string_view> kClosers{
     "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", "<|tool_call_end|>", "<|tool_calls_section_end|>",
     "</function>",         "<|eom_id|>",           "<|eot_id|>",        "<tool_call|>"};
 
-// The rule that Mistral's templates insist on.
+// Whether ids of calls must be short, as Mistral's templates insist.
 bool short_ids(Format format) { return format == Format::mistral || format == Format::mistral_args; }
 
 }  // namespace

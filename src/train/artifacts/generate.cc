@@ -25,7 +25,7 @@
 namespace sdx::train {
 namespace {
 
-// From here on every constant is one: inputs with a default are what they are by default.
+// Makes every constant a true constant: inputs with a default get their default for good.
 void fix_defaults(Graph& graph) {
   for (std::size_t i = graph.inputs().size(); i-- > 0;) {
     ValueInfo& info = graph.value(graph.inputs()[i]);
@@ -69,7 +69,7 @@ Model prepared(Model model, const ArtifactOptions& options) {
   return model;
 }
 
-// Those that no gradient reaches stay constants.
+// Parameters that no gradient reaches stay constants.
 Model training_model_of(LossModel& from, const ArtifactOptions& options) {
   for (;;) {
     std::vector<std::string> unreached;

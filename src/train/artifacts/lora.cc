@@ -111,7 +111,7 @@ class AddLora {
     return add_node(g_, make_node({}, like.op_type, opset_, {x, w}, std::move(attributes)), name);
   }
 
-  // The layer's own result gets another name, so that what follows, and the graph's outputs, see the sum.
+  // The layer's own result gets another name, so that later nodes, and the graph's outputs, read the sum.
   void branch(NodeId id) {
     const Node layer = g_.node(id);
     const Pair pair = pair_for(layer.inputs[1], transposed(layer));
@@ -198,7 +198,7 @@ class Merge {
     g_.value(out).producer = branch.layer;
   }
 
-  // Sums in double: once, and W is large beside what is added.
+  // Sums in double, because it happens once, and W is large compared with the added term.
   Tensor sum(const LoraPair& pair, bool turned) const {
     const Tensor w = fixed_value(g_, *g_.find(pair.weights))->aligned();
     const Tensor first = fixed_value(g_, *g_.find(turned ? pair.b : pair.a))->aligned();

@@ -29,9 +29,9 @@ struct LoraPair {
 };
 std::vector<LoraPair> lora_pairs(const Model& model);
 
-// For a model for inference, whose parameters are constants: W becomes W + (alpha / rank) A B for the layers that have a branch,
-// the branches and the metadata go. Other readers of W keep the old one. Returns whether there was any. Types are to be inferred
-// again.
+// For a model for inference, whose parameters are constants: W becomes W + (alpha / rank) A B for layers that have a branch; the
+// branches and the metadata are removed. Other readers of W keep the old one. Returns whether there was any. Types must be
+// inferred again afterwards.
 bool merge_lora(Model& model);
 
 }  // namespace sdx::train

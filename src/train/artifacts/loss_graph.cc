@@ -66,7 +66,7 @@ class LossGraph {
     return loss;
   }
 
-  // What PyTorch's and ONNX's losses take: one label for each row of classes, which are axis 1.
+  // The arguments of PyTorch's and ONNX's losses: one label for each row of classes, which are axis 1.
   Type labels_type() const {
     const ValueInfo& scores = graph_.value(scores_);
     if (!scores.type.shape) return Type::tensor(DataType::int64);
@@ -96,7 +96,7 @@ class LossGraph {
     return mean(op("Abs", {error}, "onnx::abs_output::3"), "onnx::reducemean_output::5");
   }
 
-  // t softplus(-x) + (1 - t) softplus(x): neither overflows, nor loses what is small beside what is large.
+  // t softplus(-x) + (1 - t) softplus(x): it does not overflow, nor lose small terms beside large ones.
   ValueId bce_with_logits() {
     const ValueId t = target("target", graph_.value(scores_).type);
     Tensor one(graph_.value(scores_).type.elem, {});

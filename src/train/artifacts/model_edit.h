@@ -11,11 +11,11 @@ namespace sdx::train {
 inline constexpr int kTrainingOpset = 21;
 inline constexpr std::int64_t kTrainingIrVersion = 10;
 
-// A constant becomes an input of the same name and type, the last one. ValueIds of the constant are no longer used: returns the
+// Turns a constant into an input of the same name and type, the last one. ValueIds of the constant become invalid: returns the
 // input's.
 ValueId constant_to_input(Graph& graph, ValueId constant);
 
-// The name, which another value may have now: that one gets another.
+// Gives the value this name; another value that has it gets another name.
 void take_name(Graph& graph, ValueId value, const std::string& name);
 
 }  // namespace sdx::train

@@ -12,8 +12,8 @@ bool is_glob(std::string_view pattern);
 // `*`: any characters, also none; `?`: one character. No other character is special.
 bool glob_matches(std::string_view pattern, std::string_view name);
 
-// Which of the names each pattern meets: result[i] is whether any pattern meets names[i]. Throws Error(invalid_argument) for a
-// pattern that meets none, with the nearest name; `what`: "requires_grad".
+// Matches names with patterns: result[i] is whether any pattern matches names[i]. Throws Error(invalid_argument) for a pattern
+// that matches none, with the nearest name; `what`: "requires_grad".
 std::vector<bool> matched(std::span<const std::string> patterns, std::span<const std::string> names, std::string_view what);
 
 }  // namespace sdx::train

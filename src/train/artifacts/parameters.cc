@@ -39,7 +39,7 @@ bool is_setting(const Node& n, std::size_t input) {
                      [&](const Setting& s) { return s.op == n.op_type && input >= s.first && input <= s.last; });
 }
 
-// Whether any node takes the value as what it computes with.
+// Whether a node uses the value as an operand of its computation.
 std::vector<bool> computed_with(const Graph& graph) {
   std::vector<bool> out(graph.values().size(), false);
   for (const Node& n : graph.nodes()) {
@@ -79,7 +79,7 @@ void lift_constant_nodes(Graph& graph, const ArtifactOptions& options) {
   }
 }
 
-// Where a value is read, also behind the Identity nodes that some exporters put in the place of further initializers.
+// The readers of a value, including those of Identity nodes that some exporters write in place of further initializers.
 struct Places {
   std::vector<std::pair<NodeId, std::size_t>> all;  // node, number of the input
   bool statistic = false;                           // one of them is a running statistic

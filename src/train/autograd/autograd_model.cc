@@ -138,7 +138,7 @@ std::shared_ptr<const AutogradModel::Compiled> AutogradModel::compiled_for(std::
     info.type = info.declared = Type::tensor(inputs[i].dtype(), to_sym(inputs[i].shape()));
     info.constant.reset();
   }
-  // The form whose gradient is one operator too.
+  // Statistics nodes get a form whose gradient is also one operator.
   for (const Statistics& s : statistics_) {
     if (graph.node(s.node).domain.empty()) to_batch_norm_internal(graph, s.node);
   }

@@ -1,6 +1,6 @@
 #pragma once
-// A model as one function among others that somebody else differentiates: forward and backward as programs of their own, with
-// what the backward one reads kept between them.
+// A model as one function within a computation that another library differentiates: forward and backward are programs of their
+// own, and the values that backward reads are kept between them.
 
 #include <cstdint>
 #include <list>
@@ -30,27 +30,27 @@ class SDX_TOOLS_API AutogradModel {
 
   const std::vector<std::string>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }  // the model's
-  // The inputs, running means and variances, that outputs behind the model's replace. Variances are those of samples, as PyTorch
-  // keeps them.
+  // The inputs (running means and variances) that outputs after the model's replace. Variances are those of samples, as in
+  // PyTorch.
   const std::vector<std::size_t>& updates() const { return updates_; }
 
   bool random() const { return random_; }  // some node draws random numbers
 
-  // What a forward run keeps for its backward run.
+  // The values that a forward run keeps for its backward run.
   struct Kept;
 
-  // `wanted`: by input whether its gradient will be asked for. `kept` receives what backward() takes where any is; null: nothing
-  // will be asked for. `seed`: of random operators. Throws Error(not_implemented) for what has no gradient,
-  // Error(invalid_argument) for an input of another number or type than the model takes.
+  // `wanted`: for each input, whether its gradient will be requested. `kept` receives the argument for backward() if any gradient
+  // is wanted; null: none will be requested. `seed`: for random operators. Throws Error(not_implemented) for nodes without a
+  // gradient, Error(invalid_argument) for a wrong number of inputs or a wrong type.
   std::vector<Tensor> forward(std::span<const Tensor> inputs, const std::vector<bool>& wanted, std::uint64_t seed,
                               std::shared_ptr<const Kept>* kept);
 
-  // `inputs`: those of the forward run, whose memory still holds the same. `gradients`: of the model's outputs that are floats,
-  // in order, each shaped like its output. By input of the model; an undefined tensor where there is none, or none was wanted.
-  // May be called again with the same.
+  // `inputs`: those of the forward run, whose memory must be unchanged. `gradients`: of the model's outputs that are floats, in
+  // order, each shaped like its output. Returns a gradient for each input of the model; an undefined tensor if there is none, or
+  // none was wanted. May be called again with the same arguments.
   std::vector<Tensor> backward(const Kept& kept, std::span<const Tensor> inputs, std::span<const Tensor> gradients) const;
 
-  // Which of the forward run's inputs backward() reads, and which outputs of the model: these must not change in between.
+  // The inputs of the forward run and the outputs of the model that backward() reads: these must not change in between.
   static const std::vector<std::size_t>& reads_inputs(const Kept& kept);
   static const std::vector<std::size_t>& reads_outputs(const Kept& kept);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Which tensors share memory.
+// Finds tensors that share memory.
 
 #include <span>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace sdx::train {
 
-// Each of `tensors` whose memory belongs to one of `others`, or to another of `tensors` as well, becomes a copy: who receives it
-// may change it. Passes join values that are equal, and results may be views of what was given.
+// Copies those of `tensors` whose memory belongs to one of `others`, or to another of `tensors`, because the receiver may change
+// them. Passes join values that are equal, and results may be views of inputs.
 void own_memory(std::vector<Tensor>& tensors, std::span<const std::span<const Tensor>> others);
 
 // The numbers in `known`, then those of `tensors` that share memory with one of `kept`.

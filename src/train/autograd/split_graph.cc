@@ -12,7 +12,7 @@
 namespace sdx::train {
 namespace {
 
-// What inference knows, mostly shapes, becomes constants: nothing of it need be kept.
+// Inferred values, mostly shapes, become constants, so that they need not be kept.
 void settle_known(Graph& graph) {
   std::vector<Type> types;
   for (const ValueId v : graph.inputs()) types.push_back(graph.value(v).type);
@@ -41,7 +41,7 @@ void for_each_operand(const Node& n, F&& fn) {
   for (const Subgraph& s : n.subgraphs) std::for_each(s.captures.begin(), s.captures.end(), fn);
 }
 
-// By node: whether one of `values` needs it.
+// For each node, whether one of `values` needs it.
 std::vector<bool> needed_by(const Graph& graph, const std::vector<ValueId>& values) {
   std::vector<bool> wanted(graph.values().size(), false), nodes(graph.nodes().size(), false);
   for (const ValueId v : values) wanted[v] = true;
@@ -183,7 +183,7 @@ SplitGraphs split_for_autograd(Graph graph, const std::vector<std::size_t>& diff
   for (const ValueId v : results) graph.add_output(v);  // so that they stay what they are
   settle_known(graph);
   const std::vector<bool> in_first = needed_by(graph, outputs), in_second = needed_by(graph, results);
-  // In the order that SplitGraphs says: inputs, outputs, what else is kept, seeds.
+  // In the order of SplitGraphs: inputs, outputs, other kept values, seeds.
   const std::vector<ValueId> reads = read_by_others(graph, in_first, in_second, results);
   std::vector<ValueId> order[4];
   for (const ValueId v : reads) {

@@ -1,5 +1,5 @@
 #pragma once
-// From a model's graph to those of a forward and a backward program.
+// Splits a model's graph into the graphs of a forward and a backward program.
 
 #include <vector>
 
@@ -17,7 +17,8 @@ struct SplitGraphs {
   std::vector<std::size_t> results;  // by output of the backward graph: the input whose gradient it is
 };
 
-// `graph`: of inferred types with constant shapes. `differentiable`: numbers of outputs with gradients. `wanted`: by input.
+// `graph`: with inferred types and constant shapes. `differentiable`: numbers of outputs with gradients. `wanted`: for each
+// input, whether its gradient is wanted.
 SplitGraphs split_for_autograd(Graph graph, const std::vector<std::size_t>& differentiable, const std::vector<bool>& wanted);
 
 }  // namespace sdx::train

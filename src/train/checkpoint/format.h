@@ -14,7 +14,7 @@ inline constexpr std::uint64_t kMostInline = 1'900'000'000;
 
 std::filesystem::path external_path(const std::filesystem::path& checkpoint);
 
-// `external`: what "<checkpoint>.data" holds. Throws Error(invalid_model).
+// `external`: the contents of "<checkpoint>.data". Throws Error(invalid_model).
 CheckpointState decode_checkpoint(std::span<const std::byte> bytes, std::span<const std::byte> external = {});
 bool has_external_data(std::span<const std::byte> bytes);
 

@@ -78,7 +78,7 @@ class Reader {
     if (const auto* p = root_.properties()) read_properties(*p, state);
     return state;
   }
-  // Where in `external` the tensors are that have been read.
+  // The part of `external` with the tensors that were read.
   const std::optional<Extent>& placed() const { return placed_; }
 
  private:

@@ -57,7 +57,7 @@ void combine(Tensor& to, const Tensor& from, F&& f) {
   for (std::int64_t i = 0; i < to.size(); ++i) set_element(to, i, f(element_as_double(to, i), element_as_double(from, i)));
 }
 
-// f(p, of the other state's); what is not a floating-point number stays.
+// Replaces each floating-point parameter p by f(p, the other state's); others stay.
 template <class F>
 CheckpointState combined(const CheckpointState& a, const CheckpointState& b, F&& f) {
   check_alike(a, b);
@@ -211,7 +211,7 @@ CheckpointState average(std::span<const CheckpointState> states, std::span<const
     Tensor sums(DataType::float64, p.value.shape());
     std::ranges::fill(sums.mutable_values<double>(), 0.0);
     for (std::size_t s = 0; s < states.size(); ++s) {
-      // A checkpoint without a share has no say, whatever it holds: 0 times infinity is not a number.
+      // A checkpoint with a share of 0 is skipped, because 0 times infinity is NaN.
       if (shares[s] > 0) add_weighted(sums.mutable_values<double>(), states[s].at(p.name).value, shares[s]);
     }
     assign(p.value, sums.values<double>());

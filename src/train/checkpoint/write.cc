@@ -78,7 +78,7 @@ void check(const CheckpointState& state, bool optimizers, const Amount& amount) 
   });
 }
 
-// What is to be written into the second file.
+// A tensor for the second file, and its position.
 struct Placed {
   Tensor tensor;
   std::uint64_t at = 0;
@@ -86,7 +86,7 @@ struct Placed {
 
 class Encoder {
  public:
-  // `external`: where the second file's free part begins; nothing: all is in one file.
+  // `external`: the beginning of the second file's free part; nothing: all is in one file.
   Encoder(const CheckpointState& state, const Amount& amount, std::optional<std::uint64_t> external)
       : state_(state), builder_(external ? amount.rest : amount.rest + amount.tensors), external_(external) {}
 
@@ -168,7 +168,7 @@ class Encoder {
   std::vector<Placed> placed_;
 };
 
-// An existing file of which a part is rewritten.
+// An existing file, part of which is rewritten.
 class OldFile {
  public:
   explicit OldFile(const fs::path& path) : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK)) {
@@ -197,7 +197,7 @@ class OldFile {
   int fd_;
 };
 
-// What the checkpoint at `path` takes of its second file.
+// The part of the second file that the checkpoint at `path` uses.
 std::optional<Extent> taken_at(const fs::path& path) {
   std::error_code none;
   if (!fs::is_regular_file(external_path(path), none) || !fs::is_regular_file(path, none)) return std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// How often the highest score is that of the label.
+// Counts how often the highest score is that of the label.
 
 #include <cstdint>
 
@@ -11,8 +11,8 @@ struct Hits {
   std::int64_t right = 0, counted = 0;
 };
 
-// `scores`: floating-point [N, C, ...]; `labels`: int64 or int32 [N, ...]. Labels that equal `ignored` do not count. Nothing is
-// counted where the shapes do not go together.
+// `scores`: floating-point [N, C, ...]; `labels`: int64 or int32 [N, ...]. Labels that equal `ignored` do not count. Counts
+// nothing if the shapes do not fit.
 Hits count_hits(const Tensor& scores, const Tensor& labels, std::int64_t ignored);
 
 }  // namespace sdx::train::loop

@@ -31,7 +31,7 @@ class FileMemory {
     const int fd = ::mkstemp(name.data());
     if (fd < 0) broken(errno);
     ::unlink(name.c_str());
-    // All of its room now: a page that the disk has no room for would end the process when it is written to.
+    // Reserves all of its room at once: a page for which the disk has no room would end the process when it is written to.
     const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
     if (error == 0) data_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const int kept = error == 0 ? errno : error;
@@ -79,12 +79,12 @@ class Cutting {
   std::unique_ptr<Dataset> run();
 
  private:
-  // Where the model takes batches of one size alone, the last one is filled with samples from before it.
+  // If the model takes batches of one size only, the last one is filled with samples from before it.
   std::int64_t first_of(std::int64_t begin, std::int64_t end) const {
     return o_.fixed_batch ? std::max<std::int64_t>(0, end - o_.batch) : begin;
   }
   BatchRequest request(std::int64_t begin, std::int64_t end) const;
-  // By the names that are wanted; `raw`: what was asked for by request().
+  // The wanted values by name; `raw`: the results of request().
   std::vector<Tensor> values(const std::vector<Tensor>& raw, std::int64_t begin, std::int64_t end) const;
   void store(const std::vector<Tensor>& batch, std::int64_t begin);
   void check_alone(const std::vector<Tensor>& batch) const;

@@ -10,7 +10,7 @@
 namespace sdx::train::loop {
 namespace {
 
-// What a value depends on.
+// The inputs that a value depends on.
 struct Origin {
   bool data = false;   // of the samples
   bool apart = false;  // of a trained parameter, the labels or the gradients' buffers
@@ -57,7 +57,7 @@ std::vector<Origin> origins(const Graph& graph, const CheckpointState& state, co
   return of;
 }
 
-// What the trained part reads of the frozen one.
+// The values of the frozen part that the trained part reads.
 std::vector<ValueId> frontier(const Graph& graph, const std::vector<Origin>& of) {
   std::vector<ValueId> out;
   const auto take = [&](ValueId v) {
@@ -73,7 +73,7 @@ std::vector<ValueId> frontier(const Graph& graph, const std::vector<Origin>& of)
   return out;
 }
 
-// Whether the value has a row for each sample, as far as its type says.
+// Whether the value has a row for each sample, as far as its type tells.
 bool by_sample(const Type& type, const Type& data) {
   if (!type.is_tensor() || !type.shape || type.shape->empty()) return false;
   if (!data.shape || data.shape->empty()) return true;
@@ -167,7 +167,7 @@ SplitModel split_model(const Model& training, const CheckpointState& state, cons
   }
   std::set<ValueId> moved;
   std::vector<ValueId> cut;
-  // What has no row for each sample is computed with the trained part: shapes, and what is computed of them.
+  // Values without a row for each sample are computed with the trained part: shapes, and values computed from them.
   while (true) {
     const std::vector<Origin> of = origins(graph, state, label, moved);
     cut = frontier(graph, of);

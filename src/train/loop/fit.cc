@@ -61,7 +61,7 @@ class Fitting {
   bool saved_ = false;  // the place as it is, or an earlier one that is as good
   bool any_save_ = false;
   Clock::time_point last_save_ = Clock::now() - kBetweenSaves;
-  // Of the loader's thread.
+  // Used by the loader's thread.
   std::int64_t ask_epoch_ = 0, ask_batch_ = 0;
   std::vector<std::int64_t> order_;
   std::optional<Loader> loader_;
@@ -141,7 +141,7 @@ void Fitting::find_place() {
 
 bool Fitting::patience_is_over() const { return o_.patience > 0 && place_.epochs_since_best() >= o_.patience; }
 
-// What is not finite never becomes finite again: the checkpoint from before is worth more.
+// A state that is not finite never becomes finite again: the previous checkpoint is worth more.
 void Fitting::save(const std::filesystem::path& path) {
   if (const Parameter* lost = first_not_finite(trainer_.state())) {
     fail(ErrorCode::runtime_failure,
@@ -182,7 +182,7 @@ void Fitting::train_batch(const std::vector<Tensor>& batch) {
   if (c_.step) c_.step(step);
 }
 
-// Between two updates nothing can be saved: the gradients gathered so far are in no checkpoint.
+// Nothing can be saved between two updates, because checkpoints do not hold the gradients gathered so far.
 bool Fitting::train_epoch() {
   while (place_.batch < per_epoch_) {
     const std::optional<std::vector<Tensor>> batch = loader_->take();

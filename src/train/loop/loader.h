@@ -1,5 +1,5 @@
 #pragma once
-// Batches made ahead of their use by a thread of its own, in the order in which they were asked for.
+// Makes batches ahead of their use on a thread of its own, in the order of the requests.
 
 #include <condition_variable>
 #include <deque>
@@ -20,7 +20,7 @@ struct BatchRequest {
 
 class Loader {
  public:
-  // `next` is called by the loader's thread; nothing: there are no more. `ahead`: batches that wait at most.
+  // `next` is called by the loader's thread; it returns nothing at the end. `ahead`: the most batches that wait.
   Loader(Dataset& data, std::function<std::optional<BatchRequest>()> next, std::size_t ahead = 2);
   ~Loader();
   Loader(const Loader&) = delete;

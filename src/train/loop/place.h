@@ -1,5 +1,6 @@
 #pragma once
-// Where training is: what a checkpoint remembers besides parameters and moments, so that it can go on as if it had never stopped.
+// The position of training in its data: a checkpoint keeps it besides parameters and moments, so that training can continue as if
+// it had never stopped.
 
 #include <limits>
 #include <string>
@@ -13,7 +14,7 @@ namespace sdx::train::loop {
 inline constexpr const char* kPlaceProperty = "sdx.fit";
 
 struct Place {
-  // What it belongs to: with any of these changed, other batches would follow.
+  // Settings that determine the batches: if any of these changed, other batches would follow.
   std::int64_t samples = 0, batch_size = 0, accumulate = 1;
   std::uint64_t seed = 0;
   bool shuffle = true, drop_last = false;
@@ -21,7 +22,7 @@ struct Place {
   std::int64_t epoch = 0, batch = 0;  // that come next
   std::int64_t batches_done = 0;      // since training began
 
-  // Of this epoch's batches so far.
+  // Figures of this epoch's batches so far.
   double loss_sum = 0;
   std::int64_t loss_samples = 0, right = 0, counted = 0;
 
@@ -41,7 +42,7 @@ struct Place {
 std::string to_text(const Place& place);
 // Throws Error(invalid_argument) for what to_text() does not write.
 Place place_from(std::string_view text);
-// Throws Error(invalid_argument) that names the first thing in which they differ.
+// Throws Error(invalid_argument) that names the first difference.
 void check_same_task(const Place& saved, const Place& now);
 
 }  // namespace sdx::train::loop

@@ -145,7 +145,7 @@ std::unique_ptr<Trainer> make_trainer(const Request& r, Prepared& p, const DataS
   return trainer_of(p, std::move(models));
 }
 
-// Rather now than after days of training.
+// Checks destinations before training, not after days of it.
 void check_destinations(const Request& r, const std::filesystem::path& checkpoint) {
   for (const auto& file : {checkpoint, r.export_model, r.labels, r.report}) {
     if (!file.empty()) NewFile::check(file);
@@ -157,7 +157,7 @@ void check_labels_file(const Request& r, const OpenedData& data) {
   fail(ErrorCode::invalid_argument, "--labels {}: the data name no classes, their labels are numbers", r.labels.string());
 }
 
-// Where an earlier process stopped.
+// The number of batches at which an earlier process stopped.
 std::int64_t batches_done(const CheckpointState& state) {
   const auto it = state.properties.find(kPlaceProperty);
   if (it == state.properties.end() || !std::holds_alternative<std::string>(it->second)) return 0;
@@ -214,7 +214,7 @@ void check_outputs(const Graph& graph, const std::vector<std::string>& outputs) 
   }
 }
 
-// Of the exported model: what is looked for now is not missing after hours of training.
+// The outputs of the exported model. They are checked before training, not after hours of it.
 std::vector<std::string> outputs_of(const Request& r, const Prepared& p) {
   if (r.export_model.empty()) return {};
   if (p.paths.eval.empty()) {

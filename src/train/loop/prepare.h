@@ -1,5 +1,5 @@
 #pragma once
-// From a request to a trainer with its data.
+// Turns a request into a trainer with its data.
 
 #include <functional>
 #include <memory>

@@ -1,5 +1,5 @@
 #pragma once
-// What a terminal shows while a model is trained.
+// The progress of training on a terminal.
 
 #include <chrono>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct PlotLine {
 // Empty for fewer than two points.
 std::string plot_text(std::span<const PlotLine> lines, std::size_t columns, std::size_t rows);
 
-// "0.4321" with four significant digits; "–" for what is not a number.
+// "0.4321" with four significant digits; "–" for NaN.
 std::string short_number(double v);
 
 class Progress {

@@ -1,5 +1,5 @@
 #pragma once
-// Random numbers by what they are for: a generator for each epoch and sample, so that nothing depends on what was drawn before.
+// Random numbers by purpose: a generator for each epoch and sample, so that nothing depends on earlier draws.
 
 #include <cstdint>
 #include <initializer_list>
@@ -8,7 +8,7 @@
 
 namespace sdx::train::loop {
 
-// What numbers are drawn for.
+// The purposes of random numbers.
 inline constexpr std::uint64_t kOrder = 1, kAugment = 2, kSplit = 3, kLayers = 4;
 
 inline std::uint64_t mixed(std::uint64_t seed, std::initializer_list<std::uint64_t> keys) {

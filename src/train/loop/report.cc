@@ -31,7 +31,7 @@ std::string table(const std::vector<FitEpoch>& history) {
   return out + "</tbody></table></div>\n";
 }
 
-// What the plots need. No text from elsewhere is in it.
+// The data of the plots. It holds no text from elsewhere.
 std::string data_json(const Report& r) {
   Json epochs = Json::array();
   for (const FitEpoch& e : r.history) {

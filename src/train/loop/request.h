@@ -1,5 +1,5 @@
 #pragma once
-// What `sdx train` is asked to do, as it was typed.
+// The arguments of `sdx train`, as they were typed.
 
 #include <cstddef>
 #include <cstdint>

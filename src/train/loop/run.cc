@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds kBetweenFlushes{100};  // of lines that a pr
 
 Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 
-// What a person sees, or a program with --json.
+// The output for a person, or for a program with --json.
 class Telling {
  public:
   Telling(const Request& request, const Console& console) : r_(request), console_(console), progress_(console) {}

@@ -66,7 +66,7 @@ Preprocessing preprocessing_of(const Request& r) {
   }
   if (!r.mean.empty()) p.mean = numbers("--mean", r.mean);
   if (!r.deviation.empty()) p.deviation = numbers("--std", r.deviation);
-  // As for the commands that run models: these lists alone are for pixels from 0 to 1.
+  // Like the commands that run models: only these lists are for pixels from 0 to 1.
   if (p.normalize.empty() && !p.scale && (!r.mean.empty() || !r.deviation.empty())) p.normalize = "0-1";
   return p;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What a folder of artifacts asks of its data.
+// The requirements of a folder of artifacts for its data.
 
 #include <filesystem>
 #include <limits>
@@ -29,13 +29,13 @@ struct Task {
   std::int64_t batch = 0;  // that the models demand; 0: any
 
   const ValueSpec& label_input() const { return inputs.at(label); }
-  // Those that are not a label.
+  // The inputs that are not a label.
   std::vector<std::size_t> features() const;
 };
 
-// `model`: the training or the eval model, as the file has it. Parameters of `state` are not inputs of the user's.
+// `model`: the training or the eval model, as in the file. Parameters of `state` do not count as the user's inputs.
 Task read_task(const Model& model, const CheckpointState& state);
-// Whether the graph's input is the user's.
+// Whether the graph's input is one that the user gives.
 bool is_users_input(std::string_view name, const CheckpointState& state);
 
 // Makes `value` an output, behind the loss and the other ones that are no gradients. Returns its place among the outputs; -1

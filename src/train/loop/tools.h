@@ -1,5 +1,6 @@
 #pragma once
-// What libsdx_train.so offers to the command of the same build, which loads it when `sdx train` runs. Functions throw sdx::Error.
+// The functions of libsdx_train.so for the command of the same build, which loads it when `sdx train` runs. They throw
+// sdx::Error.
 
 #include <cstddef>
 

@@ -5,7 +5,7 @@
 
 namespace sdx::train {
 
-// `artifacts`: the folder, or the training model's file in it. Throws Error(io) where there is no training model, and
+// `artifacts`: the folder, or the training model's file in it. Throws Error(io) if there is no training model, and
 // Error(invalid_argument) for a folder with several.
 std::filesystem::path training_file(const std::filesystem::path& artifacts);
 // Empty where there is none.

@@ -11,7 +11,7 @@
 namespace sdx::train {
 namespace {
 
-// Below, rounding and packing take as long as the product.
+// With less work than this, rounding and packing take as long as the product.
 constexpr std::int64_t kLeastRows = 16, kLeastProducts = 1 << 18;
 
 bool is_float_matrix(const Graph& graph, ValueId v) {

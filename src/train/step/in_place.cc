@@ -82,7 +82,7 @@ Node node_of(const Op& op, std::vector<ValueId> inputs) {
   return node;
 }
 
-// Whether results of the node may share the memory of its inputs.
+// Whether the node's results may share the memory of its inputs.
 bool may_share(const Graph& graph, const Node& node) {
   const bool known = node.domain.empty() || node.domain == "com.microsoft" || node.domain == "sdx";
   if (!node.subgraphs.empty() || !known) return true;
@@ -94,12 +94,12 @@ bool may_share(const Graph& graph, const Node& node) {
                      [&](ValueId v) { return v != kNoValue && !graph.value(v).type.is_tensor(); });
 }
 
-// When the memory of a value has been read for the last time.
+// Finds the last read of a value's memory.
 class LastReads {
  public:
   explicit LastReads(const Graph& graph) : graph_(graph), readers_(graph), before_(graph.values().size(), SIZE_MAX) {}
 
-  // How many nodes must come before one that writes there.
+  // The number of nodes that must precede one that writes there.
   std::size_t before_writing(ValueId v) {
     if (before_[v] != SIZE_MAX) return before_[v];
     std::size_t at = made_before(v);

@@ -18,7 +18,7 @@ struct InPlaceNode {
   bool last = false;             // after all other nodes of the graph, in the order of the list
 };
 
-// `guard`: a float32 scalar; what is not finite leaves everything as it is. kNoValue: no check.
+// `guard`: a float32 scalar; if it is not finite, nothing is changed. kNoValue: no check.
 
 // buffer += gradient
 InPlaceNode accumulate_node(ValueId guard, ValueId gradient, ValueId buffer);

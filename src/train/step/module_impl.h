@@ -1,5 +1,5 @@
 #pragma once
-// What Module, Optimizer and Trainer share of a module.
+// The parts of a module that Module, Optimizer and Trainer share.
 
 #include <optional>
 
@@ -17,7 +17,7 @@ struct Module::Impl {
   std::vector<Tensor> train_step(std::span<const Tensor> inputs);
   std::vector<Tensor> eval_step(std::span<const Tensor> inputs);
   const TrainingGraph& eval_graph() const;  // throws Error(invalid_argument) where there is none
-  // A graph for inputs of these shapes, optimised but for what is done with the gradients.
+  // A graph for inputs of these shapes, optimised except for the use of the gradients.
   Graph optimized(const TrainingGraph& model, std::span<const Tensor> inputs) const;
   std::unique_ptr<plan::Program> compile_eval(std::span<const Tensor> inputs);
 

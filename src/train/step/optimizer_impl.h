@@ -1,5 +1,5 @@
 #pragma once
-// What Optimizer and LinearLRScheduler share.
+// Shared by Optimizer and LinearLRScheduler.
 
 #include <vector>
 

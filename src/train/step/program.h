@@ -14,8 +14,7 @@
 
 namespace sdx::train {
 
-// What compiling for one set of shapes gave. Programs of the same model with other `variant`s differ in what they do with
-// gradients.
+// The compiled form for one set of shapes. Programs of one model that differ in `variant` differ in their use of gradients.
 struct Compiled {
   std::vector<std::int64_t> key;
   std::unique_ptr<plan::Program> program;
@@ -24,7 +23,7 @@ struct Compiled {
 // The few that were used last.
 class ProgramCache {
  public:
-  // `make()` compiles where there is none for these inputs.
+  // Calls `make()`, which compiles, if there is no program for these inputs.
   template <class Make>
   const plan::Program& get(std::span<const Tensor> inputs, std::int64_t variant, Make&& make) {
     make_key(inputs, variant);
@@ -48,10 +47,10 @@ class ProgramCache {
   std::list<Compiled> entries_;
 };
 
-// What a module's runs share.
+// State that a module's runs share.
 class Runner {
  public:
-  // `seed` 0: the clock's.
+  // `seed` 0: a seed from the clock.
   Runner(int threads, std::uint64_t seed);
   ThreadPool& pool() const { return pool_ ? *pool_ : *ThreadPool::shared(); }
   std::vector<Value> run(const plan::Program& program, std::vector<Value> inputs, const std::vector<Value>& bound = {});
@@ -66,7 +65,7 @@ class Runner {
 // Values for the inputs of a TrainingGraph's programs: what the user gave, then the parameters. Throws as check_parameters().
 std::vector<Value> input_values(const TrainingGraph& model, std::span<const Tensor> inputs, CheckpointState& state);
 
-// Throws Error(invalid_argument) where the state no longer has what it had when the model was read.
+// Throws Error(invalid_argument) if the state has changed its form since the model was read.
 void check_parameters(const TrainingGraph& model, const CheckpointState& state);
 
 // The first trained parameter with an element that is infinite or NaN; null: there is none.

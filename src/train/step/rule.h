@@ -1,5 +1,5 @@
 #pragma once
-// What an optimiser does, as numbers for the kernels, and where it keeps its states.
+// The rule of an optimiser as numbers for the kernels, and the place of its states.
 
 #include <filesystem>
 #include <vector>
@@ -14,7 +14,7 @@ namespace sdx::train {
 // Throws Error(invalid_argument) for numbers that make no sense.
 void check_options(const OptimizerOptions& options);
 
-// How many tensors it keeps for each parameter: "momentum0" and "momentum1".
+// The number of states that it keeps for each parameter: "momentum0" and "momentum1".
 std::size_t moments_of(const OptimizerOptions& options);
 
 // The rule for update number `step`, from 1.

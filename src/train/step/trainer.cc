@@ -21,7 +21,7 @@ constexpr std::int64_t kLeastAlone = 16'384;  // elements
 
 bool is_finite(const Tensor& number) { return std::isfinite(number.values<float>()[0]); }
 
-// What a program does with gradients.
+// The use of gradients in a program.
 enum class Batch : std::uint8_t {
   alone,  // the update, of this batch's gradients
   first,  // adds them up

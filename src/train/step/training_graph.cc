@@ -35,7 +35,7 @@ void check_parameter(const ValueInfo& declared, const Parameter& p) {
        declared.declared.str(), p.value.type_string());
 }
 
-// Which of the graph's inputs are the user's, and which parameters of the state.
+// Separates the graph's inputs into the user's and the parameters of the state.
 struct Roles {
   std::vector<std::size_t> user, parameters;            // numbers of inputs
   std::vector<std::size_t> numbers;                     // of those parameters in the state
@@ -100,7 +100,7 @@ bool is_random(const Node& node) {
   return false;
 }
 
-// Of a float the whole part, where it has one that fits.
+// A float seed counts by its whole part, if that fits.
 std::uint64_t own_seed(const Node& node) {
   if (std::holds_alternative<std::int64_t>(*node.attributes.find("seed"))) {
     return static_cast<std::uint64_t>(node.attributes.get_int("seed"));

@@ -1,5 +1,6 @@
 #pragma once
-// A training or eval model as programs need it: what is whose input, which outputs are the user's, which replace a parameter.
+// A training or eval model in the form that programs need: the owner of each input, the user's outputs, and the outputs that
+// replace a parameter.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,8 +21,8 @@ struct UserInput {
 };
 
 struct TrainingGraph {
-  // Inputs: those of the user, then `parameters`. Outputs: those of the user (the loss first), then the gradients of `trained`,
-  // then new values of `replaced`. Nothing accumulates, and no node has a seed of its own.
+  // Inputs: the user's, then `parameters`. Outputs: the user's (the loss first), then the gradients of `trained`, then new values
+  // of `replaced`. No node accumulates, and none has a seed of its own.
   Graph graph;
   std::string file;  // for messages
   std::vector<UserInput> inputs;

@@ -53,7 +53,7 @@ Place mean_of(const std::array<Place, kPoints>& points) {
 template <int Channels>
 void sample(const Image& picture, double x, double y, std::uint8_t* to) {
   constexpr int kColours = Channels == 1 ? 1 : 3;
-  // Beyond one pixel outside everything is black.
+  // More than one pixel outside the picture, everything is black.
   if (!(x > -1 && y > -1 && x < picture.width && y < picture.height)) return;
   const int left = static_cast<int>(x + 1) - 1, top = static_cast<int>(y + 1) - 1;
   const auto across = static_cast<float>(x - left), down = static_cast<float>(y - top);

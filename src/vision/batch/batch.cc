@@ -257,7 +257,7 @@ class Batch {
     return true;
   }
 
-  // As it would be named today: the journal has absolute paths.
+  // The output's name as the present command line gives it: the journal has absolute paths.
   fs::path shown_output(const fs::path& file) const {
     std::error_code ignored;
     for (const fs::path& folder : output_folders()) {

@@ -1,5 +1,5 @@
 #pragma once
-// `sdx faces detect|crop|align|blur`: a request carried out.
+// Carries out a request of `sdx faces detect|crop|align|blur`.
 
 #include "vision/batch/request.h"
 

@@ -37,7 +37,7 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// As `sdx faces crop` with its defaults does it, but for the files.
+// Crops like `sdx faces crop` with its defaults, but without files.
 void measure(const Context& context, const Input& input, Result& result) {
   const auto start = std::chrono::steady_clock::now();
   const Processed done = process(context, input, std::nullopt);

@@ -1,5 +1,5 @@
 #pragma once
-// `sdx faces bench`: how long each stage takes, runtime by runtime.
+// `sdx faces bench`: measures each stage, runtime by runtime.
 
 #include "vision/batch/request.h"
 

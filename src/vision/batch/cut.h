@@ -17,11 +17,11 @@ namespace sdx::vision::batch {
 // Coordinates are those of the whole picture, though the detector may look at a smaller one.
 SDX_TOOLS_API faces::Detection find_faces(Picture& picture, const faces::FaceDetector& detector);
 
-// The crop, enhanced as --enhance says. `width` and `height` are those of the whole picture, in whose coordinates `face` is.
+// The crop, enhanced as --enhance says. `width` and `height` are those of the whole picture; `face` is in its coordinates.
 SDX_TOOLS_API media::Image cut_face(const PictureView& view, int width, int height, const faces::Face& face,
                                     const Settings& settings);
 
-// Of what is written for a picture: the picture's own format where that can be written. `format` as media::DecodedImage has it.
+// The format of a picture's results: the picture's own if it can be written. `format`: as in media::DecodedImage.
 SDX_TOOLS_API media::FileFormat own_format(std::string_view format, int channels);
 SDX_TOOLS_API media::EncodeOptions encoding(const PictureView& view, media::FileFormat format, const Settings& settings);
 

@@ -5,8 +5,8 @@
 
 namespace sdx::vision::batch {
 
-// Of the models that names find (./sdx.yml, the registry, ~/.sdx/models, ./.sdx), the first that is a detector of faces: YuNet
-// before the others, names that speak of faces first. Throws Error(io) that says how to get one.
+// The first detector of faces among the models that have names (./sdx.yml, the registry, ~/.sdx/models, ./.sdx): YuNet before the
+// others, and names that suggest faces first. Throws Error(io) that says how to get one.
 std::filesystem::path find_detector();
 
 }  // namespace sdx::vision::batch

@@ -12,10 +12,10 @@ namespace {
 
 using faces::Box;
 
-// Below so many pixels a JPEG is decoded whole at once: a shrunken pass and a pass for the faces cost as much together, and only
-// larger pictures are worth it for their memory, or when they show no face.
+// A JPEG with fewer pixels is decoded whole at once: a pass over a shrunken picture and a pass over the faces cost as much
+// together. Larger pictures are decoded in two passes for the sake of memory, or because many show no face.
 constexpr double kLargePicture = 6e6;
-// Of a picture whose faces take more than this the second pass is of the whole.
+// If faces take a larger share of a picture than this, the second pass decodes the whole picture.
 constexpr double kMostOfPicture = 0.6;
 
 }  // namespace

@@ -23,7 +23,7 @@ struct PictureView {
 
 class SDX_TOOLS_API Picture {
  public:
-  // `to_srgb`: colour profiles are applied to what view() gives.
+  // `to_srgb`: view() applies colour profiles.
   Picture(std::string bytes, bool to_srgb);
   explicit Picture(media::Image frame);  // already decoded
 
@@ -32,8 +32,8 @@ class SDX_TOOLS_API Picture {
   std::string_view format() const { return format_; }
   const std::string& bytes() const { return bytes_; }  // the file
 
-  // For the detector: its longer side may be as little as `useful` pixels (0: all of it), and `scale` says how much smaller it
-  // is. Decodes.
+  // The picture for the detector: its longer side may be as little as `useful` pixels (0: all of it), and `scale` is its size
+  // relative to the original. Decodes.
   struct Shrunk {
     const media::Image* image;
     double scale;

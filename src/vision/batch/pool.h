@@ -23,13 +23,13 @@ struct Finished {
   bool done_before = false;
 };
 
-// At most four pictures for each worker are on their way, finished ones that wait for an earlier one included: memory does not
-// grow with the number of pictures.
+// At most four pictures for each worker are in progress, including finished ones that wait for an earlier one, so that memory
+// does not grow with the number of pictures.
 class Pool {
  public:
-  // `work` is called by any of the workers; it must not throw. The feed may throw: see take().
+  // `work` is called by any worker; it must not throw. The feed may throw: see take().
   Pool(int workers, Feed feed, std::function<Finished(Next)> work);
-  // Waits for what is being worked on.
+  // Waits for the pictures in progress.
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;

@@ -69,7 +69,8 @@ class PictureProcess {
     for (const Face& f : found.faces) r.faces.push_back({f, {}, ""});
   }
 
-  // Of faces that could not be seen: those that --min-face asks for, and to hide faces all that the picture shows.
+  // A warning about faces that were too small to be seen: with --min-face those that it asks for, and when hiding faces all that
+  // the picture shows.
   std::string warning_of(const faces::Detection& found) const {
     constexpr int kRecognisable = 10;
     const int asked = s_.detector.min_face > 0 ? s_.detector.min_face : s_.task == Task::blur ? kRecognisable : 0;

@@ -16,7 +16,7 @@
 
 namespace sdx::vision::batch {
 
-// What all pictures of a batch share.
+// State that all pictures of a batch share.
 struct Context {
   const Settings& settings;
   const faces::FaceDetector& detector;
@@ -35,7 +35,7 @@ struct Processed {
   std::vector<std::string> thumbnails;                         // JPEG, one for each of the first faces
 };
 
-// Never throws for what is wrong with the picture or its outputs: the record says it. `frame`: a picture that is decoded already.
+// Never throws for errors of the picture or its outputs: they are in the record. `frame`: a picture that is decoded already.
 Processed process(const Context& context, const Input& input, std::optional<media::Image> frame);
 
 // The whole file, for decoding. Throws Error(io).

@@ -1,5 +1,5 @@
 #pragma once
-// What `sdx faces detect|crop|align|blur|bench` is asked to do, as it was typed.
+// The arguments of `sdx faces detect|crop|align|blur|bench`, as they were typed.
 
 #include <cstddef>
 #include <filesystem>

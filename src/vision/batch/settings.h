@@ -1,5 +1,5 @@
 #pragma once
-// What a request means: texts read, defaults filled in, contradictions refused.
+// The settings of a request: texts parsed, defaults filled in, contradictions refused.
 
 #include <filesystem>
 #include <optional>
@@ -47,7 +47,7 @@ struct Settings {
 SDX_TOOLS_API Settings parse(const Request& request);
 SDX_TOOLS_API faces::DetectorOptions parse_detector(const Request& request);
 
-// A hash of whatever changes what a picture becomes: flags, and the model with its size and time.
+// A hash of everything that affects the results for a picture: flags, and the model with its size and time.
 std::string settings_hash(const Request& request);
 
 }  // namespace sdx::vision::batch

@@ -1,5 +1,5 @@
 #pragma once
-// What libsdx_vision.so offers to the command of the same build, which loads it when `sdx faces` runs. Functions throw
+// The functions of libsdx_vision.so for the command of the same build, which loads it when `sdx faces` runs. They throw
 // sdx::Error.
 
 #include <cstddef>

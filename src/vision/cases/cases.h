@@ -20,7 +20,7 @@ inline std::filesystem::path folder() {
   return std::filesystem::exists(path / "crops.json") ? path : std::filesystem::path();
 }
 
-// What follows `"key": ` in a line; empty if nothing does.
+// The text after `"key": ` in a line; empty if there is none.
 inline std::string after(const std::string& line, const std::string& key) {
   const std::size_t at = line.find("\"" + key + "\": ");
   return at == std::string::npos ? "" : line.substr(at + key.size() + 4);

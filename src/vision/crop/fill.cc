@@ -10,8 +10,8 @@ namespace {
 
 using media::Image;
 
-// How much of pixel (i, j) of the result is the picture: 0 or 1 as its centre says; turned, where the border is slanted, by the
-// centre's distance from it.
+// The share of pixel (i, j) of the result that is inside the picture: 0 or 1 by its centre; for a turned picture, whose border is
+// slanted, by the centre's distance from the border.
 class Coverage {
  public:
   Coverage(const Mapping& map, int width, int height) : map_(map), width_(width), height_(height) {}

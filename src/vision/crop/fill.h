@@ -1,5 +1,5 @@
 #pragma once
-// What lies outside the picture, and outside the crop's shape.
+// Fills the parts outside the picture, and outside the crop's shape.
 
 #include <sdx/faces.hpp>
 

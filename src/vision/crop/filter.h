@@ -8,8 +8,8 @@ namespace sdx::vision {
 
 double lanczos(double x);
 
-// Of one axis. Pixel i of the result is the sum over t < count[i] of weight[i * most + t] times pixel first[i] + t. What the
-// filter takes from beyond the picture it takes from the picture's edge.
+// The filter along one axis. Pixel i of the result is the sum over t < count[i] of weight[i * most + t] times pixel first[i] + t.
+// Beyond the picture, the pixels at its edge count.
 struct Taps {
   int most = 0;
   std::vector<int> first, count;
@@ -17,8 +17,8 @@ struct Taps {
   int low = 0, high = 0;  // the pixels that count: [low, high)
 };
 
-// `to` pixels that cover `length` pixels of a picture of `from` pixels, from `start` on; `reduction`: those pixels are averaged
-// in cells of so many first, and `first`, `low` and `high` count cells.
+// A filter for `to` pixels that cover `length` pixels from `start` on, in a picture of `from` pixels. `reduction`: pixels are
+// averaged in cells of this many first, and `first`, `low` and `high` count cells.
 Taps make_taps(double start, double length, int to, int from, int reduction);
 
 // lanczos() of 0 and more, from 512 values a unit, interpolated: right to 2e-6, at a tenth of what two sines take.

@@ -48,7 +48,7 @@ Rectangle crop_rectangle(const faces::Box& face, const CropOptions& options) {
           static_cast<double>(face.y) + static_cast<double>(face.height) / 2 - down * height, width, height};
 }
 
-// Of the line through the eyes against the horizontal, as (sin, cos).
+// Sets the rotation to the angle between the line through the eyes and the horizontal, as (sin, cos).
 void level_eyes(const Face& face, Mapping& map) {
   if (!face.points.right_eye || !face.points.left_eye) return;
   const double dx = static_cast<double>(face.points.left_eye->x) - static_cast<double>(face.points.right_eye->x);

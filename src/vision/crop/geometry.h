@@ -1,5 +1,5 @@
 #pragma once
-// Which part of a picture becomes a crop, and which of its pixels that needs.
+// The part of a picture that becomes a crop, and the pixels that it needs.
 
 #include <sdx/faces.hpp>
 
@@ -7,7 +7,7 @@
 
 namespace sdx::vision {
 
-// How far the filter reaches: Lanczos with three lobes.
+// The reach of the filter: Lanczos with three lobes.
 inline constexpr int kLobes = 3;
 
 // Maps the result's pixels to the picture: point (u, v) of the result, 0 to 1 across and down, is the picture's

@@ -46,7 +46,7 @@ void blend_rows(const T* from, std::size_t stride, const float* weight, std::siz
   }
 }
 
-// `row` begins at taps.low and has room for one float more: three channels are summed as four.
+// `row` begins at taps.low and has room for one more float, because three channels are summed as four.
 template <int Channels>
 void blend_columns(const float* row, const Taps& taps, std::uint8_t* to) {
   constexpr std::size_t kLanes = Channels == 1 ? 1 : 4;
@@ -109,7 +109,7 @@ struct Grid {
   Grid(const Mapping& m, int width, int height) : map(m), reduction(m.reduction()) {
     across = (width - 1) / reduction + 1;
     down = (height - 1) / reduction + 1;
-    // Above 3 the whole picture is one cell.
+    // Above 3, the whole picture is one cell.
     scale = std::clamp(map.scale() / reduction, 1.0, 3.0);
     reach = static_cast<int>(std::ceil(kLobes * scale));
   }
@@ -121,8 +121,8 @@ struct Grid {
     const double y = (map.center_y + u * map.sin + v * map.cos) / reduction;
     return {std::clamp<double>(x, -reach - 1, across + reach + 1), std::clamp<double>(y, -reach - 1, down + reach + 1)};
   }
-  // For the pixels [left, right) x [top, bottom) of the result, and `more` cells around them: a point and the corners around it
-  // may round differently, and so may the corners of a tile and those of the whole. May lie outside the picture.
+  // The cells for the pixels [left, right) x [top, bottom) of the result, and `more` cells around them: a point and the corners
+  // around it may round differently, and so may the corners of a tile and those of the whole. May lie outside the picture.
   std::array<Range, 2> cells(double left, double top, double right, double bottom, int more) const {
     const std::array corners{at(left, top), at(right, top), at(left, bottom), at(right, bottom)};
     std::array<Range, 2> r;
@@ -156,7 +156,7 @@ class Phases {
     }
   }
 
-  // Of a point `inside` a cell, 0 to 1.
+  // The weights for a point `inside` a cell, 0 to 1.
   const float* at(double inside) const {
     return weights_.data() + std::min(static_cast<std::size_t>(inside * kPhases), kPhases - 1) * taps_ * kLanes;
   }
@@ -170,7 +170,7 @@ class Phases {
   std::vector<float> weights_;
 };
 
-// A part of the grid as floats, four to a pixel; beyond the picture its edge goes on.
+// A part of the grid as floats, four to a pixel; beyond the picture, its edge is repeated.
 struct Tile {
   Range across, down;
   std::vector<float> values;

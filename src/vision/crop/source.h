@@ -1,5 +1,5 @@
 #pragma once
-// What the filter reads: a part of a picture as it is, with colours multiplied by opacity, or averaged down.
+// The input of the filter: a part of a picture with colours multiplied by opacity, either as it is or averaged down.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct View {
 // Pictures with opacity have colour times opacity (0 to 65025), and opacity times 255.
 class Source {
  public:
-  // `region` in pixels, within the part; with `reduction` it begins at multiples of that.
+  // `region` in pixels, within the part; with `reduction`, it begins at multiples of that.
   Source(const Part& part, const faces::Region& region, int reduction);
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;

@@ -24,8 +24,8 @@ struct InputSize {
   int width = 0, height = 0;
 };
 
-// Candidates with a score of at least `score`, in the model's order, in pixels of the input. Throws Error(runtime_failure) where
-// the outputs do not fit the family or the input's size, listing what was expected and received.
+// Candidates with a score of at least `score`, in the model's order, in pixels of the input. Throws Error(runtime_failure) if the
+// outputs do not fit the family or the input's size, listing what was expected and received.
 std::vector<faces::Face> decode(Family family, std::span<const Output> outputs, InputSize input, float score);
 
 }  // namespace sdx::vision

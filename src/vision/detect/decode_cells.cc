@@ -114,8 +114,8 @@ CenterfaceMaps centerface_maps(std::span<const Output> outputs) {
   return maps;
 }
 
-// `i` is the cell, `n` how many there are. As the original does: the upper left corner is moved into the input, and the points
-// are relative to it.
+// `i` is the number of the cell, `n` that of all. As in the original, the upper left corner is moved into the input, and the
+// points are relative to it.
 Face centerface_face(const CenterfaceMaps& maps, std::size_t i, std::size_t n, float column, float row, InputSize input) {
   const float *scale = maps.scale->values.data(), *offset = maps.offset->values.data(), *points = maps.points->values.data();
   const auto width = static_cast<double>(input.width), height = static_cast<double>(input.height);

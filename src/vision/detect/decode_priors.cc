@@ -52,7 +52,7 @@ std::vector<Prior> retinaface_priors(InputSize input) {
   return priors;
 }
 
-// With a variance of 0.1 for places and 0.2 for sizes.
+// The variances are 0.1 for places and 0.2 for sizes.
 Box box_of(const Prior& p, const float* l, float width_variance) {
   const float width = p.width * std::exp(l[2] * width_variance), height = p.height * std::exp(l[3] * 0.2F);
   return {p.x + l[0] * 0.1F * p.width - width / 2, p.y + l[1] * 0.1F * p.height - height / 2, width, height};

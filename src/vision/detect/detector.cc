@@ -19,9 +19,9 @@ using vision::Sight;
 namespace {
 
 constexpr float kScore = 0.6F;
-// With any_orientation: the score from which on a face is certain to be upright, and how many times as much must be seen in a
-// picture turned. In pictures that lie the wrong way YuNet still finds half of the faces, with 0.6 to 0.87 and points as if they
-// were upright; the right way up they have over 0.9.
+// With any_orientation: the score above which a face is certainly upright, and the factor by which a turned picture must show
+// more. In pictures that lie the wrong way YuNet still finds half of the faces, with 0.6 to 0.87 and points as if they were
+// upright; the right way up they have over 0.9.
 constexpr float kUpright = 0.89F, kClearly = 1.05F;
 
 double ms_since(std::chrono::steady_clock::time_point start) {
@@ -53,10 +53,10 @@ struct FaceDetector::Impl {
   // The one size that the model or its user specifies; empty: the size depends on the picture.
   std::optional<Extent> frame() const;
   Extent framed(Extent picture) const;
-  // The smallest face to look for, in pixels of a picture of this scale; 0: it depends on what is seen.
+  // The smallest face to search for, in pixels of a picture of this scale; 0: it depends on the faces found.
   double least_face(double scale) const;
   bool chooses_size() const { return !frame() && options.size == DetectorOptions::Size::automatic; }
-  // In pixels of `picture`, which may be shrunk already, by `scale`.
+  // Coordinates are in pixels of `picture`, which may already be reduced by `scale`.
   void find(const media::Image& picture, double scale, Detection& out) const;
   void find_in_looks(const media::Image& picture, double scale, Detection& out) const;
   void look_closer(const media::Image& picture, std::vector<Sight>& sights, Detection& out) const;
@@ -84,8 +84,8 @@ Extent FaceDetector::Impl::framed(Extent picture) const {
   return picture;
 }
 
-// `shown`: the picture, or a smaller version of it, in which faces are searched for. A pass larger than one tile finds faces
-// that fit into the overlap of tiles.
+// `shown`: the picture, or a smaller version of it, in which faces are searched for. A pass larger than one tile finds faces that
+// fit into the overlap of tiles.
 Sight FaceDetector::Impl::tiled_look(const media::Image& shown, Extent picture, int longest, StageTimes& times,
                                      media::Image& scaled) const {
   const auto start = std::chrono::steady_clock::now();

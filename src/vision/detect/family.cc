@@ -84,7 +84,7 @@ bool has_all(std::span<const ValueSpec> outputs, std::initializer_list<std::stri
   return std::all_of(names.begin(), names.end(), [&](std::string_view name) { return has(outputs, name); });
 }
 
-// How many outputs have which last extent; 0: it is not known.
+// The number of outputs with each last extent; 0: unknown.
 std::map<std::int64_t, int> last_extents(std::span<const ValueSpec> outputs) {
   std::map<std::int64_t, int> counts;
   for (const ValueSpec& s : outputs) ++counts[s.has_shape && !s.shape.empty() ? std::max<std::int64_t>(s.shape.back(), 0) : 0];

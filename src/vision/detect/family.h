@@ -1,5 +1,5 @@
 #pragma once
-// The detector models that are known: what each takes and gives, and how one is told by its outputs.
+// The known detector models: their inputs and outputs, and how a model is recognised by its outputs.
 
 #include <array>
 #include <optional>
@@ -23,7 +23,7 @@ struct InputRule {
   bool squash = false;        // the whole picture fills the input, whatever its proportions
 };
 
-// When two boxes count as one face.
+// The criterion by which two boxes count as one face.
 enum class Overlap {
   truncated,  // boxes cut to whole pixels (OpenCV)
   plain,      // continuous boxes

@@ -1,5 +1,5 @@
 #pragma once
-// Which model files are detectors of faces. Reads what a file declares, compiles nothing.
+// Decides which model files are detectors of faces. Reads a file's declarations, compiles nothing.
 
 #include <filesystem>
 #include <sdx/session.hpp>

@@ -20,7 +20,7 @@ constexpr double kSmallFace = 24;  // pixels of a look
 
 float longer(const Box& b) { return std::max(b.width, b.height); }
 
-// How much of `a` is inside `b`, 0 to 1.
+// The share of `a` that is inside `b`, 0 to 1.
 float share_inside(const Box& a, const Box& b) {
   const float w = std::min(a.x + a.width, b.x + b.width) - std::max(a.x, b.x);
   const float h = std::min(a.y + a.height, b.y + b.height) - std::max(a.y, b.y);
@@ -28,9 +28,9 @@ float share_inside(const Box& a, const Box& b) {
   return w > 0 && h > 0 && area > 0 ? w * h / area : 0;
 }
 
-// Adds what a coarser look saw to what finer ones did, of which the coarsest has the scale `finer`.
+// Adds the faces of a coarser look to those of finer ones. `finer`: the scale of the coarsest of the finer looks.
 void add_coarser(std::vector<Face>& faces, const Sight& coarse, double finer, float nms) {
-  // What is small in the coarse look is for the finer one to decide; the smallest look of all needs more to be believed.
+  // Small faces in the coarse look are left to the finer one; the smallest look of all needs larger ones to be believed.
   const double sure = coarse.closeness < 1 ? 2 * kSmallFace : kSmallFace;
   std::vector<Face> fresh;
   for (const Face& c : coarse.faces) {
@@ -62,7 +62,7 @@ std::vector<std::pair<int, int>> cut_side(int side) {
   return parts;
 }
 
-// Where part i of a side begins to be responsible: in the middle of what it shares with the one before.
+// The position from which part i of a side is responsible: the middle of its overlap with the part before.
 int own_begin(const std::vector<std::pair<int, int>>& parts, std::size_t i) {
   return i == 0 ? parts[0].first : (parts[i].first + parts[i - 1].first + parts[i - 1].second) / 2;
 }

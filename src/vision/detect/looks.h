@@ -18,8 +18,8 @@ Extent with_longest(Extent picture, int longest);
 // The largest size with these proportions inside `frame`.
 Extent fitted(Extent picture, Extent frame);
 
-// The longer side of a look where nobody asks for small faces: 640 pixels, and more for pictures longer than 3:2, so that what
-// looks cost, and how small the faces are that they show, depends on a picture's area.
+// The longer side of a look if no small faces are requested: 640 pixels, and more for pictures longer than 3:2. The cost of
+// looks, and the size of the smallest faces in them, thus depend on a picture's area.
 int ordinary_look(Extent picture);
 
 inline constexpr float kHint = 0.3F;        // score from which on a small face is reason enough to look closer
@@ -27,9 +27,8 @@ inline constexpr float kLargestFace = 300;  // pixels of a look
 
 inline constexpr double kSmallestFace = 10;  // pixels of a look
 
-// Longer sides, the largest first, none larger than the picture's. min_face: the faces that are looked for have at least so many
-// pixels of the picture; 0: larger ones than those of an ordinary look. small_too: the model misses what is larger than
-// kLargestFace.
+// The longer sides of looks, the largest first, none larger than the picture's. min_face: the least size of the faces, in pixels
+// of the picture; 0: larger ones than those of an ordinary look. small_too: the model misses faces larger than kLargestFace.
 std::vector<int> looks(Extent picture, double min_face, bool small_too);
 
 // A part of a large look, and which faces are its own: those whose centre is in [own_x, own_x + own_width) and so on.
@@ -41,11 +40,11 @@ inline constexpr int kTileOverlap = 128;  // pixels: larger faces are for a smal
 // One for looks of ordinary size.
 std::vector<Tile> tiles(Extent look);
 
-// Whether a face in pixels of the look is this tile's to report: its centre is, and it cannot be cut off in this tile and whole
-// in another.
+// Whether this tile reports a face, in pixels of the look: its centre must belong to the tile, and it must not be cut off here
+// and whole in another tile.
 bool owns(const Tile& tile, const faces::Box& box);
 
-// What one look saw, in pixels of the picture.
+// The faces of one look, in pixels of the picture.
 struct Sight {
   int longest = 0;       // side of the look
   double closeness = 1;  // its side as a multiple of an ordinary look's
@@ -54,20 +53,21 @@ struct Sight {
   std::vector<faces::Face> doubtful;  // below the score that was asked for, from kHint on
 };
 
-// Whether the finest look hints at faces that a larger one would see better: some are small, be it with doubts, or no look has
-// found any. The latter is reason for one more look alone.
+// Whether the finest look hints at faces that a larger one would see better: some are small, even if doubtful, or no look has
+// found any. The latter justifies only one more look.
 bool hints_at_small_faces(const std::vector<Sight>& sights);
 // The longer side of the look that follows one of `longest`, for small faces; 0: there is none.
 int closer_look(int longest, Extent picture);
-// Of the last one of those.
+// The longer side of the last such look.
 int closest_look(Extent picture);
 
-// `sights` from the finest to the coarsest. Best first.
+// `sights` are ordered from the finest to the coarsest. Returns the best faces first.
 std::vector<faces::Face> merged(const std::vector<Sight>& sights, float nms);
 
 // Coordinates times these factors, then moved.
 void transform(faces::Face& face, double scale_x, double scale_y, double x = 0, double y = 0);
-// Of a picture turned clockwise by `degrees` (90, 180, 270) back to the picture, whose size is `picture`.
+// Converts a face of a picture turned clockwise by `degrees` (90, 180, 270) back to the original picture, whose size is
+// `picture`.
 void turn_back(faces::Face& face, int degrees, Extent picture);
 
 }  // namespace sdx::vision

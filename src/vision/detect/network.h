@@ -20,12 +20,12 @@ class Network {
   static Network open(const std::filesystem::path& model, const faces::DetectorOptions& options);
 
   const FamilyTraits& family() const { return *traits_; }
-  // Of the input; 0: any multiple of family().input.multiple.
+  // The input's size; 0: any multiple of family().input.multiple.
   int width() const { return width_; }
   int height() const { return height_; }
   const std::string& runtime() const { return runtime_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // What has answered so far: "native" or "ort", and the providers, joined by ','.
+  // The runtime and providers that have answered so far: "native" or "ort", and the providers, joined by ','.
   std::pair<std::string, std::string> ran() const;
 
   // Candidates after suppression, in pixels of the picture, which must have three channels and fit into the input. Adds to

@@ -10,14 +10,14 @@ namespace sdx::vision {
 // The output of that name; null if there is none.
 const Output* find_output(std::span<const Output> outputs, std::string_view name);
 
-// Those with this last extent, the largest first, else in the model's order.
+// Outputs with this last extent: the largest first, otherwise in the model's order.
 std::vector<const Output*> with_last_extent(std::span<const Output> outputs, std::int64_t extent);
 
 // Throws Error(runtime_failure) that says what the decoder needs and lists the outputs.
 [[noreturn]] void fail_outputs(std::span<const Output> outputs, std::string_view what);
 
-// The cells of a map with this stride, `values` of them in `output` for each. Sides that are no multiple of the stride are
-// rounded up or down, whichever gives as many elements as there are. Throws as fail_outputs().
+// The cells of a map with this stride; `output` has `values` for each. Sides that are no multiple of the stride are rounded up or
+// down, whichever gives the number of elements. Throws like fail_outputs().
 struct Grid {
   std::int64_t columns = 0, rows = 0;
   std::int64_t cells() const { return columns * rows; }

@@ -27,7 +27,7 @@ Image in_colour(const Image& picture) {
   return out;
 }
 
-// What becomes of each value of a pixel, by channel of the model.
+// The model's input for each value of a pixel, by channel.
 template <class T>
 using Tables = std::array<std::array<T, 256>, 3>;
 
@@ -51,7 +51,7 @@ Tables<std::uint16_t> in_halves(const Tables<float>& table) {
   return out;
 }
 
-// The way for whatever is rare: halves, and channels last.
+// The path for rare cases: halves, and channels last.
 template <class T>
 void write_by_table(const Image& picture, const Tables<T>& table, bool bgr, bool channels_last, int width, int height, T* to) {
   const auto across = static_cast<std::size_t>(width), plane = across * static_cast<std::size_t>(height);

@@ -12,8 +12,8 @@ namespace sdx::vision {
 // Larger in either direction: bilinear.
 media::Image scaled(const media::Image& picture, int width, int height);
 
-// As scaled(), but from the four nearest pixels as long as the picture is not over four times as large: what models were trained
-// with that see the whole picture squashed.
+// Like scaled(), but from the four nearest pixels unless the picture is over four times as large: models that see the whole
+// picture squashed were trained with that.
 media::Image squashed(const media::Image& picture, int width, int height);
 
 // Clockwise, by 90, 180 or 270 degrees.

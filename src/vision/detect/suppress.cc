@@ -17,7 +17,7 @@ double area_of_overlap(double ax, double ay, double aw, double ah, double bx, do
   return w > 0 && h > 0 ? w * h : 0;
 }
 
-// `extra`: what is added to the sides.
+// `extra`: added to the sides.
 double over_union(const Box& a, const Box& b, double extra) {
   const auto side = [extra](float length) { return std::max(0.0, static_cast<double>(length) + extra); };
   const double both = area_of_overlap(a.x, a.y, side(a.width), side(a.height), b.x, b.y, side(b.width), side(b.height));
@@ -96,7 +96,7 @@ std::vector<Face> weighted(const std::vector<Face>& faces, std::vector<std::size
 float overlap(const Box& a, const Box& b) { return static_cast<float>(over_union(a, b, 0)); }
 
 std::vector<Face> suppress(const std::vector<Face>& candidates, Overlap rule, float score, float limit, int top_k) {
-  // As OpenCV: a single candidate is taken as it is, even with a score of exactly the limit.
+  // As in OpenCV, a single candidate is accepted even with a score of exactly the limit.
   if (rule == Overlap::truncated && candidates.size() <= 1) return candidates;
   const std::vector<std::size_t> order = best_first(candidates, score, top_k);
   if (rule == Overlap::weighted) return weighted(candidates, order, limit);

@@ -1,5 +1,5 @@
 #pragma once
-// Of candidates for one face, one.
+// Reduces the candidates for one face to one.
 
 #include <sdx/faces.hpp>
 #include <vector>

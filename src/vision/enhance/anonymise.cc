@@ -53,8 +53,8 @@ void mosaic(Image& picture, const vision::Ellipse& ellipse, const vision::Pixels
   });
 }
 
-// Sixteen cells across the box, blurred by a fifth of it, read between cells: a Gaussian of that width, of which nothing finer
-// than the cells could come back.
+// Sixteen cells across the box, blurred by a fifth of it, and interpolated between cells: a Gaussian of that width, from which
+// nothing finer than the cells can be recovered.
 void blur(Image& picture, const vision::Ellipse& ellipse, const vision::Pixels& part, const Box& box) {
   const double sigma = std::max(2.0, longer(box) / 5);
   const int cell = vision::to_int(longer(box) / 16, 1, 65535);

@@ -58,7 +58,7 @@ void blur_rows(Plane& plane, const std::vector<float>& kernel) {
   }
 }
 
-// In strips narrow enough for the cache, padded above and below.
+// Works in strips narrow enough for the cache, padded above and below.
 void blur_columns(Plane& plane, const std::vector<float>& kernel) {
   constexpr std::size_t kStrip = 64;
   const std::size_t reach = kernel.size() - 1, stride = plane.stride();

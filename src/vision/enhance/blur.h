@@ -27,7 +27,7 @@ struct Plane {
 // The means of cells of cell x cell pixels; those at the right and lower edge may be smaller.
 Plane averaged(const media::Image& picture, int cell);
 
-// In place, edges repeated; sigma in pixels, up to about 20 (the time grows with it). The kernel ends at 3 sigma.
+// Blurs in place and repeats edges; sigma in pixels, up to about 20 (the time grows with it). The kernel ends at 3 sigma.
 void gaussian(Plane& plane, double sigma);
 
 // The factor by which a picture may be averaged down before a blur of `sigma` pixels, and the sigma that is left for the small
@@ -38,7 +38,7 @@ struct CoarseBlur {
 };
 CoarseBlur coarse_blur(double sigma);
 
-// Between four cells: the weights of a pixel's centre. `at` is the first cell, clamped, like `at + 1`, by the reader.
+// The weights of a pixel's centre between four cells. `at` is the first cell; the reader clamps it, and `at + 1`.
 struct Between {
   int at = 0;
   float share = 0;  // of cell at + 1

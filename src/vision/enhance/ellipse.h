@@ -24,7 +24,7 @@ class Ellipse {
     return {to_int(std::floor(x_ - a_), 0, width), to_int(std::floor(y_ - b_), 0, height), to_int(std::ceil(x_ + a_), 0, width),
             to_int(std::ceil(y_ + b_), 0, height)};
   }
-  // Of the centres of pixels [left, left + out.size()) of a row: 0 in the middle, 1 on the edge.
+  // The distances of the centres of pixels [left, left + out.size()) of a row: 0 in the middle, 1 on the edge.
   void radii(int left, int row, std::vector<float>& out) const {
     const auto down = static_cast<float>((row + 0.5 - y_) / b_), square = down * down;
     const auto first = static_cast<float>((left + 0.5 - x_) / a_), step = static_cast<float>(1 / a_);

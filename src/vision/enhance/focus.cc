@@ -10,7 +10,7 @@ namespace {
 
 using media::Image;
 
-// How much each pixel of a row belongs to the background.
+// The share of the background in each pixel of a row.
 class Background {
  public:
   Background(const faces::Face& face, int width) : ellipse_(face.box, 1.8, 2), shares_(static_cast<std::size_t>(width)) {}

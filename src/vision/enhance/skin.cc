@@ -96,7 +96,7 @@ class Grid {
   std::array<std::vector<float>, 3> blurred_;
 };
 
-// Between four columns of cells and two bins of each.
+// Interpolates between four columns of cells and two bins of each.
 std::array<float, kLanes> read_cells(const float* above, const float* below, std::size_t left, std::size_t right, float across,
                                      float down, float level) {
   const auto bin = static_cast<std::size_t>(level);

@@ -6,7 +6,7 @@
 
 namespace sdx::vision {
 
-// Throws Error(invalid_argument) for what is out of range.
+// Throws Error(invalid_argument) for settings out of range.
 void check_enhance(const faces::Enhance& settings);
 
 // Multiplies red, green and blue so that their means are equal (grey world), each by 0.5 to 2; the mean luma stays. Pixels that

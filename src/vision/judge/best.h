@@ -1,5 +1,5 @@
 #pragma once
-// The best of several faces, by what is known of them.
+// Chooses the best of several faces, by what is known of them.
 
 #include <span>
 

@@ -26,7 +26,7 @@ double mean_luma(const Image& picture) {
   return static_cast<double>(sum) / (count * 255 * 1000);
 }
 
-// -1 for what is not a number.
+// The area in pixels; -1 if it is NaN.
 double area(const Face& face) {
   const double pixels = static_cast<double>(face.box.width) * static_cast<double>(face.box.height);
   return pixels >= 0 ? pixels : -1;

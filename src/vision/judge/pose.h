@@ -1,5 +1,5 @@
 #pragma once
-// Which way a head is turned, from five points.
+// The direction of a head, from five points.
 
 #include <optional>
 

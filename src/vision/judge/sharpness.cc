@@ -12,7 +12,7 @@ using media::Image;
 
 constexpr int kLongest = 512;
 
-// What a row or a column of the small picture takes of each of the large one: its share of the area.
+// The share of each row or column of the large picture in one of the small picture, by area.
 struct Shares {
   struct Share {
     int at;

@@ -1,4 +1,4 @@
-// What the page asks of the library, answered by the library: with the functions of a batch, so that both give the same bytes.
+// Answers the page's requests with the functions of a batch, so that both give the same bytes.
 #include "vision/page/backend.h"
 
 #include <filesystem>
@@ -80,7 +80,7 @@ Detection detect(const Opened& opened, const FaceDetector& detector) {
   return batch::find_faces(again, detector);
 }
 
-// What the command would have been asked.
+// The equivalent request of the command.
 Request crop_request(const CropSettings& settings) {
   Request r;
   r.task = vision::Task::crop;

@@ -1,5 +1,5 @@
 #pragma once
-// What the page asks of the library, as functions: tests answer with their own.
+// The page's requests to the library, as functions: tests replace them.
 
 #include <functional>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace sdx::faces::page {
 
-// As the flags of `sdx faces crop`; what is empty has the default of the command.
+// The flags of `sdx faces crop`; empty ones have the command's defaults.
 struct CropSettings {
   std::string preset, position, fill, shape, enhance, format;
   std::optional<int> width, height, quality;

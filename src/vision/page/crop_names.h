@@ -12,7 +12,7 @@ namespace sdx::faces::page {
 // '_'.
 std::string harmless_name(std::string_view name);
 
-// A harmless name that is not among those `taken`, to which it is added: a second "name.ext" becomes "name-2.ext".
+// Returns a safe name that is not among those `taken`, and adds it there: a second "name.ext" becomes "name-2.ext".
 std::string unique_name(std::string_view name, std::unordered_set<std::string>& taken);
 
 }  // namespace sdx::faces::page

@@ -8,9 +8,9 @@
 
 namespace sdx::faces::page {
 
-// What `body` says; it must be an object. Throws Error(invalid_argument).
+// Parses `body`, which must be an object. Throws Error(invalid_argument).
 nlohmann::json parse_object(std::string_view body);
-// The values of `settings`; unknown names and wrong types are errors. `others`: names that are allowed besides.
+// Reads the values of `settings`; unknown names and wrong types are errors. `others`: further names that are allowed.
 CropSettings crop_settings(const nlohmann::json& settings, std::initializer_list<std::string_view> others);
 
 const char* runtime_name(Runtime runtime);

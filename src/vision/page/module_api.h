@@ -1,6 +1,6 @@
 #pragma once
-// What libsdx_faces_page.so offers: a server for one page. A library of its own, because what serves HTTP is needed for nothing
-// else that the command does with faces. Nothing is thrown and nothing is freed across the border.
+// The interface of libsdx_faces_page.so: a server for one page. It is a library of its own, because the command needs HTTP for
+// nothing else about faces. Nothing is thrown and nothing is freed across the border.
 
 #include <cstddef>
 #include <cstdint>

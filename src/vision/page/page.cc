@@ -40,7 +40,7 @@ class Turn {
   std::counting_semaphore<>& turns_;
 };
 
-// Nobody keeps what is private, guesses what it is, or shows it in a frame.
+// Headers that forbid caching private content, guessing its type, and showing it in a frame.
 void harden(Response& response) {
   response.headers.emplace_back("Cache-Control", "no-store");
   response.headers.emplace_back("X-Content-Type-Options", "nosniff");

@@ -1,5 +1,5 @@
 #pragma once
-// What the page's server answers.
+// The answers of the page's server.
 
 #include <atomic>
 #include <semaphore>
@@ -21,8 +21,8 @@ class Page {
  public:
   Page(Backend backend, std::string token, PageLimits limits, Runtime runtime);
 
-  // For serve::Server. The path "/" takes the token as ?token=…, every other path as the header field X-Sdx-Token, which no page
-  // of another site can send.
+  // A handler for serve::Server. The path "/" takes the token as ?token=…, every other path as the header field X-Sdx-Token,
+  // which no page of another site can send.
   serve::Admission admit(const serve::Request& request) const;
   serve::Response handle(const serve::Request& request);
 

@@ -12,8 +12,8 @@ namespace sdx::train::loop {
 // batches. `batch` becomes the extent of those. Throws Error(invalid_argument) that starts with `where`.
 Tensor fitted_array(const Tensor& array, const ValueSpec& spec, const std::string& where, std::int64_t& batch);
 
-// By the inputs of the task. Rows are converted to the inputs' types as they are asked for; then a number that is not finite, or
-// that an integer cannot hold, is an Error(invalid_argument) that starts with `where`, and so is a label out of range, at once.
+// Arrays for the inputs of the task. Rows are converted to the inputs' types on demand: a number that is not finite, or that an
+// integer cannot hold, is then an Error(invalid_argument) that starts with `where`. A label out of range is one at once.
 std::unique_ptr<Dataset> array_data(const Task& task, std::vector<Tensor> arrays, std::string where);
 
 // Labels that are text become numbers. Others are given back.

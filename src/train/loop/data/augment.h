@@ -19,7 +19,7 @@ struct Augmentation {
 // "flip,crop,colour". Throws Error(invalid_argument) with the permitted words.
 Augmentation augmentation_of(std::string_view text);
 
-// In place; the picture has 1 or 3 channels.
+// Changes the picture in place; it has 1 or 3 channels.
 void augment(media::Image& image, const Augmentation& how, Random& random);
 
 }  // namespace sdx::train::loop

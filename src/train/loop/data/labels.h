@@ -11,9 +11,9 @@ namespace sdx::train::loop {
 
 class Classes {
  public:
-  // Of the words that stand for the samples' classes: sorted, each once. Words that are all whole numbers are the classes'
-  // numbers, and names() is empty. `known`: what the training data gave the classes as names, empty for numbers; null: these are
-  // the training data.
+  // The classes of the words that label the samples: sorted, each once. If all words are whole numbers, these are the classes'
+  // numbers, and names() is empty. `known`: the names of the training data's classes, empty for numbers; null: these are the
+  // training data.
   Classes(const std::vector<std::string>& words, const std::vector<std::string>* known);
 
   // Throws Error(invalid_argument) for a word that is not a known class.

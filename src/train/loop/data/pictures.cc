@@ -32,7 +32,7 @@ struct Layout {
   std::int64_t channels = -1, height = -1, width = -1;
 };
 
-// How the input's extents are to be read, as media::to_tensor() does where nobody says.
+// The layout of the input's extents, as media::to_tensor() assumes without a setting.
 Layout layout_of(const ValueSpec& spec, const Preprocessing& p) {
   using enum Preprocessing::Layout;
   const auto colours = [](std::int64_t extent) { return extent == 1 || extent == 3; };

@@ -149,7 +149,7 @@ void check_memory(const SourceRequest& r) {
        r.path.string(), bytes, r.settings.memory);
 }
 
-// Which columns each input gets. What names no input is for the first that has none.
+// The columns of each input. A column whose name is that of no input goes to the first input without one.
 std::vector<std::vector<std::size_t>> columns_by_input(const SourceRequest& r, const CsvTable& table, std::size_t label) {
   std::vector<std::vector<std::size_t>> out(r.task.inputs.size());
   std::set<std::size_t> taken{label};

@@ -20,7 +20,7 @@ constexpr std::int64_t kUsualLength = 512;
 // Lengths of batches are this and its doubles: each has a program of its own.
 constexpr std::int64_t kShortest = 16;
 
-// What an input of whole numbers means, by its name.
+// The meaning of an input of whole numbers, by its name.
 enum class Meaning { ids, mask, types, positions };
 
 Meaning meaning_of(const std::string& name) {
@@ -36,7 +36,7 @@ struct TextSample {
 
 class TextData : public Dataset {
  public:
-  // `longest`: of a text; models may have no more places.
+  // `longest`: the limit for a text; a model may not have more positions.
   TextData(const Task& task, std::vector<TextSample> samples, Tensor labels, std::uint32_t pad, std::int64_t longest)
       : task_(task), samples_(std::move(samples)), labels_(std::move(labels)), pad_(pad), longest_(longest) {}
   std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }

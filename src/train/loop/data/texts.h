@@ -12,18 +12,18 @@ namespace sdx::train::loop {
 struct LabelledTexts {
   std::vector<std::string> texts, labels, where;
 };
-// Which of the rows are kept is said in source.notes.
+// source.notes says which rows are kept.
 void open_texts(const SourceRequest& r, LabelledTexts rows, Source& source);
 
 // Labels, as words, as the array for the task's label input. Names of classes go into `names`.
 Tensor labels_of_words(const SourceRequest& r, const std::vector<std::string>& words, const std::vector<std::string>& where,
                        std::vector<std::string>& names);
 
-// A number, all of it, that is finite.
+// Whether all of the text is a finite number.
 bool finite_number(const std::string& text, double& number);
 
-// Of the names, the one that `wanted` says, or the first of the usual ones; throws Error(invalid_argument) for a wanted one that
-// is not there. "": there is none.
+// Returns the one of `names` that `wanted` says, or the first of the usual ones; throws Error(invalid_argument) for a wanted one
+// that is missing. "": there is none.
 std::string column_named(const std::vector<std::string>& names, const std::string& wanted, const char* flag,
                          std::span<const char* const> usual, const std::string& where);
 

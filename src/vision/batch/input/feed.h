@@ -1,5 +1,5 @@
 #pragma once
-// Where the pictures of a batch come from, one after the other.
+// Supplies the pictures of a batch, one after the other.
 
 #include <functional>
 #include <istream>
@@ -35,8 +35,8 @@ class Watch;
 // `outputs`: folders to ignore. Throws Error(io) if the folders cannot be watched.
 std::shared_ptr<Watch> watch_folders(const std::vector<std::filesystem::path>& folders,
                                      const std::vector<std::filesystem::path>& outputs);
-// After `first`, whatever is written into or moved into the folders, hidden files and those that are not pictures left out. A
-// file that is written again comes again. Ends with an interrupt alone.
+// After `first`, yields every file that is written into or moved into the folders, except hidden files and files that are not
+// pictures. A file that is written again comes again. Ends only with an interrupt.
 Feed watch_feed(std::shared_ptr<Watch> watch, Feed first);
 
 }  // namespace sdx::vision::batch

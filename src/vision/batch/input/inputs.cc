@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// By the content, where that is certain: text may begin like a BMP or a PNM, and TGA has no signature.
+// Judges by the content, if that is certain: text may begin like a BMP or a PNM, and TGA has no signature.
 bool has_picture_start(const fs::path& file) {
   std::array<char, 4096> head{};
   std::ifstream in(file, std::ios::binary);
@@ -75,7 +75,7 @@ struct Walk {
 
   bool is_output(const fs::path& folder) const { return is_one_of(outputs, folder); }
 
-  // Between `root` and the file.
+  // Whether a folder between `root` and the file is one of the outputs.
   bool in_output(const fs::path& root, const fs::path& file) const {
     for (fs::path folder = file.parent_path(); folder != root && folder.has_relative_path(); folder = folder.parent_path()) {
       if (is_output(folder)) return true;

@@ -1,5 +1,5 @@
 #pragma once
-// Which pictures a request means.
+// The pictures that a request means.
 
 #include <cstddef>
 #include <filesystem>
@@ -31,13 +31,13 @@ struct Collected {
 };
 
 // `outputs`: folders of results, which are not read even if they are inside an input folder. Throws Error if a table cannot be
-// read, or if an input folder is one of `outputs`: the next run, or --watch, would take its results for pictures.
+// read, or if an input folder is one of `outputs`: the next run, or --watch, would read its results as pictures.
 Collected collect(const Request& request, const Settings& settings, const std::vector<std::filesystem::path>& outputs);
 
 // Absolute, without links and without a slash at the end, whether or not it is there already.
 std::filesystem::path real_folder(const std::filesystem::path& folder);
 
-// Whether this is, by whatever name, one of `folders`, which are as real_folder() gives them.
+// Whether this folder, under any name, is one of `folders`, which are in the form that real_folder() returns.
 bool is_one_of(const std::vector<std::filesystem::path>& folders, const std::filesystem::path& folder);
 
 // A file of a folder: nothing where it is hidden or no picture.

@@ -34,7 +34,7 @@ std::optional<std::size_t> place_of(const std::vector<std::string>& names, std::
   return static_cast<std::size_t>(it - names.begin());
 }
 
-// `where`: the file, and the line of a table whose rows have columns of their own.
+// `where`: the file, and the line if each row has columns of its own.
 std::size_t column(const std::string& where, const std::vector<std::string>& names, const std::string& wanted, const char* flag) {
   if (const auto place = place_of(names, wanted)) return *place;
   std::size_t number = 0;

@@ -22,8 +22,8 @@ struct TableRow {
   std::size_t line = 0;        // CSV, JSON Lines: in the file; SQLite: the row; from 1
 };
 
-// By the file's name: .csv, .tsv, .jsonl, .ndjson, .sqlite, .sqlite3, .db; else by what it holds. Rows without a source are an
-// error. Throws Error(io), Error(invalid_argument) with the line, or with the columns that there are.
+// Chooses the format by the file's name: .csv, .tsv, .jsonl, .ndjson, .sqlite, .sqlite3, .db; otherwise by its content. Rows
+// without a source are an error. Throws Error(io), Error(invalid_argument) with the line, or with the existing columns.
 std::vector<TableRow> read_table(const std::filesystem::path& file, const TableOptions& options);
 
 }  // namespace sdx::vision::batch

@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kEvents = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR;
 
-// True for a file that somebody is about to fill: while it is open for writing, the kernel grants no lease for reading
-// (fcntl(2)). File systems without leases, and files of others, leave its emptiness as the only sign.
+// Whether another process is about to fill the file: while it is open for writing, the kernel grants no lease for reading
+// (fcntl(2)). On file systems without leases, and for files of other users, emptiness is the only sign.
 bool is_unfinished(const fs::path& file) {
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;
@@ -60,7 +60,7 @@ class Watch {
   std::optional<Next> next() {
     if (first_) {
       if (std::optional<Next> n = first_()) {
-        // What is written while it waits in the list comes again as an event.
+        // A file that is written to while it waits in the list comes again as an event.
         seen_[n->input.path.string()] = identity_of(n->input.path);
         return n;
       }
@@ -86,7 +86,7 @@ class Watch {
     fs::path root, path;
   };
 
-  // `fresh`: a folder that came just now, whose files may have been written before it was watched.
+  // `fresh`: a folder that has just appeared; its files may have been written before it was watched.
   void add(const fs::path& root, const fs::path& folder, bool fresh) {
     const int id = ::inotify_add_watch(fd_, folder.c_str(), kEvents);
     if (id < 0) {

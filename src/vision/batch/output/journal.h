@@ -1,5 +1,5 @@
 #pragma once
-// What a batch has finished, kept beside its outputs so that a later run goes on there.
+// A record of a batch's finished pictures beside its outputs, so that a later run continues there.
 
 #include <cstdint>
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace sdx::vision::batch {
 
-// Which file it was, and in which state.
+// Identifies an input file and its state.
 struct Identity {
   std::string path;  // absolute
   std::uint64_t bytes = 0;
@@ -39,30 +39,30 @@ class Journal {
  public:
   static constexpr const char* kName = ".sdx-faces.jsonl";
 
-  // `settings`: a hash of whatever changes the outputs. `resume`: this run goes on with earlier ones of the same settings. Throws
-  // Error(io). `dry`: it is read alone, and add() keeps nothing.
+  // `settings`: a hash of everything that changes the outputs. `resume`: this run continues earlier ones with the same settings.
+  // Throws Error(io). `dry`: the journal is only read, and add() keeps nothing.
   Journal(const std::filesystem::path& folder, std::string settings, bool resume, bool dry = false);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
   bool existed() const { return existed_; }
-  // An earlier run that this one goes on with had these settings: what it wrote may be replaced by what goes on there.
+  // Whether an earlier run that this one continues had these settings: its outputs may then be replaced.
   bool begun() const { return begun_; }
   std::size_t entries() const { return resume_ ? entries_.size() : 0; }
-  // When the run began that this one goes on with, else now: 20260102T030405Z.
+  // The time at which the continued run began, or this one: 20260102T030405Z.
   const std::string& timestamp() const { return timestamp_; }
 
-  // When resuming: the entry of a picture that is what it was, whose outputs are all there with their sizes; else null.
+  // When resuming, the entry of an unchanged picture whose outputs all exist with their sizes; else null.
   const JournalEntry* done(const Identity& input, const std::string& label) const;
-  // Of earlier runs, whether or not their pictures have changed: their names are taken.
+  // The entry of an earlier run, whether or not its picture has changed: its names are taken.
   const JournalEntry* known(const std::string& path, const std::string& label) const;
 
-  // As done(), but without resuming, too.
+  // Like done(), but also without resuming.
   const JournalEntry* finished_earlier(const Identity& input, const std::string& label) const;
 
   void add(const JournalEntry& entry);
-  // To the disk: what was added so far outlives a loss of power.
+  // Writes to the disk: entries added so far survive a loss of power.
   void sync();
 
  private:

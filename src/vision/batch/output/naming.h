@@ -45,7 +45,7 @@ class NameTemplate {
   std::string ending_;
 };
 
-// What a file may be called: backslashes, colons, slashes and control characters become '_', a leading dot too.
+// Makes a valid file name: backslashes, colons, slashes and control characters become '_', and so does a leading dot.
 std::string safe_stem(std::string_view stem);
 
 // The same for names that file systems of Windows and macOS take for one: they differ in case, or in how accents are encoded.

@@ -1,5 +1,6 @@
 #pragma once
-// Where a batch writes: whole files or none, nothing that was there before, none of the inputs.
+// The output folder of a batch: files are written completely or not at all, and neither existing files nor inputs are
+// overwritten.
 
 #include <atomic>
 #include <cstdint>
@@ -45,7 +46,7 @@ class OutputFolder {
 
   const std::filesystem::path& path() const { return folder_; }
 
-  // From here on, existing files may be replaced. Call it before the first claim().
+  // Permits replacing existing files. Call it before the first claim().
   void permit_replacing() { replace_ = true; }
 
   // Throws Error(io) where `name` (relative) may not be written for the picture `owner`: it is an input, it is there already, or
@@ -55,7 +56,7 @@ class OutputFolder {
   // After claim(): the file appears whole. Throws Error(io).
   void write(const std::filesystem::path& file, std::string_view content);
 
-  // A write failed because the disk is full or not writable, so the next one will fail too.
+  // Whether a write failed because the disk is full or not writable, so that the next one will fail, too.
   bool hopeless() const { return hopeless_; }
 
  private:

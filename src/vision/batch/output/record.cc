@@ -21,7 +21,7 @@ using faces::Level;
 using faces::Point;
 using faces::Points;
 
-// At most `digits` behind the point, without zeros at the end; what is not a number is null, as JSON has no other word for it.
+// At most `digits` after the point, without zeros at the end; NaN and infinities become null, since JSON has no word for them.
 std::string number(double value, int digits) {
   if (!std::isfinite(value)) return "null";
   std::string out = fmt::format("{:.{}f}", value, digits);
@@ -94,7 +94,7 @@ FaceRecord face_from(const Json& j) {
   return out;
 }
 
-// What spreadsheets would take for a formula gets a quote in front.
+// Text that spreadsheets would take for a formula gets a leading quote.
 std::string csv_text(std::string_view text) {
   const bool formula = !text.empty() && std::string_view("=+@\t\r").find(text[0]) != std::string_view::npos;
   return csv_quoted(formula ? "'" + std::string(text) : text);

@@ -39,7 +39,7 @@ const char* name_of(faces::Level level);
 // {"file", "width", "height", "runtime", "provider", "turned", "times_ms", "error", "faces"}, "warning" where there is one, and
 // where files were written "output" in each face, "output" and "annotated".
 std::string record_json(const Record& record, bool with_outputs);
-// What record_json(…, true) wrote. Throws Error(invalid_argument).
+// Parses the output of record_json(…, true). Throws Error(invalid_argument).
 Record record_from_json(std::string_view text);
 
 // A few lines, names as one_line() has them.

@@ -1,5 +1,5 @@
 #pragma once
-// What a batch found, in a file.
+// The results of a batch, in a file.
 
 #include <cstdint>
 #include <filesystem>
