@@ -147,9 +147,9 @@ struct EncodeOptions {
   // orientations become 1, sizes become those of the image, and the thumbnail, which would show what was cropped away, is
   // dropped.
   Metadata metadata{};
-  // The image shows only a part of the picture that the metadata is from. What tells places in that picture, or who is in it, is
-  // dropped: regions of faces with their names (MWG, Microsoft, IPTC, ACDSee), IPTC's persons, SubjectArea, SubjectLocation.
-  // Places are also dropped if the orientation in EXIF is not 1.
+  // The image shows only a part of the picture that the metadata is from. Metadata about places in that picture, and about
+  // persons in it, are dropped: regions of faces with their names (MWG, Microsoft, IPTC, ACDSee), IPTC's persons, SubjectArea,
+  // SubjectLocation. Places are also dropped if the orientation in EXIF is not 1.
   bool cropped = false;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Files of more than 4 MiB are mapped, not copied. Whoever cuts one short while it is in use makes reading beyond its new end
-// raise SIGBUS, which ends the process. Files that are replaced by rename do no harm.
+// Files of more than 4 MiB are mapped, not copied. If one is truncated while it is in use, reading beyond its new end raises
+// SIGBUS, which ends the process. Files that are replaced by rename do no harm.
 
 #include <sdx/export.hpp>
 

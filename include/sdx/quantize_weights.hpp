@@ -83,9 +83,9 @@ struct WeightOnlyReport {
 };
 
 // Quantises a model and writes it to `output` atomically. Weights shared by several nodes are quantised once. `data` is for gptq,
-// which runs the model on it, and for max_loss and measure_accuracy. Nodes go by the names that QuantSelection says. Throws
-// Error: whatever reading and running the model throws; invalid_argument for contradictory options, unknown nodes, or options
-// that need data without them; not_implemented if the qdq form needs a newer opset and a node cannot be converted to it; io.
+// which runs the model on it, and for max_loss and measure_accuracy. Nodes are named as in QuantSelection. Throws Error: all
+// errors of reading and running the model; invalid_argument for contradictory options, unknown nodes, or options that need data
+// without them; not_implemented if the qdq form needs a newer opset and a node cannot be converted to it; io.
 SDX_API WeightOnlyReport quantize_weights(const std::filesystem::path& model, const std::filesystem::path& output,
                                           const WeightOnlyOptions& options = {}, CalibrationDataReader* data = nullptr);
 

@@ -295,8 +295,8 @@ class SDX_API LanguageModel {
   // For a format: its marks stay in the text (answer_detokenizer), and with `calls`, tokens that end a call end the answer
   // (answer_ends).
   void prepare_answer(GenerationSettings& settings, const AnswerFormat& format, bool calls = true) const;
-  // For calls in the format of chat_template(). Returns what parses the answer; the arguments are as for AnswerParser, and errors
-  // as there.
+  // For calls in the format of chat_template(). Returns the parser of the answer; the arguments are as for AnswerParser, and
+  // errors as there.
   AnswerParser prepare_answer(GenerationSettings& settings, std::string_view tools, std::string_view prompt = {}) const;
 
   Report report() const;  // of the session

@@ -1,5 +1,5 @@
 #pragma once
-// Sessions for this project's own programs: with what the public options have no place for.
+// Sessions of this project's own programs, with options that the public interface does not have.
 
 #include <cstddef>
 #include <cstdint>

@@ -59,7 +59,7 @@ SDX_API array ifftshift(const array& a, const OptionalAxes& axes = std::nullopt,
 // of stft(), `length` samples of it; with all frequencies (one_sided false), the real parts.
 struct ShortTime {
   std::optional<std::int64_t> hop;         // n_fft / 4
-  std::optional<std::int64_t> win_length;  // of windows that are left out: so many ones; n_fft
+  std::optional<std::int64_t> win_length;  // the window has this many ones without `window`; default: n_fft
   std::optional<array> window;
   bool center = true;
   std::string norm = "backward";
@@ -67,7 +67,7 @@ struct ShortTime {
 };
 SDX_API array stft(const array& x, std::int64_t n_fft = 2048, const ShortTime& how = {}, const std::string& pad_mode = "reflect",
                    StreamOrDevice s = {});
-// n_fft left out: the even number that has so many frequencies.
+// Without n_fft: the even number for this many frequencies.
 SDX_API array istft(const array& transformed, Points n_fft = std::nullopt, const ShortTime& how = {},
                     std::optional<std::int64_t> length = std::nullopt, StreamOrDevice s = {});
 

@@ -1,9 +1,9 @@
 #pragma once
 // Functions of functions: derivatives, batches, compiling. Functions take and return lists of arrays; they are called with arrays
-// that stand for their arguments, and must compute only with operations. Source of the names: MLX 0.32.
-// Errors: Error(invalid_argument) where numbers of arrays, shapes or axes do not fit, where an operation has no derivative, and
-// where a function that vmap or compile calls asks for the numbers of what depends on its arguments. What a function throws
-// passes through; nothing is changed by then. Thread safety: everything here may be called from any number of threads at once.
+// that stand for their arguments, and must compute only with operations. Source of the names: MLX 0.32. Errors:
+// Error(invalid_argument) where numbers of arrays, shapes or axes do not fit, where an operation has no derivative, and where a
+// function within vmap or compile reads numbers that depend on its arguments. Exceptions of a function pass through; nothing has
+// changed then. Thread safety: everything here may be called from any number of threads at once.
 
 #include <cstdint>
 #include <functional>

@@ -55,7 +55,7 @@ struct AccuracyPlaces {
 
 struct FitOptions {
   std::int64_t epochs = 1, batch = 32;
-  std::int64_t accumulate = 1;  // TrainerOptions::accumulate. What does not fill a last update of an epoch is left out.
+  std::int64_t accumulate = 1;  // TrainerOptions::accumulate. Batches that do not fill the last update of an epoch are left out.
   std::uint64_t seed = 0;       // of the order
   bool shuffle = true;
   bool drop_last = false;  // skip a last batch that is not full; needed if the model's batch size is fixed

@@ -55,7 +55,7 @@ class SDX_API Module {
   CheckpointState& state();
 
   // A model for inference, with the parameters as initializers and these outputs of the eval model (or values on the way to its
-  // loss); what only the loss needs is left out. Throws Error(invalid_argument) with the nearest name.
+  // loss); nodes that only the loss needs are left out. Throws Error(invalid_argument) with the nearest name.
   void export_model_for_inferencing(const std::filesystem::path& path, std::span<const std::string> outputs) const;
 
  private:
