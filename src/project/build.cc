@@ -17,11 +17,11 @@
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
 #include "cache/entry.h"
+#include "graph/sizes.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 #include "passes/pass.h"
 #include "project/build_info.h"
-#include "project/model_sizes.h"
 #include "session/pipeline.h"
 #include "session/selection.h"
 
@@ -29,6 +29,13 @@ namespace sdx {
 namespace {
 
 using namespace project;
+
+// 0 where there is no such file.
+std::uint64_t file_bytes(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : bytes;
+}
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;

@@ -12,13 +12,13 @@
 #include "cache/entry.h"
 #include "cache/fingerprint.h"
 #include "cache/folder.h"
+#include "graph/sizes.h"
 #include "onnx/external_names.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 #include "passes/narrow.h"
 #include "passes/pass.h"
 #include "project/converted.h"
-#include "project/model_sizes.h"
 #include "session/pipeline.h"
 
 namespace sdx {

@@ -78,39 +78,16 @@ DataType parse_data_type(std::string_view text) noexcept {
 }
 
 bool is_floating(DataType type) noexcept {
-  switch (type) {
-    case DataType::float32:
-    case DataType::float64:
-    case DataType::float16:
-    case DataType::bfloat16:
-    case DataType::float8e4m3fn:
-    case DataType::float8e4m3fnuz:
-    case DataType::float8e5m2:
-    case DataType::float8e5m2fnuz:
-    case DataType::float4e2m1:
-    case DataType::float8e8m0:
-    case DataType::float6e2m3:
-    case DataType::float6e3m2: return true;
-    default: return false;
-  }
+  using enum DataType;
+  constexpr DataType kAll[] = {float32,    float64,        float16,    bfloat16,   float8e4m3fn, float8e4m3fnuz,
+                               float8e5m2, float8e5m2fnuz, float4e2m1, float8e8m0, float6e2m3,   float6e3m2};
+  return std::find(std::begin(kAll), std::end(kAll), type) != std::end(kAll);
 }
 
 bool is_integer(DataType type) noexcept {
-  switch (type) {
-    case DataType::int8:
-    case DataType::uint8:
-    case DataType::int16:
-    case DataType::uint16:
-    case DataType::int32:
-    case DataType::uint32:
-    case DataType::int64:
-    case DataType::uint64:
-    case DataType::int4:
-    case DataType::uint4:
-    case DataType::int2:
-    case DataType::uint2: return true;
-    default: return false;
-  }
+  using enum DataType;
+  constexpr DataType kAll[] = {int8, uint8, int16, uint16, int32, uint32, int64, uint64, int4, uint4, int2, uint2};
+  return std::find(std::begin(kAll), std::end(kAll), type) != std::end(kAll);
 }
 
 bool is_sub_byte(DataType type) noexcept {

@@ -229,23 +229,19 @@ Shape ConvGeometry::output_shape() const {
   return shape;
 }
 
-std::int64_t ConvGeometry::in_plane() const {
+namespace {
+
+std::int64_t product(const std::vector<WindowAxis>& axes, std::int64_t WindowAxis::*extent) {
   std::int64_t p = 1;
-  for (const WindowAxis& a : axes) p *= a.in;
+  for (const WindowAxis& a : axes) p *= a.*extent;
   return p;
 }
 
-std::int64_t ConvGeometry::out_plane() const {
-  std::int64_t p = 1;
-  for (const WindowAxis& a : axes) p *= a.out;
-  return p;
-}
+}  // namespace
 
-std::int64_t ConvGeometry::kernel_taps() const {
-  std::int64_t p = 1;
-  for (const WindowAxis& a : axes) p *= a.kernel;
-  return p;
-}
+std::int64_t ConvGeometry::in_plane() const { return product(axes, &WindowAxis::in); }
+std::int64_t ConvGeometry::out_plane() const { return product(axes, &WindowAxis::out); }
+std::int64_t ConvGeometry::kernel_taps() const { return product(axes, &WindowAxis::kernel); }
 
 ConvGeometry conv_geometry(const Attributes& attrs, const Shape& x, const Shape& w) {
   const std::size_t spatial = spatial_rank(x.size(), "X");

@@ -7,6 +7,7 @@
 #include "ops/context.h"
 #include "ops/control/subgraphs.h"
 #include "ops/math/convert.h"
+#include "ops/norm/norm_reference.h"
 #include "ops/op.h"
 #include "ops/signature.h"
 
@@ -151,12 +152,6 @@ void run_hash(OpContext& c) {
 
 void infer_gate(InferContext& c) {
   for (std::size_t i = 0; i < c.num_outputs(); ++i) c.output(i, c.type(0));
-}
-
-float inverse_rms(const float* x, std::int64_t n, float epsilon) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  return static_cast<float>(1 / std::sqrt(sum / static_cast<double>(n) + static_cast<double>(epsilon)));
 }
 
 void run_gate(OpContext& c) {

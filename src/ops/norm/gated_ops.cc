@@ -5,6 +5,7 @@
 
 #include "ops/context.h"
 #include "ops/math/convert.h"
+#include "ops/norm/norm_reference.h"
 #include "ops/op.h"
 #include "ops/signature.h"
 #include "tensor/dispatch.h"
@@ -107,12 +108,6 @@ void run_scaled_silu(OpContext& c) {
     }
   });
   write(c, 0, out);
-}
-
-float inverse_rms(const float* x, std::int64_t n, float epsilon) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  return static_cast<float>(1 / std::sqrt(sum / static_cast<double>(n) + static_cast<double>(epsilon)));
 }
 
 float epsilon_of(const GatedNormAttrs& attr) {

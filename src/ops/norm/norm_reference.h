@@ -1,6 +1,7 @@
 #pragma once
 // Mean, variance and what normalising operators do with them.
 
+#include <cmath>
 #include <cstdint>
 
 namespace sdx::ops {
@@ -30,6 +31,12 @@ double mean_square(const C* x, std::int64_t n) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   return n == 0 ? 0 : sum / static_cast<double>(n);
+}
+
+inline float inverse_rms(const float* x, std::int64_t n, float epsilon) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return static_cast<float>(1 / std::sqrt(sum / static_cast<double>(n) + static_cast<double>(epsilon)));
 }
 
 // y = (x - mean) * factor + shift

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/system/new_file.h"
 #include "base/words.h"
+#include "graph/sizes.h"
 #include "onnx/external_names.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -22,12 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kExternalTensor = 4096;  // smaller constants stay in the model file
 // The oldest IR versions of opsets that quantising may need; other engines refuse newer opsets in older files.
 constexpr std::int64_t kIrOf13 = 7, kIrOf21 = 10;
-
-std::uint64_t constant_bytes(const Graph& graph) {
-  std::uint64_t bytes = 0;
-  for (const ValueInfo& v : graph.values()) bytes += v.constant ? v.constant->bytes() : 0;
-  return bytes;
-}
 
 bool has_quantized(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(),
@@ -99,16 +94,6 @@ void keep_weights(Graph& graph) {
     const bool weights = t && t->rank() > 0 && t->size() > 1 && t->dtype() != DataType::string && t->dtype() != DataType::boolean;
     if (weights) graph.remove_input(i);
   }
-}
-
-std::int64_t count_nodes(const Graph& graph) {
-  std::int64_t count = 0;
-  for (const Node& n : graph.nodes()) {
-    if (n.removed) continue;
-    ++count;
-    for (const Subgraph& s : n.subgraphs) count += count_nodes(*s.graph);
-  }
-  return count;
 }
 
 std::string node_name(const Graph& graph, const Node& node) {

@@ -33,6 +33,5 @@ void finish_quantized(Model& model);
 
 // The name by which options and reports know a node: its own, else that of its first output.
 std::string node_name(const Graph& graph, const Node& node);
-std::int64_t count_nodes(const Graph& graph);
 
 }  // namespace sdx::quantize

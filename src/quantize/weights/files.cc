@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/system/new_file.h"
+#include "graph/sizes.h"
 #include "onnx/external_names.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -23,12 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 4> kMethods{"rtn", "search", "hqq", "gptq"};
 constexpr std::size_t kExternalTensor = 4096;  // smaller constants stay in the model file
-
-std::uint64_t constant_bytes(const Graph& graph) {
-  std::uint64_t bytes = 0;
-  for (const ValueInfo& v : graph.values()) bytes += v.constant ? v.constant->bytes() : 0;
-  return bytes;
-}
 
 }  // namespace
 
@@ -90,7 +85,7 @@ WeightOnlyReport quantize_weights(const fs::path& path, const fs::path& output, 
   SessionOptions session;
   session.custom_ops = options.custom_ops;
   session::prepare(model, session, true);
-  report.nodes = quantize::count_nodes(model.graph);
+  report.nodes = count_nodes(model.graph);
   report.warnings = model.warnings;
   const bool measured = options.measure_accuracy || options.max_loss;
   const std::optional<Model> before = measured ? std::optional(model) : std::nullopt;

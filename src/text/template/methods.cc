@@ -389,25 +389,23 @@ std::string justified(Runtime& rt, const Value& self, Int width, const std::stri
   return text;
 }
 
-bool all_upper(Runtime& rt, std::string_view text) {
+namespace {
+
+// At least one letter of the wanted case, and none of another.
+bool all_of_case(Runtime& rt, std::string_view text, bool (*wanted)(char32_t), bool (*other)(char32_t)) {
   rt.work(text.size() * 4);
   bool any = false;
   for (const char32_t c : decode(text)) {
-    if (is_lower(c) || is_title(c)) return false;
-    any = any || is_upper(c);
+    if (other(c) || is_title(c)) return false;
+    any = any || wanted(c);
   }
   return any;
 }
 
-bool all_lower(Runtime& rt, std::string_view text) {
-  rt.work(text.size() * 4);
-  bool any = false;
-  for (const char32_t c : decode(text)) {
-    if (is_upper(c) || is_title(c)) return false;
-    any = any || is_lower(c);
-  }
-  return any;
-}
+}  // namespace
+
+bool all_upper(Runtime& rt, std::string_view text) { return all_of_case(rt, text, is_upper, is_lower); }
+bool all_lower(Runtime& rt, std::string_view text) { return all_of_case(rt, text, is_lower, is_upper); }
 
 std::optional<Function::Call> string_method(std::string_view name, const char*& canonical) {
   static const std::unordered_map<std::string_view, Function::Call> methods = {

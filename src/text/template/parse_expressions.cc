@@ -247,16 +247,12 @@ NodePtr Parser::name_or_constant(bool with_namespace) {
   return node;
 }
 
-namespace {
-
 Value constant_text(std::string text) {
   auto object = std::make_shared<Str>();
   object->ascii = is_ascii(text);
   object->text = std::move(text);
   return Value(Kind::string, std::move(object));
 }
-
-}  // namespace
 
 NodePtr Parser::primary(bool with_namespace) {
   const Lexeme& token = now();

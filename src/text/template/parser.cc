@@ -9,13 +9,6 @@ namespace {
 
 constexpr std::size_t max_blocks = 100;
 
-Value constant_text(std::string text) {
-  auto object = std::make_shared<Str>();
-  object->ascii = is_ascii(text);
-  object->text = std::move(text);
-  return Value(Kind::string, std::move(object));
-}
-
 }  // namespace
 
 void Parser::run() { program_.body = body_until({}); }

@@ -10,6 +10,9 @@
 
 namespace sdx::text::jinja {
 
+// A string of the template itself.
+Value constant_text(std::string text);
+
 class Parser {
  public:
   Parser(std::vector<Lexeme> lexemes, Program& program) : lexemes_(std::move(lexemes)), program_(program) {}
