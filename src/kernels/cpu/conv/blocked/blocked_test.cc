@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_channels.h"
 #include "kernels/cpu/conv/blocked/blocked_conv.h"
@@ -61,24 +63,37 @@ std::vector<float> shuffled(const ConvShape& s, const std::vector<float>& x) {
   return out;
 }
 
+std::vector<float> random_pixels(const ConvShape& s) { return random_floats(s.batch * s.in_channels * area(s.in), 1); }
+std::vector<float> random_weights(const ConvShape& s) {
+  return random_floats(s.out_channels * (s.in_channels / s.groups) * area(s.kernel), 2);
+}
+
+// The sums for random pixels and weights, which take longer than all algorithms: once for all of these, activations and
+// instruction sets.
+const std::vector<double>& random_sums(const ConvShape& s) {
+  static std::map<std::string, std::vector<double>> known;
+  const auto [at, is_new] = known.try_emplace(std::string(reinterpret_cast<const char*>(&s), sizeof s));
+  if (is_new) at->second = plain_conv(s, s.shuffle != 1 ? shuffled(s, random_pixels(s)) : random_pixels(s), random_weights(s));
+  return at->second;
+}
+
 void check(const ConvShape& s, BlockedConv algorithm, const UnarySpec& act, bool with_residual, double tolerance) {
   SCOPED_TRACE(static_cast<int>(algorithm));
   ASSERT_TRUE(conv_blocked_supports(algorithm, s));
-  const std::int64_t nw = s.out_channels * (s.in_channels / s.groups) * area(s.kernel);
   const std::int64_t ny = s.batch * s.out_channels * area(s.out);
-  const std::vector<float> xv = random_floats(s.batch * s.in_channels * area(s.in), 1), wv = random_floats(nw, 2);
+  const std::vector<float> xv = random_pixels(s), wv = random_weights(s);
   const std::vector<float> bias = random_floats(s.out_channels, 3), rv = random_floats(ny, 4);
   const std::vector<float> xb = algorithm == BlockedConv::plain ? xv : blocked(xv, s.batch, s.in_channels, area(s.in));
   Guarded<float> x(static_cast<std::int64_t>(xb.size()), 1, xb);
-  std::vector<char> raw(static_cast<std::size_t>(nw) * 4 + 1);
-  std::memcpy(raw.data() + 1, wv.data(), static_cast<std::size_t>(nw) * 4);
+  std::vector<char> raw(wv.size() * sizeof(float) + 1);
+  std::memcpy(raw.data() + 1, wv.data(), wv.size() * sizeof(float));
   Guarded<float> packed(static_cast<std::int64_t>(conv_blocked_packed_bytes(algorithm, s) / 4), 3);
   conv_blocked_pack(algorithm, s, raw.data() + 1, bias.data(), packed.data());
   Guarded<float> y(s.batch * padded(s.out_channels) * area(s.out), 5, blocked(rv, s.batch, s.out_channels, area(s.out)));
   Guarded<float> workspace(static_cast<std::int64_t>(conv_blocked_workspace_bytes(algorithm, s) / 4), 0);
   conv_blocked_f32(algorithm, s, x.data(), packed.data(), with_residual ? y.data() : nullptr, act, y.data(), workspace.data());
   const std::vector<float> got = plain(y.data(), s.batch, s.out_channels, area(s.out));
-  const std::vector<double> want = plain_conv(s, s.shuffle != 1 ? shuffled(s, xv) : xv, wv);
+  const std::vector<double>& want = random_sums(s);
   double scale = 1;
   for (const double v : want) scale = std::max(scale, std::fabs(v));
   for (std::size_t i = 0; i < got.size(); ++i) {

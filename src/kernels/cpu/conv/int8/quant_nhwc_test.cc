@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <compare>
+#include <map>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
@@ -52,6 +54,7 @@ Bytes low_bytes(std::int64_t n, unsigned seed, bool is_signed) {
 struct Conv {
   std::int64_t batch, c, m, groups, h, w, kernel, stride, dilation, pad;
   std::int64_t tall = 0, down = 0;  // the kernel's height and the stride along it, where they differ
+  auto operator<=>(const Conv&) const = default;
 };
 
 ConvShape shape_of(const Conv& v) {
@@ -66,6 +69,47 @@ ConvShape shape_of(const Conv& v) {
   return s;
 }
 
+struct Problem {
+  Conv conv;
+  Bytes pixels, weights;
+  bool xs, ws;
+  std::int32_t zero;
+  std::vector<std::int32_t> weight_zeros, bias;  // a zero point for all channels or one each
+  auto operator<=>(const Problem&) const = default;
+};
+
+std::vector<std::int32_t> exact_sums(const Problem& p) {
+  const Conv& v = p.conv;
+  const ConvShape s = shape_of(v);
+  const std::int64_t cg = v.c / v.groups, mg = v.m / v.groups, taps = s.kernel[1] * s.kernel[2];
+  std::vector<std::int32_t> sums(static_cast<std::size_t>(v.batch * s.out[1] * s.out[2] * v.m));
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(sums.size()); ++i) {
+    const std::int64_t m = i % v.m, ox = i / v.m % s.out[2], oy = i / v.m / s.out[2] % s.out[1],
+                       n = i / v.m / s.out[2] / s.out[1];
+    const std::int32_t weight_zero = p.weight_zeros[p.weight_zeros.size() == 1 ? 0 : static_cast<std::size_t>(m)];
+    std::int32_t sum = p.bias[static_cast<std::size_t>(m)];
+    for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+      for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+        const std::int64_t iy = oy * s.stride[1] - v.pad + ky * v.dilation, ix = ox * v.stride - v.pad + kx * v.dilation;
+        if (iy < 0 || iy >= v.h || ix < 0 || ix >= v.w) continue;
+        const std::uint8_t* x = p.pixels.data() + ((n * v.h + iy) * v.w + ix) * v.c + m / mg * cg;
+        const std::uint8_t* w = p.weights.data() + m * cg * taps + ky * s.kernel[2] + kx;
+        for (std::int64_t c = 0; c < cg; ++c) sum += (value(x[c], p.xs) - p.zero) * (value(w[c * taps], p.ws) - weight_zero);
+      }
+    }
+    sums[static_cast<std::size_t>(i)] = sum;
+  }
+  return sums;
+}
+
+// Summing takes longer than the kernels: done once for all instruction sets.
+const std::vector<std::int32_t>& known_sums(const Problem& p) {
+  static std::map<Problem, std::vector<std::int32_t>> known;
+  const auto [at, is_new] = known.try_emplace(p);
+  if (is_new) at->second = exact_sums(p);
+  return at->second;
+}
+
 // A zero point of 0 keeps s8 weights narrow, and 128 keeps u8 weights narrow; others make 16-bit panels.
 // heavy: 0: weights are below 64; 1: of any size; 2: a third of them are extremes. low: 1: activations are declared low; 2: they
 // are low.
@@ -73,9 +117,10 @@ void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero, in
   SCOPED_TRACE("c " + std::to_string(v.c) + " m " + std::to_string(v.m) + " groups " + std::to_string(v.groups) + " kernel " +
                std::to_string(v.kernel) + " flags " + std::to_string(xs) + std::to_string(ws) + std::to_string(plain_zero));
   const ConvShape s = shape_of(v);
-  const std::int64_t cg = v.c / v.groups, mg = v.m / v.groups, taps = s.kernel[1] * s.kernel[2];
+  const std::int64_t cg = v.c / v.groups, taps = s.kernel[1] * s.kernel[2];
   const std::int64_t count = v.batch * v.c * v.h * v.w, out = v.batch * s.out[1] * s.out[2] * v.m;
-  Guarded<std::uint8_t> x(count, 1, low == 2 ? low_bytes(count, 1, xs) : bytes(count, 1, xs));
+  const Bytes pixels = low == 2 ? low_bytes(count, 1, xs) : bytes(count, 1, xs);
+  Guarded<std::uint8_t> x(count, 1, pixels);
   Bytes w = heavy == 2 ? bytes(v.m * cg * taps, 2, ws) : random_ints<std::uint8_t>(v.m * cg * taps, 2);
   for (std::size_t i = 0; heavy == 0 && i < w.size(); ++i) w[i] = static_cast<std::uint8_t>(static_cast<std::int8_t>(w[i]) / 2);
   std::vector<std::int32_t> wz = random_ints<std::int32_t>(v.m, 3, ws ? -128 : 0, ws ? 127 : 255);
@@ -106,21 +151,10 @@ void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero, in
   qnhwc_conv(s, x.data(), xs, xz, packed.data(), wide, e, whole.data());
   e.output = QEpilogue::Output::s8, e.zero_point = -3, e.low = -128, e.high = 127, e.scale_is_array = false;
   qnhwc_conv(s, x.data(), xs, xz, packed.data(), wide, e, s8.data());
+  const std::vector<std::int32_t>& sums = known_sums({v, pixels, w, xs, ws, xz, wz, bias});
   for (std::int64_t i = 0; i < out; ++i) {
-    const std::int64_t m = i % v.m, ox = i / v.m % s.out[2], oy = i / v.m / s.out[2] % s.out[1],
-                       n = i / v.m / s.out[2] / s.out[1];
-    std::int32_t sum = bias[static_cast<std::size_t>(m)];
-    for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
-      for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
-        const std::int64_t iy = oy * s.stride[1] - v.pad + ky * v.dilation, ix = ox * v.stride - v.pad + kx * v.dilation;
-        if (iy < 0 || iy >= v.h || ix < 0 || ix >= v.w) continue;
-        for (std::int64_t c = 0; c < cg; ++c) {
-          sum += (value(x[((n * v.h + iy) * v.w + ix) * v.c + m / mg * cg + c], xs) - xz) *
-                 (value(w[static_cast<std::size_t>((m * cg + c) * taps + ky * s.kernel[2] + kx)], ws) -
-                  wz[plain_zero ? 0 : static_cast<std::size_t>(m)]);
-        }
-      }
-    }
+    const std::int64_t m = i % v.m;
+    const std::int32_t sum = sums[static_cast<std::size_t>(i)];
     ASSERT_EQ(i32[i], sum) << i;
     const float real = static_cast<float>(sum) * scale[static_cast<std::size_t>(m)];
     ASSERT_NEAR(f32[i], real + bias_f[static_cast<std::size_t>(m)], 1e-6F * std::fabs(real) + 1e-6F);
