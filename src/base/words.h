@@ -18,14 +18,21 @@ Enum parse_word(std::span<const std::string_view> words, std::string_view text) 
   return static_cast<Enum>(find_word(words, text));
 }
 
-// Whether `text` is one of the words of a list, which have a space between them.
-constexpr bool has_word(std::string_view words, std::string_view text) {
+// Calls use(word) for each word of a list, which have a space between them.
+template <class F>
+constexpr void for_each_word(std::string_view words, F&& use) {
   while (!words.empty()) {
     const std::size_t end = std::min(words.find(' '), words.size());
-    if (words.substr(0, end) == text) return true;
+    use(words.substr(0, end));
     words.remove_prefix(std::min(end + 1, words.size()));
   }
-  return false;
+}
+
+// Whether `text` is one of the words of such a list.
+constexpr bool has_word(std::string_view words, std::string_view text) {
+  bool found = false;
+  for_each_word(words, [&](std::string_view word) { found = found || word == text; });
+  return found;
 }
 
 }  // namespace sdx

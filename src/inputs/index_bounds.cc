@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "graph/edit.h"
 #include "onnx/reader.h"
 #include "session/pipeline.h"
@@ -92,52 +93,15 @@ Extent indexed(const Graph& g, const Node& n, std::size_t slot) {
   return std::nullopt;
 }
 
-// Operators whose results are elements of these inputs: all of them where `count` is 0, else the first.
-struct Movement {
-  std::string_view op;
-  std::size_t first = 0, count = 1;
-};
-
-constexpr Movement kMovements[] = {
-    {"Cast"},
-    {"CastLike"},
-    {"Identity"},
-    {"Reshape"},
-    {"Squeeze"},
-    {"Unsqueeze"},
-    {"Flatten"},
-    {"Transpose"},
-    {"Slice"},
-    {"Gather"},
-    {"GatherElements"},
-    {"GatherND"},
-    {"Expand"},
-    {"Tile"},
-    {"Split"},
-    {"Pad"},
-    {"ReduceMax"},
-    {"ReduceMin"},
-    {"Floor"},
-    {"Ceil"},
-    {"Round"},
-    {"Trilu"},
-    {"TopK"},
-    {"Compress"},
-    {"Unique"},
-    {"DepthToSpace"},
-    {"Concat", 0, 0},
-    {"ScatterElements", 0, 0},
-    {"ScatterND", 0, 0},
-    {"Where", 1, 2},
-    {"Resize"},
-    {"ReverseSequence"},
-};
-
+// Whether results of the operator are elements of this input.
 bool moves(const Node& n, std::size_t slot) {
+  constexpr std::string_view kOfAll = "Concat ScatterElements ScatterND";
+  constexpr std::string_view kOfFirst =
+      "Cast CastLike Identity Reshape Squeeze Unsqueeze Flatten Transpose Slice Gather GatherElements GatherND Expand Tile "
+      "Split Pad ReduceMax ReduceMin Floor Ceil Round Trilu TopK Compress Unique DepthToSpace Resize ReverseSequence";
   if (!n.domain.empty()) return false;
-  return std::any_of(std::begin(kMovements), std::end(kMovements), [&](const Movement& m) {
-    return m.op == n.op_type && slot >= m.first && (m.count == 0 || slot < m.first + m.count);
-  });
+  if (n.op_type == "Where") return slot == 1 || slot == 2;
+  return has_word(kOfAll, n.op_type) || (slot == 0 && has_word(kOfFirst, n.op_type));
 }
 
 // The constant's elements lie between these.

@@ -12,7 +12,7 @@ namespace sdx::quantize {
 namespace {
 
 struct Entry {
-  std::string_view op;
+  std::string_view ops;
   StaticKind kind;
   bool gains;  // our engine and others compute it with bytes
 };
@@ -21,54 +21,19 @@ using enum StaticKind;
 constexpr std::array kOperators{
     Entry{"Conv", weighted, true},
     Entry{"ConvTranspose", weighted, false},
-    Entry{"Gemm", weighted, true},
-    Entry{"MatMul", weighted, true},
-    Entry{"Reshape", mover, true},
-    Entry{"Transpose", mover, true},
-    Entry{"Squeeze", mover, true},
-    Entry{"Unsqueeze", mover, true},
-    Entry{"Flatten", mover, true},
-    Entry{"MaxPool", mover, true},
-    Entry{"AveragePool", mover, false},
-    Entry{"Slice", mover, false},
-    Entry{"Split", mover, false},
-    Entry{"Pad", mover, false},
-    Entry{"Gather", mover, false},
-    Entry{"GatherElements", mover, false},
-    Entry{"Resize", mover, false},
-    Entry{"TopK", mover, false},
-    Entry{"Expand", mover, false},
-    Entry{"DepthToSpace", mover, false},
-    Entry{"SpaceToDepth", mover, false},
-    Entry{"Relu", bounding, true},
-    Entry{"Clip", bounding, true},
-    Entry{"Add", pointwise, true},
-    Entry{"Concat", pointwise, true},
-    Entry{"Sigmoid", pointwise, true},
-    Entry{"LeakyRelu", pointwise, true},
-    Entry{"GlobalAveragePool", pointwise, true},
-    Entry{"Mul", pointwise, false},
-    Entry{"Sub", pointwise, false},
-    Entry{"Div", pointwise, false},
-    Entry{"Softmax", pointwise, false},
-    Entry{"Where", pointwise, false},
-    Entry{"ArgMax", pointwise, false},
-    Entry{"CumSum", pointwise, false},
-    Entry{"Tanh", pointwise, false},
-    Entry{"HardSigmoid", pointwise, false},
-    Entry{"HardSwish", pointwise, false},
-    Entry{"Elu", pointwise, false},
-    Entry{"Gelu", pointwise, false},
-    Entry{"PRelu", pointwise, false},
-    Entry{"ReduceMean", pointwise, false},
-    Entry{"InstanceNormalization", norm, false},
-    Entry{"LayerNormalization", norm, false},
-    Entry{"BatchNormalization", norm, false},
+    Entry{"Gemm MatMul", weighted, true},
+    Entry{"Reshape Transpose Squeeze Unsqueeze Flatten MaxPool", mover, true},
+    Entry{"AveragePool Slice Split Pad Gather GatherElements Resize TopK Expand DepthToSpace SpaceToDepth", mover, false},
+    Entry{"Relu Clip", bounding, true},
+    Entry{"Add Concat Sigmoid LeakyRelu GlobalAveragePool", pointwise, true},
+    Entry{"Mul Sub Div Softmax Where ArgMax CumSum Tanh HardSigmoid HardSwish Elu Gelu PRelu ReduceMean", pointwise, false},
+    Entry{"InstanceNormalization LayerNormalization BatchNormalization", norm, false},
 };
 
 const Entry* entry_of(const Node& node) {
   if (!node.domain.empty()) return nullptr;
-  const auto at = std::find_if(kOperators.begin(), kOperators.end(), [&](const Entry& e) { return e.op == node.op_type; });
+  const auto at =
+      std::find_if(kOperators.begin(), kOperators.end(), [&](const Entry& e) { return has_word(e.ops, node.op_type); });
   return at == kOperators.end() ? nullptr : &*at;
 }
 
@@ -323,7 +288,9 @@ StaticKind static_kind(const Node& node) {
 
 std::vector<std::string> static_operators() {
   std::vector<std::string> names;
-  for (const Entry& e : kOperators) names.emplace_back(e.op);
+  for (const Entry& e : kOperators) {
+    for_each_word(e.ops, [&](std::string_view op) { names.emplace_back(op); });
+  }
   return names;
 }
 

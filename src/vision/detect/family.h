@@ -35,13 +35,13 @@ enum class Overlap {
 struct FamilyTraits {
   Family family;
   std::string_view name;
-  InputRule input;
-  float nms;
-  Overlap overlap;
-  bool close_ups_need_small_looks;  // faces of over about 300 pixels are missed or found in parts
-  bool any_extents;                 // nothing in the graph depends on the extents that the file declares
-  double smallest_face;             // pixels of the input: smaller ones are mostly missed
-  std::string_view outputs;         // for messages
+  InputRule input = {};
+  float nms = 0.3F;
+  Overlap overlap = Overlap::plain;
+  bool close_ups_need_small_looks = false;  // faces of over about 300 pixels are missed or found in parts
+  bool any_extents = false;                 // nothing in the graph depends on the extents that the file declares
+  double smallest_face = 10;                // pixels of the input: smaller ones are mostly missed
+  std::string_view outputs;                 // for messages
 };
 
 std::span<const FamilyTraits> families();
