@@ -37,8 +37,8 @@ struct OutputError : std::runtime_error {
 // Whoever reads standard output has seen enough: the program ends quietly.
 struct ReaderGone : std::exception {};
 
-// Writes to standard output. Throws OutputError or ReaderGone, now or at the next print() or flush_output(). What would steer a
-// terminal is escaped (base/system/printable.h): names and texts of files may hold anything.
+// Writes to standard output. Throws OutputError or ReaderGone, at once or at the next print() or flush_output(). Names and texts
+// of files may hold anything, so characters that would steer a terminal are escaped (base/system/printable.h).
 void print(std::string_view text);
 // Words that have a colour where standard output is a terminal with colours, and NO_COLOR is not set. The word "": the first
 // line.
@@ -66,7 +66,7 @@ bool is_quiet();
 // Writes a line to stderr, escaped like print(). It begins with "error: ", "warning: " or "note: ", or reports what was done.
 // Each warning is written once.
 void note(std::string_view text);
-// The same for lines that were asked for, which --quiet does not silence: a server's log.
+// The same for requested lines, which --quiet does not silence: a server's log.
 void say(std::string_view text);
 bool stdout_is_terminal();
 bool stderr_is_terminal();
@@ -76,8 +76,8 @@ void draw(std::string_view text);
 // All of these, for a library.
 Console console();
 
-// Redraws one line on stderr where that is a terminal (not TERM=dumb), and makes room for what others write there; draws nothing
-// in a pipe.
+// Redraws one line on stderr if that is a terminal (not TERM=dumb), and makes room for other output there; draws nothing in a
+// pipe.
 class Progress {
  public:
   // `unit`: the name of what is counted ("pictures"; "B" for bytes). With a unit, rate and remaining time are shown; with "",

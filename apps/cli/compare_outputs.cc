@@ -88,9 +88,9 @@ void add_compare_outputs(const Command& app, Action& action) {
   const auto c = std::make_shared<CompareCommand>();
   c->session.add_to(command);
   for (const char* name : {"--provider", "--runtime"}) command.remove_option(name);
-  c->session.given.strict = true;  // what is compared must be what was asked for
+  c->session.given.strict = true;  // the compared backends must be the requested ones
   c->inputs.add_to(command);
-  command.remove_option("--random");  // what is not given is made up here
+  command.remove_option("--random");  // missing inputs are generated
   command
       ->add_option("-b,-p,--backend,--provider", c->backends,
                    "Provider chain, with settings after '+'; give two, the first is the reference (default: cpu)")

@@ -14,7 +14,7 @@ namespace sdx::cli {
 // where --dtype or the registry says so. Throws UsageError, Error.
 project::ResolvedModel resolve(const SessionFlags& flags);
 
-// The same for a dry run, with the model as it is. `wanted`: to what it would be converted.
+// The same for a dry run, without converting the model. `wanted`: the type to which it would be converted.
 project::ResolvedModel resolve_unconverted(const SessionFlags& flags, std::optional<DataType>& wanted);
 
 // Opens it, the project's build where that is up to date, and shows the model's warnings on stderr.

@@ -69,7 +69,7 @@ RunOptions RunCommand::run_options() const {
   return o;
 }
 
-// The file's own time limit, profiling and batch size, where nothing was typed.
+// The file's own time limit, profiling and batch size, unless they were typed.
 void RunCommand::use_project(const ProjectConfig& c) {
   inputs.project = &c;
   if (timeout.empty() && c.runtime.timeout) timeout = fmt::format("{}ms", c.runtime.timeout->count());

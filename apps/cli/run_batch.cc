@@ -290,7 +290,7 @@ class Batch {
     return Interrupt::exit_code();
   }
 
-  // Reads a sample; false where there are no more.
+  // Reads a sample; false at the end.
   bool take(std::int64_t index) {
     ++run_count_;
     try {
@@ -331,7 +331,7 @@ class Batch {
     deliver({index, run_.samples.name(index), "", run_.post(std::move(outputs))});
   }
 
-  // A place that takes no more takes none of the samples that follow either.
+  // A destination that accepts no more output accepts none of the following samples either.
   void deliver(const Result& result) {
     fatal([&] { sink_->put(result); });
   }

@@ -21,8 +21,8 @@ struct BatchRun {
   bool json = false;                            // JSON Lines on standard output
   std::int64_t batch_size = 1;                  // samples that one run takes, where model and samples let themselves be stacked
   bool overwrite = false;                       // a folder's results are made again
-  bool dry_run = false;                         // say what would be done, and do nothing
-  std::function<std::string()> without_effect;  // what was typed in vain, asked for when samples were read
+  bool dry_run = false;                         // only report what would be done
+  std::function<std::string()> without_effect;  // flags without effect; complete when samples have been read
   std::string identity;                         // of model and settings: an interrupted FILE.jsonl continues if it is the same
 };
 

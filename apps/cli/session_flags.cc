@@ -85,8 +85,8 @@ bool SessionFlags::typed(const char* option) const { return command_ && command_
 SessionOptions SessionFlags::options(const ProjectConfig& project) const {
   const SessionOptions flags = options();
   SessionOptions o = session_options_of(project);
-  // A chain that was typed drops the file's `runtime: native`, and that runtime typed drops the file's chain: they would
-  // contradict each other.
+  // A typed chain drops the file's `runtime: native`, and a typed `native` drops the file's chain: they would contradict each
+  // other.
   if (typed("--provider") && o.runtime == Runtime::native) o.runtime = Runtime::automatic;
   if (typed("--runtime") && flags.runtime == Runtime::native) o.providers.clear();
   for (const session::SessionOption& option : session::session_options()) {

@@ -12,8 +12,8 @@ namespace sdx {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-// Addresses, not memory: blocks lie side by side, and what none has touched costs nothing. Chunks of a few megabytes left a part
-// of a huge page at each one's end, a third of BERT's weights.
+// Reserves addresses, not memory: blocks are adjacent, and untouched ones cost nothing. Chunks of a few megabytes each wasted
+// part of a huge page at their end, a third of BERT's weights.
 constexpr std::size_t kChunk = 128 * kHugePage;
 constexpr std::size_t kSmall = std::size_t{1} << 18;  // the first chunk: small models need no huge page
 constexpr std::size_t kLarge = 32 * kHugePage;        // gains nothing by company

@@ -77,7 +77,7 @@ class SDX_TOOLS_API BlockKeep {
 // instead of being left to the kernel's out-of-memory killer.
 SDX_TOOLS_API std::shared_ptr<void> allocate(std::size_t bytes);
 
-// The same memory, charged to the current budget until released: for what others have allocated. Throws Error(out_of_memory).
+// Memory from elsewhere, charged to the current budget until it is released. Throws Error(out_of_memory).
 std::shared_ptr<void> charged(std::shared_ptr<void> memory, std::size_t bytes);
 
 // The budget that allocate() charges on a thread, and the kept blocks that it takes from; null: none. The scopes below set it.
@@ -113,7 +113,7 @@ class BudgetScope {
   AllocationContext previous_;
 };
 
-// allocate() on this thread takes from `keep`, and what it hands out returns there, for this scope (null: not).
+// Makes allocate() on this thread take blocks from `keep`, and return them there, for this scope (null: not).
 class KeepScope {
  public:
   explicit KeepScope(std::shared_ptr<BlockKeep> keep);

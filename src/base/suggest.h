@@ -14,7 +14,7 @@ namespace sdx {
 // error (more than a third of the letters differ, at least two).
 SDX_TOOLS_API std::string closest(std::string_view text, std::span<const std::string> candidates);
 
-// "a,,b" -> "a", "b": what lies between commas, unless it is empty.
+// "a,,b" -> "a", "b": the parts between commas, unless they are empty.
 SDX_TOOLS_API std::vector<std::string> split_list(std::string_view text);
 // "a, b, c"
 SDX_TOOLS_API std::string join(std::span<const std::string> parts, std::string_view separator = ", ");

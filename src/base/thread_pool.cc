@@ -69,8 +69,8 @@ inline void cpu_relax() {
 #endif
 }
 
-// Up to four chunks a thread, so that an unlucky thread does not hold up the rest; as many for each, if there are so many: two
-// threads would do three chunks in the time of four.
+// Up to four chunks a thread, so that an unlucky thread does not hold up the rest. Each thread gets the same number if there are
+// enough: two threads would do three chunks in the time of four.
 std::int64_t chunks_of(std::int64_t count, std::int64_t grain, std::int64_t threads) {
   const std::int64_t chunks = std::min((count - 1) / grain + 1, threads * 4);
   return chunks <= threads ? chunks : std::min(count, (chunks + threads - 1) / threads * threads);
@@ -117,7 +117,7 @@ struct ThreadPool::Impl {
   static constexpr std::uint64_t kInside = 0xFFFF, kOpen = std::uint64_t{1} << 16, kNumber = ~(kInside | kOpen);
   alignas(64) std::atomic<std::uint64_t> state{0};
   const RangeFn* fn = nullptr;
-  AllocationContext memory;  // of the caller: what workers allocate is charged to its session
+  AllocationContext memory;  // the caller's: allocations of workers are charged to its session
   std::int64_t count = 0;
   std::int64_t chunks = 0;
 
@@ -300,7 +300,7 @@ struct SharedPool {
   std::shared_ptr<ThreadPool> pool;
 };
 
-// Replaced in a child after fork(): threads do not follow, and what they held at that moment stays locked.
+// Replaced in a child after fork(): threads do not exist there, and their locks stay locked.
 constinit std::atomic<SharedPool*> g_shared{nullptr};
 
 SharedPool& shared_pool() {

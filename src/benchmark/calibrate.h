@@ -1,5 +1,5 @@
 #pragma once
-// A fixed piece of work: what it takes longer, the machine is slower.
+// A fixed piece of work: if it takes longer, the machine is slower.
 
 #include <cstdint>
 

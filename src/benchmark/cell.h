@@ -61,7 +61,7 @@ class Cell {
   virtual ~Cell() = default;
   virtual Opened open() = 0;
   virtual Load run(const Order& order, const std::function<void(std::int64_t)>& done) = 0;
-  // Profiles where that was asked for.
+  // Makes profiles if the options ask for them.
   virtual Closed close() = 0;
 };
 

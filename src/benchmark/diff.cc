@@ -71,7 +71,7 @@ struct Evidence {
   std::vector<double> base, current;     // independent values of a side
   double change = 0, low = 0, high = 0;  // of the ratio current / base
   bool of_processes = false;
-  int quiet_rounds = 0, all_rounds = 0;  // quiet ones: what this rests on; 0: on everything
+  int quiet_rounds = 0, all_rounds = 0;  // the number of quiet processes that this is based on; 0: all were used
 };
 
 std::vector<double> process_values(const BenchResult& r, double ProcessRecord::*field) {
@@ -133,7 +133,7 @@ std::vector<double> independent_values(const std::vector<RoundRecord>& rounds, b
 
 // Nothing where one side has too few quiet rounds.
 std::optional<Evidence> quiet_evidence(const BenchResult& base, const BenchResult& current) {
-  constexpr double kCompute = 1.04, kMemory = 1.15;  // of the best round: what these vary by on an idle machine
+  constexpr double kCompute = 1.04, kMemory = 1.15;  // of the best round: the usual variation on an idle machine
   constexpr std::size_t kFewestRounds = 4, kFewestProcesses = 3;
   constexpr double kBetweenBenchmarks = 0.01;
   double compute = std::numeric_limits<double>::max();

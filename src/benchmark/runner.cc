@@ -21,7 +21,7 @@
 namespace sdx::benchmark {
 namespace {
 
-// A combination and what came of it.
+// A combination and its results.
 struct Slot {
   BenchResult result;
   std::unique_ptr<Cell> cell;

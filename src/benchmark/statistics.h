@@ -38,7 +38,8 @@ std::vector<std::vector<double>> blocks(std::span<const double> latencies, std::
 struct Interval {
   double low = 0, high = 0;
 };
-// The second lowest: what a program takes where nothing disturbs it, as long as that is seen twice. `values` are at least two.
+// The second lowest value: the time of a program without disturbance, provided that two values are undisturbed. `values` are at
+// least two.
 double second_lowest(std::vector<double> values);
 // 95 % bootstrap interval of (second_lowest of b) / (that of a), values drawn with replacement.
 Interval fastest_interval(std::span<const double> a, std::span<const double> b);
@@ -65,9 +66,9 @@ struct MannWhitney {
 // SciPy's mannwhitneyu). p is 1 where a sample is empty or all values are equal.
 MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b);
 
-// The same of the six lowest values of each sample (of a third, where that is more): what a disturbed machine does to the others
-// does not count. `u` is that of these; `p` the share of 4,000 random divisions of all values into two samples whose lowest
-// differ as much. The same for the same data on every machine.
+// The same for the six lowest values of each sample (or a third, if that is more), so that disturbances of the others do not
+// count. `u` is that of these; `p` is the share of 4,000 random divisions of all values into two samples whose lowest values
+// differ as much. The same data give the same result on every machine.
 MannWhitney mann_whitney_of_lowest(std::span<const double> a, std::span<const double> b);
 
 }  // namespace sdx::benchmark

@@ -96,7 +96,7 @@ std::optional<CompiledPlace> compiled_place(const fs::path& model, const Session
     place.root = cache_folder(options.cache_folder);
     place.folder = place.root / "cpu" / key.text();
     return place;
-  } catch (const std::exception& e) {  // an instruction set that does not exist: whoever chooses kernels says so
+  } catch (const std::exception& e) {  // an instruction set that does not exist: choosing kernels reports it
     log::debug("no compiled model: {}", e.what());
     return std::nullopt;
   }

@@ -29,9 +29,9 @@ struct CompiledPlace {
   std::filesystem::path model;   // absolute
   std::filesystem::path root;    // the cache folder; empty: there is none
   std::filesystem::path folder;  // ROOT/cpu/KEY
-  std::string conditions;        // build, instruction set, options: a file made under others is of no use
+  std::string conditions;        // build, instruction set, options: a file made under others cannot be used
 };
-// nullopt where such a file cannot serve: the cache is off, or the options ask for what it does not hold.
+// nullopt if no such file can serve: the cache is off, or the options ask for something that it does not hold.
 std::optional<CompiledPlace> compiled_place(const std::filesystem::path& model, const SessionOptions& options);
 
 // Whether there is a file, valid or not.

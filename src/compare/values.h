@@ -27,8 +27,8 @@ struct Tolerance {
 struct Precision {
   int quantizers = 0;  // nodes that quantise activations: there a difference in rounding becomes a step of the grid
   bool half = false;   // it computes in float16 or bfloat16
-  // Largest scale of the DequantizeLinear or QuantizeLinear that an output comes from, where it is a constant and what lies
-  // between enlarges no difference (Reshape, Concat, Relu, MaxPool, …; Sigmoid makes it a quarter).
+  // The largest scale of the DequantizeLinear or QuantizeLinear that an output comes from, if it is a constant and the nodes
+  // between enlarge no difference (Reshape, Concat, Relu, MaxPool, …; Sigmoid makes it a quarter).
   std::vector<std::optional<double>> output_step;  // parallel to the graph's outputs
 };
 Precision precision_of(const Graph& graph);
@@ -51,7 +51,7 @@ struct Comparison {
   double max_abs = 0;          // largest |actual - expected|
   double max_rel = 0;          // largest |actual - expected| / (largest finite |expected| of the tensor)
   std::int64_t differing = 0;  // elements outside the tolerance
-  std::string why;             // what is wrong, with the worst element; empty on a pass
+  std::string why;             // the error, with the worst element; empty on a pass
 };
 
 // NaN equals NaN, infinities equal themselves. Element types and shapes must agree. Sequences and maps are compared item by

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;  // of a cache line, which kernels like best
 
-// Ours. All of them give memory of the process's heap; what differs is what they say of it, and their figures.
+// Our allocators. All of them allocate from the process's heap; they differ in their descriptions and in their figures.
 struct Ours : OrtAllocator {
   OrtMemoryInfo info;
   std::atomic<std::uint64_t> count{0}, reserves{0}, in_use{0}, most_in_use{0}, largest{0};

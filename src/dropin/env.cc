@@ -24,7 +24,7 @@ struct Wanted {
   const OrtKeyValuePairs* config = nullptr;
 };
 
-// A second environment is the first: what the caller wants of it is ignored then.
+// A second environment is the first one: the caller's settings for it are then ignored.
 void hold_env(const Wanted& wanted, OrtEnv** out) {
   require(out, "out");
   if (wanted.severity < ORT_LOGGING_LEVEL_VERBOSE || wanted.severity > ORT_LOGGING_LEVEL_FATAL) {

@@ -1,5 +1,5 @@
 #pragma once
-// The handles that programs pass along, and what the themes share of them.
+// The handles that programs pass along, and the parts of them that several subjects share.
 
 #include <atomic>
 #include <map>
@@ -183,7 +183,7 @@ struct OrtSessionOptions {
   std::vector<std::pair<std::string, OrtValue>> initializers;       // replace those of the model by name
   std::vector<std::pair<std::string, OrtValue>> external_initializers;
   std::map<std::string, std::string_view> external_files;  // of external data, in the program's memory
-  std::vector<std::shared_ptr<const void>> kept;           // libraries of operators, and what else must outlive sessions
+  std::vector<std::shared_ptr<const void>> kept;           // libraries of operators, and other objects that must outlive sessions
   std::shared_ptr<std::atomic<bool>> cancel_load;
 };
 
@@ -203,7 +203,7 @@ struct OrtRunOptions {
 
 struct OrtSession {
   explicit OrtSession(Session opened) : session(std::move(opened)) {}
-  ~OrtSession();  // writes a profile that nobody has ended
+  ~OrtSession();  // writes a profile that the program did not end
   OrtSession(const OrtSession&) = delete;
   OrtSession& operator=(const OrtSession&) = delete;
 

@@ -33,7 +33,7 @@ OrtStatus* clone(const OrtSessionOptions* options, OrtSessionOptions** out) {
 }
 void release(OrtSessionOptions* options) { delete options; }
 
-// A setter of one member to what the program gives.
+// A setter of one member.
 template <auto member, class T>
 OrtStatus* set(OrtSessionOptions* options, T value) {
   return guarded([&] { require(options, "options").*member = value; });

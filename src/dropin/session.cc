@@ -1,4 +1,4 @@
-// Sessions: opening, and what they tell of their model.
+// Opening sessions, and their information about the model.
 #include <charconv>
 #include <filesystem>
 

@@ -1,5 +1,5 @@
-// Allocators that sessions of an environment share. The engine has memory of its own for what it computes, so these serve the
-// program's own tensors alone.
+// Allocators that sessions of an environment share. The engine computes in memory of its own, so these serve only the program's
+// own tensors.
 #include <algorithm>
 #include <map>
 #include <utility>

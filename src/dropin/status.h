@@ -28,7 +28,7 @@ struct OrtError {
 };
 [[noreturn]] void fail_ort(OrtErrorCode code, std::string message);
 
-// Runs `function`; what it throws becomes a status. All functions of the table that return a status go through here.
+// Runs `function`; an exception becomes a status. All functions of the table that return a status use this.
 template <class F>
 OrtStatus* guarded(F&& function) noexcept {
   try {

@@ -18,7 +18,7 @@ using GetTensor = std::function<Tensor(std::uint64_t)>;
 // graph with removed nodes or operators of a user's library.
 std::string encode_graph(const Graph& graph, const PutTensor& put);
 
-// Throws Error(invalid_model) for anything but what encode_graph() wrote; what it returns passes Graph::verify().
+// Throws Error(invalid_model) for bytes that encode_graph() did not write; the result passes Graph::verify().
 Graph decode_graph(std::string_view bytes, const GetTensor& get);
 
 }  // namespace sdx

@@ -22,7 +22,7 @@ constexpr std::uint64_t kSpaceStep = std::uint64_t{64} << 20;
 // A failure that another attempt may mend.
 struct Passing {
   std::string why;
-  std::chrono::milliseconds wait{0};  // what the server asks for
+  std::chrono::milliseconds wait{0};  // the delay that the server asks for
 };
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -193,7 +193,7 @@ class Download {
       return false;
     }
     if (r.status == 304) fail(ErrorCode::io, "{}: {} answers 'not modified' to a first request", file_.name, file_.url.text());
-    if (r.status == 416) {  // nothing behind what is here: complete, or another version
+    if (r.status == 416) {  // nothing after the present bytes: complete, or another version
       const std::string range = r.header("Content-Range");
       if (number(std::string_view(range).substr(std::min(range.size(), std::size_t{8}))) != part_.size()) part_.restart("");
       if (part_.size() == 0) throw Passing{file_.url.text() + ": the file has changed"};

@@ -39,9 +39,9 @@ struct Fetched {
   std::string etag;  // of the last answer; may be empty
 };
 
-// Writes the file to `target` by way of `target`.part, which a later call continues where the server has the same version (ETag)
-// still. `target` appears when size and checksums fit, and never otherwise. Throws Error(io) naming the address, what came, and
-// what helps; Error(invalid_argument) beyond max_bytes.
+// Downloads to `target` by way of `target`.part, which a later call continues if the server still has the same version (ETag).
+// `target` appears only when size and checksums fit. Throws Error(io) naming the address, what came, and what helps;
+// Error(invalid_argument) beyond max_bytes.
 Fetched download(const RemoteFile& file, const std::filesystem::path& target, const NetworkOptions& options);
 
 struct Described {
@@ -52,7 +52,7 @@ struct Described {
 // Queries the server about a file without fetching it. Throws as download() does.
 Described describe(const RemoteFile& file, const NetworkOptions& options);
 
-// The body of a small document (at most 32 MiB) and what the server called it.
+// The body of a small document (at most 32 MiB), and the server's name for it.
 std::string get_text(const Url& url, const std::string& what, const NetworkOptions& options);
 
 // Lower-case hexadecimal SHA-256 of a file. Throws Error(io).

@@ -21,7 +21,7 @@ class PartFile {
   std::uint64_t size() const { return size_; }
   // The version that the bytes belong to: a strong ETag, without which nothing can be continued.
   const std::string& etag() const { return etag_; }
-  // Empties the file; what follows belongs to this version.
+  // Empties the file; the following bytes belong to this version.
   void restart(const std::string& etag);
   void append(const char* data, std::size_t size);
   std::string sha256() const;

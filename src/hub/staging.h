@@ -13,8 +13,8 @@ namespace sdx::hub {
 // and which of its files are complete.
 class Staging {
  public:
-  // `plan`: source and revision; what was collected for another one is dropped.
-  // Throws Error(io), also when another process holds the lock.
+  // `plan`: source and revision; files collected for another one are dropped. Throws Error(io), also if another process holds the
+  // lock.
   Staging(const std::filesystem::path& target, const std::string& plan);
   ~Staging();
   Staging(const Staging&) = delete;

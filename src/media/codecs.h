@@ -26,7 +26,7 @@ struct Stored {
   bool grey = false;          // the file is grey: the colours are alike
   int width = 0, height = 0;  // of the whole picture
   int orientation = 1;        // 1 to 8
-  int shrink = 1;             // a pixel of the image is so many of the file's in each direction
+  int shrink = 1;             // side of an image's pixel in the file's pixels
   Rectangle part;             // what the image shows, in the file's pixels; no width: all of it
   Metadata metadata;
   std::vector<std::string> warnings;

@@ -96,7 +96,7 @@ Image with_shorter_side(const Image& image, const Preprocessing& p, Placement& p
   return out;
 }
 
-// The picture in the tensor's size: `resize: 256` and then `crop: 224`, or a size, or what the input declares.
+// The picture in the tensor's size: by `resize: 256` and then `crop: 224`, by a size, or by the input's declaration.
 Image sized(const Image& image, const Preprocessing& p, const Axes& axes, Placement& placement) {
   const int declared_width = side_of(axes.width), declared_height = side_of(axes.height);
   if (p.shorter_side <= 0 && p.crop_width <= 0) {

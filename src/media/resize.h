@@ -5,7 +5,7 @@
 
 namespace sdx::media {
 
-// The part of `image` with its upper left corner at (x, y); what lies outside is `fill`.
+// The part of `image` with its upper left corner at (x, y); pixels outside are `fill`.
 SDX_TOOLS_API Image crop(const Image& image, int x, int y, int width, int height, std::uint8_t fill = 0);
 
 // Scales to fit inside width x height, keeping the proportions, on a ground of `fill`; in the middle, or in the upper left

@@ -171,7 +171,7 @@ Model read_checked(std::string_view data, PbSource source) {
   return model;
 }
 
-// The model is read from its other form, which lives as long as what views it.
+// The model is read from its other form, which lives as long as its views.
 Model read_ort(std::span<const std::byte> data, const std::shared_ptr<const void>& owner) {
   const auto converted = std::make_shared<const OrtModel>(read_ort_model(data, owner));
   PbSource source;

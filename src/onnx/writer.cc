@@ -125,8 +125,8 @@ std::string write_attribute(const std::string& name, const AttributeValue& value
   return out;
 }
 
-// One graph's names: what its values are called in the file. A subgraph calls what it captures by the enclosing graph's name, and
-// no result by a name of the graphs around it: ONNX permits it to hide none. Its inputs keep their names, since operators
+// One graph's names for its values in the file. A subgraph uses the enclosing graph's names for its captures, and none of the
+// surrounding graphs' names for its results, because ONNX forbids hiding them. Its inputs keep their names, since operators
 // (BeamSearch of com.microsoft) know them by these, but for those that would hide what the subgraph captures.
 class Names {
  public:
@@ -333,7 +333,7 @@ void ModelWriter::write_graph(const Graph& g, const std::vector<std::string>& ca
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const ValueId v = g.outputs()[i];
     described[v] = described[v] || names.output(i) == names[v];
-    // A model's outputs need a shape in the file: where inference knows none, what the file declared.
+    // A model's outputs need a shape in the file: if inference finds none, the declared one.
     Type type = g.value(v).type;
     if (type.is_tensor() && !type.shape) type.shape = g.value(v).declared.shape;
     add_value_info(w, 12, names.output(i), type);

@@ -8,7 +8,7 @@
 
 namespace sdx::ops {
 
-// A value and what flows back into it.
+// A value and the gradient that flows back into it.
 struct Seed {
   ValueId value = kNoValue;
   ValueId gradient = kNoValue;
@@ -24,7 +24,7 @@ std::vector<bool> depend_on(const Graph& graph, const std::vector<ValueId>& xs);
 // For each value, whether one of `values` is computed from it.
 std::vector<bool> needed_for(const Graph& graph, const std::vector<ValueId>& values);
 
-// A tensor of floats, a sequence of such, or what may be one.
+// A tensor of floats, a sequence of such, or a value that may be one.
 bool has_derivative(const Type& type);
 
 // One node of ai.onnx; returns its only output.

@@ -16,7 +16,7 @@ class BoundTypes {
     std::string_view variable, formal;
     DataType type;
   };
-  // Null, or what bound the formal's variable to another type before. A formal without a variable binds nothing.
+  // The earlier binding of the formal's variable to another type, or null. A formal without a variable binds nothing.
   const Bound* conflict(const Formal& formal, DataType type) {
     if (formal.type_var.empty()) return nullptr;
     const auto it = std::find_if(bound_.begin(), bound_.end(), [&](const Bound& b) { return b.variable == formal.type_var; });

@@ -21,7 +21,8 @@ namespace sdx::ops {
 
 // --- inference ---------------------------------------------------------------------------------------------------------
 
-// The result of inferring a subgraph, and what an inference function needs beyond its own node. Implemented by infer.cc.
+// The result of inferring a subgraph, and the services that an inference function needs beyond its own node. Implemented by
+// infer.cc.
 class InferServices {
  public:
   virtual ~InferServices() = default;
@@ -29,8 +30,8 @@ class InferServices {
   virtual std::vector<Type> infer_subgraph(std::size_t index, std::span<const Type> formal_inputs) = 0;
 };
 
-// Everything known about one node's inputs; takes what can be said about its outputs. Inputs may be partly or wholly unknown:
-// an inference function says what it can and leaves the rest. It throws (use fail()) only when the model cannot be valid.
+// Everything known about one node's inputs; receives facts about its outputs. Inputs may be partly or wholly unknown: an
+// inference function states what it can and leaves the rest. It throws (use fail()) only if the model cannot be valid.
 class SDX_TOOLS_API InferContext {
  public:
   InferContext(const Node& node, InferServices* services) : node_(node), services_(services) {}
@@ -155,7 +156,7 @@ class SDX_TOOLS_API OpContext {
   // The `seed` attribute if given, else a new seed.
   std::uint64_t seed() const;
 
-  // make(), or what it returned in an earlier run of this node: it must depend on attributes and on the type T alone.
+  // Returns make(), or its result from an earlier run of this node: it must depend on attributes and on the type T only.
   template <class T, class Make>
   std::shared_ptr<const T> once(Make&& make) const {
     return memo_ != nullptr ? memo_->get<T>(make) : std::make_shared<const T>(make());

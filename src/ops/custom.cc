@@ -15,7 +15,7 @@ ErrorCode code_of(sdx_status status) {
   return static_cast<ErrorCode>(status);
 }
 
-// Calls into a library; what it reports or throws becomes an Error whose context says who it was.
+// Calls into a library; its errors and exceptions become an Error whose context names it.
 template <class F>
 void call_library(const std::string& who, F&& call) {
   take_custom_message();

@@ -30,21 +30,21 @@ struct CustomOp {
   // If not null, makes the runner of a node, in place of `functions` and of `def.run`: once for each node when a graph is
   // compiled, with the types and constants that are known then. The graph outlives the runner. Throws Error.
   std::unique_ptr<CustomRunner> (*make)(const Graph& graph, const Node& node) = nullptr;
-  // Input that output 0 may overwrite, or -1: for operators of rooms above that make all outputs of the inferred types, and keep
-  // what they do not change where both are one memory.
+  // Input that output 0 may overwrite, or -1: for operators of rooms above that make all outputs with the inferred types, and
+  // keep unchanged elements if both are one memory.
   int in_place = -1;
 };
 
-// A node whose operator has been made by the library: what runs again and again. Thread-safe as the library promises to be.
+// The library's runner for one node, which is called again and again. As thread-safe as the library promises.
 class CustomKernel {
  public:
-  // Throws Error naming the library: what its create() reported or threw.
+  // Throws Error naming the library, with the failure or exception of its create().
   explicit CustomKernel(const Node& node);
   ~CustomKernel();
   CustomKernel(const CustomKernel&) = delete;
   CustomKernel& operator=(const CustomKernel&) = delete;
 
-  // Throws Error: what run() reported or threw; an output that it did not make.
+  // Throws Error for a failure or exception of run(), and for an output that it did not make.
   void run(OpContext& context) const;
 
  private:
@@ -69,8 +69,8 @@ struct GradientNames {
   std::vector<std::string> inputs, outputs, of_outputs;
 };
 
-// What the library's gradient() emits for the node. Throws Error(not_implemented) when the operator has none; Error for what it
-// reports, for nodes that read names that nobody defined, and for names defined twice.
+// The nodes that the library's gradient() emits for the node. Throws Error(not_implemented) if the operator has none; Error for
+// failures that it reports, for nodes that read undefined names, and for names defined twice.
 GradientNodes custom_gradient(const Node& node, const GradientNames& names);
 
 // The operators that a registration function adds. `handle` is kept by each. Throws Error naming the library: what the function

@@ -74,7 +74,7 @@ class Back {
 
 }  // namespace
 
-// The types of what the nodes from `first` on compute, which their gradients ask for.
+// The types of the values that nodes from `first` on compute, which their gradients need.
 void GradientContext::infer_from(NodeId first) {
   Graph part;
   std::map<ValueId, ValueId> inner;

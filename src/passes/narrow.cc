@@ -84,7 +84,7 @@ class Narrower {
     }
   }
 
-  // The value in the type that is wanted: itself, a converted constant, or what a Cast makes of it.
+  // The value in the wanted type: itself, a converted constant, or the result of a Cast.
   ValueId version(ValueId v, DataType type) {
     if (v == kNoValue || g_.value(v).type.elem == type) return v;
     const auto found = twins_.find(v);

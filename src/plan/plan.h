@@ -50,8 +50,8 @@ struct StepPlan {
   std::shared_ptr<const KernelState> state;  // shared by plans in which the step's types are the same
   std::size_t workspace_offset = SIZE_MAX;
   std::size_t workspace_bytes = 0;
-  std::vector<ValueId> release;  // dynamic values that nobody needs after this step
-  std::vector<ValueId> dead;     // when poisoning: arena values whose memory nobody needs after this step
+  std::vector<ValueId> release;  // dynamic values that are not needed after this step
+  std::vector<ValueId> dead;     // when poisoning: arena values whose memory is not needed after this step
 };
 
 // The facts about a value's type that planning needs.

@@ -256,7 +256,7 @@ void Former::offer(std::span<const ChosenProvider> chain, std::size_t at) {
 
 Regions Former::run(std::span<const ChosenProvider> chain, const std::function<void(int)>& compiling) {
   taken_.assign(graph_.nodes().size(), false);
-  std::size_t last = 0;  // what comes behind the last provider of regions has no say
+  std::size_t last = 0;  // providers after the last one with regions do not matter
   for (std::size_t i = 0; i < chain.size(); ++i) {
     if (chain[i].provider->compiles_regions()) last = i + 1;
   }

@@ -13,7 +13,7 @@
 
 namespace sdx::plan {
 
-// A provider with what the session tells it.
+// A provider with the session's settings for it.
 struct ChosenProvider {
   const Provider* provider = nullptr;
   ProviderSettings settings;

@@ -85,7 +85,7 @@ class Workshop {
     if (error) fail(ErrorCode::io, "cannot put '{}' into place: {}", (folder_ / name).string(), error.message());
   }
 
-  // A model that turned out to be of no use.
+  // Removes a model that turned out to be useless.
   void drop(const std::string& compiled) const {
     std::error_code error;
     for (const char* ending : {"", ".data"}) fs::remove(folder_ / (compiled + ending), error);

@@ -15,7 +15,7 @@ namespace sdx {
 
 struct ParsedProject {
   ProjectConfig config;
-  // "FILE:LINE:COLUMN: inputs.x" by key path, for what can only be checked against the model.
+  // "FILE:LINE:COLUMN: inputs.x" by key path, for checks that need the model.
   std::map<std::string, std::string> places;
   std::string place(const std::string& path) const;
 };

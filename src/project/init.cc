@@ -195,7 +195,7 @@ class Writer {
       }
       return list.empty() ? "" : "[" + list + "]";
     } catch (const Error&) {
-      return "";  // somebody else's file: nothing depends on it
+      return "";  // a file of another program: nothing depends on it
     }
   }
 

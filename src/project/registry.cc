@@ -25,7 +25,7 @@ using namespace project;
 
 namespace fs = std::filesystem;
 
-constexpr int kMostRuns = 100'000'000;  // what --runs takes
+constexpr int kMostRuns = 100'000'000;  // the range of --runs
 
 DataType read_dtype(const YamlValue& value) {
   if (!value) return DataType::undefined;

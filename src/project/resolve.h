@@ -19,7 +19,7 @@ namespace sdx::project {
 struct ResolvedModel {
   std::string name;                                  // for people: as given
   std::filesystem::path source;                      // the model file: as given, the project's, the registry's, the build's
-  std::filesystem::path model;                       // what to open: `source`, or what that was converted to
+  std::filesystem::path model;                       // the model to open: `source`, or its converted form
   bool built = false;                                // `source` is what a build left whose project file is gone
   std::optional<Project> project;                    // where there is a project file: its settings, pre- and postprocessing
   std::shared_ptr<const RegistryEntry> entry;        // where the registry has that name

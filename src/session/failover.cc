@@ -187,7 +187,7 @@ std::shared_ptr<const CompiledChain> Failover::compile(Mask mask, Failure& failu
     --self->breakers_[places[static_cast<std::size_t>(index)]].hung;
     Slot& s = self->slot(mask);
     if (!chain) s.problem = "its compiler returned no result";
-    if (!s.chain) s.chain = std::move(chain);  // what came too late serves the next try
+    if (!s.chain) s.chain = std::move(chain);  // a late chain serves the next try
   };
   try {
     return compile_in_time(context_, subset(mask), late, over);

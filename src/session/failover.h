@@ -96,7 +96,7 @@ class Failover : public std::enable_shared_from_this<Failover> {
   Selection selection_;
   bool plain_ = true;  // nothing to guard: no provider but our own engine
   Mask all_ = 0;
-  std::shared_ptr<const CompiledChain> only_;  // what was compiled first; all there is of a plain failover
+  std::shared_ptr<const CompiledChain> only_;  // the chain compiled first; the only one of a plain failover
 
   mutable std::mutex mutex_;  // guards all below
   Mask allowed_ = 0;          // those that are compiled
@@ -105,7 +105,7 @@ class Failover : public std::enable_shared_from_this<Failover> {
   std::vector<std::string> fallbacks_;  // of opening
   std::deque<std::string> events_;
   std::uint64_t forgotten_events_ = 0;
-  std::optional<Error> broken_;  // strict: what the background compilation threw; each run gets a copy of its own
+  std::optional<Error> broken_;  // strict: the exception of the background compilation; each run gets a copy of its own
   bool compiling_ = false;
   std::condition_variable compiled_;
   std::thread background_;

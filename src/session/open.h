@@ -41,7 +41,7 @@ struct InternalOptions {
   WriteOptions optimized_model;  // how the file of SessionOptions::optimized_model is written, where `external_name` is set
   std::uint64_t* optimized_bytes = nullptr;  // not null: receives that file's size, and nothing is written
   std::shared_ptr<ThreadPool> pool;          // computes on it, whatever SessionOptions say of threads; null: as they say
-  bool fallbacks_told_elsewhere = false;     // by whoever opens the session: they are in its report only
+  bool fallbacks_told_elsewhere = false;     // by the opener of the session: they are in its report only
 
   // Whether they change the model. Such a session takes nothing from the cache of compiled models, and keeps nothing there.
   bool change_the_model() const {

@@ -220,7 +220,7 @@ std::string words_of(const json::exception& e) {
   return all.starts_with('[') && at != std::string::npos ? all.substr(at + 2) : all;
 }
 
-// nlohmann's names for what belongs at a place.
+// nlohmann's names for the tokens that belong at a place.
 std::string in_words(std::string_view token) {
   if (token.ends_with("or a literal")) return "a value";
   if (token == "end of input") return "nothing more";
@@ -230,7 +230,7 @@ std::string in_words(std::string_view token) {
   return std::string(token);
 }
 
-// The word that text[at] is in, as [start, end): what no comma, bracket, quote or space divides. Any other character alone.
+// The word that text[at] is in, as [start, end), between commas, brackets, quotes and spaces. Any of these characters alone.
 std::pair<std::size_t, std::size_t> word_at(std::string_view text, std::size_t at) {
   const auto in_word = [&](std::size_t i) {
     const auto c = static_cast<unsigned char>(text[i]);
@@ -251,7 +251,7 @@ std::string place_of(std::string_view text, std::size_t at) {
   return fmt::format("(line {}, column {})", std::count(before.begin(), before.end(), '\n') + 1, column);
 }
 
-// "found 'foo', expected a value (column 3)": what nlohmann says in the words of its grammar.
+// "found 'foo', expected a value (column 3)": nlohmann's error in the words of its grammar.
 std::string syntax_error(std::string_view text, const json::parse_error& e) {
   std::string what = words_of(e), expected;
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return "it is empty";

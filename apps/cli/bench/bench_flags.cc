@@ -28,9 +28,9 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
   session.add_to(command);
   // Lists take the place of the single values that other commands have.
   for (const char* name : {"--provider", "--threads"}) command.remove_option(name);
-  session.given.strict = true;  // what is measured must be what was asked for
+  session.given.strict = true;  // the measured backend must be the requested one
   inputs.add_to(command);
-  command.remove_option("--random");  // what is not given is made up here
+  command.remove_option("--random");  // missing inputs are generated
   command.remove_option("--rate");    // here that is how often runs start
   command.add_option("--sample-rate", inputs.rate, "Convert sound to this rate")->range(1, 768000)->type_name("HZ");
   command

@@ -31,7 +31,7 @@ struct BenchFlags {
   std::vector<std::string> backends;
   std::vector<int> threads;
   std::vector<std::int64_t> batch_sizes;
-  BenchOptions given;  // what was typed, as it is used
+  BenchOptions given;  // the typed values, in the form in which they are used
   std::string duration;
   bool arrival = false;  // whether it was typed
   bool no_isolate = false, no_interleave = false, dry_run = false;
@@ -50,8 +50,8 @@ struct BenchFlags {
   Command command_;  // outlives these flags
 };
 
-// Runs it with a progress bar, after a look whether the files that were asked for can be written. 1: nothing could be measured,
-// or a backend failed otherwise than by not being there.
+// Runs the benchmark with a progress bar, after a check that the requested files can be written. Returns 1 if nothing could be
+// measured, or a backend failed for another reason than being unavailable.
 int run_bench(const BenchFlags& flags, BenchRun& run);
 // --dry-run: prints what run_bench() would do, after the same checks.
 void show_bench_plan(const BenchFlags& flags);

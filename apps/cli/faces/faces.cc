@@ -78,7 +78,7 @@ int FacesCommand::bench() {
   return load_module<vision::Tools>().bench(request, console());
 }
 
-// Returns the subcommand and what it will be asked.
+// Returns the subcommand and its arguments.
 std::pair<Command, std::shared_ptr<FacesCommand>> add_task(const Command& faces, const char* name, const char* help,
                                                            const char* examples, Task task, Action& action) {
   const Command command = faces.add_subcommand(name, help);

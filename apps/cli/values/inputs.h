@@ -22,7 +22,7 @@ struct UsedMedia {
 
 struct ReadInputs {
   NamedValues values;
-  std::string made_up;  // what an error of the run says of integers that were made up; "" where there are none
+  std::string made_up;  // the note about made-up integers in errors of the run; "" if there are none
 };
 
 struct InputFlags {
@@ -33,7 +33,7 @@ struct InputFlags {
   std::vector<std::string> shapes;  // NAME=1x3x224x224
   std::string resize, crop, fit, filter, fill, layout, color, normalize, mean, deviation, scale;
   int rate = 0;
-  const ProjectConfig* project = nullptr;  // whose preprocessing holds where no flag was typed; not owned
+  const ProjectConfig* project = nullptr;  // whose preprocessing applies unless a flag was typed; not owned
   std::shared_ptr<UsedMedia> used = std::make_shared<UsedMedia>();  // copies of the flags share it
 
   void add_to(const Command& command);

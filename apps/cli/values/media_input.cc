@@ -68,7 +68,7 @@ float parse_scale(const std::string& text) {
   return scale;
 }
 
-// Flag values are the user's typing: what the library calls an argument error is a usage error here.
+// Flag values come from the user: an argument error of the library is a usage error here.
 template <class F>
 auto usage(const char* option, F&& parse) {
   try {

@@ -14,7 +14,7 @@ namespace sdx::cli {
 
 Value image_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags);
 Value sound_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags);
-// The same from what standard input had.
+// The same from the content of standard input.
 Value image_input(std::span<const std::byte> bytes, const ValueSpec* spec, const InputFlags& flags);
 Value sound_input(std::span<const std::byte> bytes, const ValueSpec* spec, const InputFlags& flags);
 

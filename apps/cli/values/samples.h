@@ -16,12 +16,12 @@ namespace sdx::cli {
 struct Samples {
   std::int64_t total = -1;      // -1: as many as come (standard input)
   bool files = false;           // each has a file, and its name is that of the file: "sub/photo.jpg"
-  std::string unit = "sample";  // what one is called
+  std::string unit = "sample";  // the word for one sample
   // Identifies the samples and their source: an interrupted run may continue if this is equal. Empty: it may not.
   std::string identity;
   std::function<std::string(std::int64_t index)> name;  // for people, and for result files
-  // The inputs of sample `index`; indices are asked for in order, some may be left out. nullopt: there are no more. Throws Error
-  // for a sample that cannot be read; the next one may be asked for all the same.
+  // The inputs of sample `index`; indices are requested in order, and some may be left out. nullopt: there are no more. Throws
+  // Error for a sample that cannot be read; later ones may still be requested.
   std::function<std::optional<NamedValues>(std::int64_t index)> read;
 };
 

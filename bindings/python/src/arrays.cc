@@ -49,7 +49,7 @@ std::string class_of(PyObject* object) {
   return to_text(Object::of(reinterpret_cast<PyObject*>(Py_TYPE(object))).attribute("__name__").get());
 }
 
-// "ValueError: could not …": what Python's error says, which is then no more.
+// "ValueError: could not …": takes the text of Python's error and clears the error.
 std::string take_error() {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);

@@ -51,7 +51,7 @@ Object spec_to_python(const ValueSpec& spec) {
 
 Object specs_to_python(const std::vector<ValueSpec>& specs) { return list_of(specs, spec_to_python); }
 
-// "sequence(float32[n])" holds float32: what an empty list is made of.
+// The element type of "sequence(float32[n])", float32, for empty lists.
 DataType innermost_type(const std::string& type) {
   const std::size_t open = type.find_last_of("( ");
   const std::size_t start = open == std::string::npos ? 0 : open + 1;

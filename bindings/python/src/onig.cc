@@ -1,1 +1,1 @@
-// Has no code: what counts is what it is linked with (CMakeLists.txt).
+// Has no code: it exists for the libraries that it is linked with (CMakeLists.txt).

@@ -10,7 +10,7 @@
 namespace sdx::python {
 namespace {
 
-// A dict's items, or those of what a dict can be made of.
+// The items of a dict, or of an object that dict() accepts.
 template <class Second>
 auto to_pairs(PyObject* mapping, const Second& second) {
   const Object dict = Object::taken(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyDict_Type), mapping, nullptr));

@@ -24,7 +24,7 @@ namespace {
 using Setter = std::function<void(PyObject*)>;
 using Setters = std::map<std::string, Setter, std::less<>>;
 
-// The entries of a dict that are not None, each handed to what knows its name.
+// Passes each entry of a dict that is not None to the function for its name.
 void set_all(PyObject* dict, const Setters& setters, const char* what) {
   each_item(dict, [&](const std::string& name, PyObject* value) {
     const auto at = setters.find(name);

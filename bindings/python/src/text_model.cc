@@ -53,7 +53,7 @@ void read_sampling(PyObject* settings, SamplingSettings& to) {
   real("frequency_penalty", to.frequency_penalty);
   if (PyObject* x = item(settings, "top_k")) to.top_k = to_integer(x);
   for (const char* name : {"temperature", "top_p", "min_p", "typical_p", "top_k"}) {
-    if (item(settings, name) != nullptr) to.greedy = false;  // whoever asks for chance gets it
+    if (item(settings, name) != nullptr) to.greedy = false;  // settings of sampling turn greedy decoding off
   }
   if (PyObject* x = item(settings, "greedy")) to.greedy = to_truth(x);
   if (PyObject* x = item(settings, "seed")) to.seed = static_cast<std::uint64_t>(to_integer(x));

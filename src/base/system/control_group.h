@@ -23,11 +23,11 @@ std::optional<double> cpu_quota();
 // Bytes that the groups still allow; nullopt: as many as there are.
 SDX_TOOLS_API std::optional<std::uint64_t> memory_left(const std::filesystem::path& root = "/");
 
-// Threads that can compute at once: the cores that this process may run on, or what a quota of their time comes to, rounded up.
+// The number of threads that can compute at once: the cores that this process may run on, or its quota of their time, rounded up.
 // At least 1.
 SDX_TOOLS_API int usable_cpus();
 
-// The same for so many cores.
+// The same for this number of cores.
 int within_quota(int cores, std::optional<double> quota);
 
 }  // namespace sdx

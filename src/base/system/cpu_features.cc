@@ -43,7 +43,7 @@ CpuFeatures detect() {
   const Leaf l7 = cpuid(7);
   const Leaf l7_1 = l7.a >= 1 ? cpuid(7, 1) : Leaf{};
   const Leaf e1 = cpuid(0x80000001U);
-  // SSSE3, SSE4.1, SSE4.2, POPCNT, PCLMULQDQ and AES: what Highway's SSE4 target is compiled with.
+  // SSSE3, SSE4.1, SSE4.2, POPCNT, PCLMULQDQ and AES: the features of Highway's SSE4 target.
   f.sse4 = bit(l1.c, 9) && bit(l1.c, 19) && bit(l1.c, 20) && bit(l1.c, 23) && bit(l1.c, 1) && bit(l1.c, 25);
   const bool os_save = bit(l1.c, 27);
   const std::uint64_t saved = os_save ? xcr0() : 0;

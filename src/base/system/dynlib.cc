@@ -56,7 +56,7 @@ std::string expand(std::string text, const fs::path& file) {
 // One file in the tree of dependencies.
 struct Visit {
   fs::path path;
-  std::string name;  // as it was asked for
+  std::string name;  // as the caller named it
   std::size_t parent = SIZE_MAX;
   ElfInfo elf;
 };
@@ -84,7 +84,7 @@ class Walk {
 
   const LoaderView& view_;
   std::vector<Visit> visits_;
-  std::set<std::string> seen_;  // sonames that were asked for
+  std::set<std::string> seen_;  // sonames requested so far
 };
 
 std::vector<std::string> Walk::chain_to(std::size_t index, const std::string& name) const {
@@ -141,7 +141,7 @@ std::string Walk::locate(const std::string& soname, std::size_t asker) const {
   return found;
 }
 
-// The same library with another number behind it: what a version skew looks like.
+// The same library with another version number, the usual sign of a version skew.
 std::string Walk::other_version(const std::string& soname, std::size_t asker) const {
   const VersionedName wanted = split_soname(soname);
   if (wanted.major < 0) return {};

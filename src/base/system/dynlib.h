@@ -17,7 +17,7 @@ struct LoaderView {
   std::vector<std::string> library_path;  // LD_LIBRARY_PATH
   std::vector<LoaderCacheEntry> cache;    // ld.so.cache
   std::vector<std::string> system;        // built-in folders, last
-  std::vector<std::string> loaded;        // paths of the libraries that this process has already: these satisfy anybody
+  std::vector<std::string> loaded;        // paths of the libraries that this process has loaded: they satisfy any dependency
 
   // The view of this process at the time of the call.
   static LoaderView current();
@@ -28,7 +28,7 @@ std::string find_library(std::string_view soname, const LoaderView& view = Loade
 
 // A library that another one needs and that cannot be loaded.
 struct MissingLibrary {
-  std::vector<std::string> chain;  // from the file that was asked for to the library that is missing
+  std::vector<std::string> chain;  // from the requested file to the missing library
   std::string why;                 // "not found", "/usr/lib/libfoo.so.1 is for AArch64", "/lib/libc.so.6 has no GLIBC_2.38"
   std::string other_version;       // path of the same library with another version in its name, where the machine has one
 };

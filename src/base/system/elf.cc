@@ -97,7 +97,7 @@ void Reader::read_header(ElfInfo& info) {
     s.offset = word(p + (wide_ ? 8 : 4));
     s.address = word(p + (wide_ ? 16 : 8));
     s.file_size = word(p + (wide_ ? 32 : 16));
-    // The loader maps such a segment all the same, and what then lies behind the file's end kills the process.
+    // The loader maps such a segment nevertheless, and reading it beyond the file's end kills the process.
     if (s.type == kPtLoad && (s.offset > file_.size() || s.file_size > file_.size() - s.offset)) {
       bad("it is cut short, as by a download that was broken off");
     }

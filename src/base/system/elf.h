@@ -47,8 +47,8 @@ struct LoaderCacheEntry {
   std::string path;
 };
 
-// The "glibc-ld.so.cache1.1" format of ld.so.cache, entries for `machine` only where the format says so. A damaged file gives
-// what could be read of it, never an error: it is a hint only.
+// Reads the "glibc-ld.so.cache1.1" format of ld.so.cache; entries for `machine` only, if the format tells the machine. A damaged
+// file gives its readable part, never an error: it is only a hint.
 std::vector<LoaderCacheEntry> read_loader_cache(std::span<const std::byte> file);
 
 }  // namespace sdx

@@ -20,7 +20,7 @@ inline bool same_word(std::string_view a, std::string_view b) noexcept {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return ascii_lower(x) == ascii_lower(y); });
 }
 
-// Without white space, or what else counts as blank, at both ends.
+// Removes white space, and other blank characters, at both ends.
 constexpr std::string_view trimmed_text(std::string_view text, std::string_view blanks = " \t\n\v\f\r") noexcept {
   const std::size_t begin = std::min(text.find_first_not_of(blanks), text.size());
   return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);

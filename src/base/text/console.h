@@ -13,8 +13,8 @@ namespace sdx {
 
 // The destinations of results and messages. Called by one thread alone.
 struct Console {
-  std::function<void(std::string_view)> print;  // to standard output; what it throws ends the work
-  std::function<void()> flush;                  // what was printed is there
+  std::function<void(std::string_view)> print;  // to standard output; its exceptions end the work
+  std::function<void()> flush;                  // returns when all output has been written
   std::function<void(std::string_view)> note;   // a line on standard error
   std::function<void(std::string_view)> draw;   // on standard error as it is; for a terminal
   bool terminal = false;                        // standard error is one that obeys escape sequences

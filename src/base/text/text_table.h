@@ -12,8 +12,8 @@ namespace sdx {
 
 struct TableLayout {
   std::string_view indent = "";
-  // Lines of at most so many columns; 0: as long as they get. The last column's text is wrapped. Where that is not enough,
-  // further columns follow in a second table, which repeats the first `keys` columns.
+  // Breaks the table into lines of at most this many columns; 0: no limit. The last column's text is wrapped. If that does not
+  // suffice, further columns follow in a second table, which repeats the first `keys` columns.
   std::size_t width = 0;
   std::size_t keys = 1;
 };

@@ -33,7 +33,7 @@ std::string limits_line(const MachineLimits& m) {
                      counted(m.threads, "thread"), m.gflops_per_s, m.read_gbytes_per_s);
 }
 
-// "64% fma": of what the multiply-adds could do; "81% read": of what reading memory allows.
+// "64% fma" of the peak rate of multiply-adds, or "81% read" of that of reading memory.
 std::string limit_text(const LimitShare& s) {
   return s.share > 0 ? fmt::format("{:.0f}% {}", 100 * s.share, s.by_memory ? "read" : "fma") : "–";
 }

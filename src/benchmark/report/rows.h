@@ -18,7 +18,7 @@ std::string backend_text(const BenchResult& r);
 std::string places_text(const BenchResult& r);
 // The number of columns that identify a row's result.
 std::size_t key_columns(const BenchRun& run);
-// The most expensive `most`, and what the rest takes together.
+// The `most` most expensive ones, and the sum of the others.
 Rows operator_rows(const BenchResult& r, std::size_t most);
 Rows node_rows(const BenchResult& r, std::size_t most);
 std::string node_heading(const BenchResult& r, std::size_t most);

@@ -15,8 +15,8 @@ struct OrtOpAttr {
 
 OrtOpAttrType attribute_type(const AttributeValue& value) noexcept;
 
-// Copies `text` with its NUL for a program that first asks for the size with a null `out`. `what` is for the message where *size
-// is too small; *size says what it takes in any case.
+// Copies `text` with its NUL for a program that first asks for the size with a null `out`. `what` names it in the message if
+// *size is too small; *size receives the required size in any case.
 void copy_text(const std::string& text, char* out, std::size_t* size, const char* what);
 
 }  // namespace sdx::dropin

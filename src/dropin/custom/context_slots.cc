@@ -48,7 +48,7 @@ OrtStatus* get_output(OrtKernelContext* context, std::size_t index, const std::i
   });
 }
 
-// The engine keeps the caller's memory to itself: what a kernel makes goes there where it can.
+// The engine does not share the caller's memory: a kernel's output goes there directly if possible.
 OrtStatus* no_preallocated(const OrtKernelContext* context, std::size_t index, OrtValue** out) noexcept {
   return guarded([&] {
     require(out, "output") = nullptr;

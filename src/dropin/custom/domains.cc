@@ -82,7 +82,7 @@ OrtStatus* register_library_for_good(OrtSessionOptions* options, const char* pat
     refused = entry_of(const_cast<void*>(library.get()), kRegisterCustomOps, path)(options, api_base());
     if (refused == nullptr) return;
     o.domains.resize(before);
-    // The message lies in our memory; what the library made stays loaded until the options end.
+    // The message is in our memory; objects that the library made stay loaded until the options end.
   });
   return status != nullptr ? status : refused;
 }

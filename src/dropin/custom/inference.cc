@@ -1,4 +1,4 @@
-// Types and shapes of programs' operators: what an operator says itself, else what its declarations allow to conclude.
+// Types and shapes of programs' operators: those that the operator infers itself, else those that follow from its declarations.
 
 #include <algorithm>
 #include <memory>

@@ -81,7 +81,7 @@ class ProgramKernel : public ops::CustomRunner {
   }
 
  private:
-  // Nothing that a program's function throws leaves as what it was.
+  // Turns exceptions of a program's functions into our own.
   template <class F>
   static void guard(const std::string& what, F&& call) {
     try {

@@ -20,7 +20,7 @@ ops::TypeSet types_of(const std::vector<Signature>& overloads, bool input, std::
   return types;
 }
 
-// Homogeneity is checked where the message can say what ONNX Runtime says, not by type variables.
+// Homogeneity is checked where the message can be ONNX Runtime's, not by type variables.
 std::vector<ops::Formal> formals_of(const std::vector<Signature>& overloads, bool input) {
   const std::vector<Argument>& arguments = input ? overloads[0].inputs : overloads[0].outputs;
   std::vector<ops::Formal> formals;

@@ -15,7 +15,7 @@ SparseTensor& sparse_of(const OrtValue* value) {
   if (!v.sparse) fail_ort(ORT_INVALID_ARGUMENT, "the ort_value must contain a constructed sparse tensor");
   return *v.sparse;
 }
-// One with places: what can be read.
+// A sparse tensor that has values and places, so that it can be read.
 const SparseTensor& filled(const OrtValue* value) {
   const SparseTensor& sparse = sparse_of(value);
   if (sparse.format == ORT_SPARSE_UNDEFINED) fail_ort(ORT_INVALID_ARGUMENT, "Sparse Tensor does not contain sparse data");
@@ -151,8 +151,8 @@ std::vector<Tensor> block_indices(const SparseTensor& sparse, const std::int64_t
   return {copied(indices, std::move(shape))};
 }
 
-// The three that copy and the three that borrow differ in where values and indices lie. Indices are always copied here: they are
-// small beside what a session makes of them.
+// The three that copy and the three that borrow differ in where values and indices are. Indices are always copied here: they are
+// small compared with the tensors of a session.
 void fill(SparseTensor& sparse, OrtSparseFormat format, Tensor values, std::vector<Tensor> indices) {
   sparse.values = std::move(values);
   sparse.indices = std::move(indices);

@@ -7,7 +7,7 @@
 namespace sdx::media {
 
 struct ExifFacts {
-  int orientation = 1;  // 1 to 8; what is missing or makes no sense is 1
+  int orientation = 1;  // 1 to 8; missing and invalid values are 1
   double dpi = 0;       // 0: not said
 };
 ExifFacts read_exif(std::string_view exif);

@@ -131,8 +131,8 @@ Tensor with_past(OpContext& c, const Heads<T>& fresh, std::size_t past_input, st
 template <class T>
 using RowHook = typename AttentionProblem<T>::RowHook;
 
-// attn_mask, broadcast from the right to [batch, heads, queries, keys]. A last axis that is too short is filled up with keys
-// that nobody sees.
+// attn_mask, broadcast from the right to [batch, heads, queries, keys]. A last axis that is too short is extended with hidden
+// keys.
 template <class T>
 RowHook<T> mask_hook(OpContext& c, const AttentionProblem<T>& p, Tensor& held) {
   const Tensor* mask = c.optional_input(kMask);

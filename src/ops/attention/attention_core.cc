@@ -170,7 +170,7 @@ Tensor gather(const CacheParts<T>& p) {
         std::copy_n(p.fresh.at(b, h, r), p.size, at);
         if (p.bias != nullptr) add_scaled(at, p.bias + h * p.size, T(1), p.size);
       }
-      // Rows beyond the valid ones keep what a shared cache holds there.
+      // Rows beyond the valid ones keep the contents of a shared cache.
       const std::int64_t used = p.past_len + p.len;
       const std::int64_t kept =
           p.past == nullptr || !p.shared ? 0 : std::max<std::int64_t>(0, std::min(p.capacity, p.past_capacity) - used);

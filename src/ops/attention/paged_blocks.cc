@@ -140,7 +140,7 @@ void run_paged(OpContext& c) {
   const Tensor q_norm = floats(c, kQNorm), k_norm = floats(c, kKNorm), sink = sinks(c, attr, s);
   Rows keys{s, taken_over(c, kKeyCache), s.quantised ? &taken_over(c, kKeyScales) : nullptr};
   Rows values{s, taken_over(c, kValueCache), s.quantised ? &taken_over(c, kValueScales) : nullptr};
-  // All rows first: a text may read what another one writes in this step.
+  // All rows are written first, because a text may read rows that another one writes in this step.
   std::vector<float> row(static_cast<std::size_t>(s.size));
   Tensor q(DataType::float32, {s.tokens, s.heads.q, s.size});
   auto* queries = static_cast<float*>(q.mutable_data());

@@ -1,4 +1,4 @@
-// Gradient: ai.onnx.preview.training 1. A session replaces these nodes by what computes the gradients
+// Gradient: ai.onnx.preview.training 1. A session replaces these nodes by nodes that compute the gradients
 // (passes/expand_gradients.h).
 
 #include "ops/context.h"

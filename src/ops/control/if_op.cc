@@ -8,9 +8,9 @@
 namespace sdx::ops {
 namespace {
 
-// The outputs of one branch; nothing when the branch cannot be valid with what is known here. Exporters guard operators with
-// conditions on the very shapes that make them valid ("if rank == 4 then Squeeze"), so a branch that cannot work here is
-// one that will not be taken; only when both are such does the model fail.
+// The outputs of one branch; nothing if the known facts show that the branch cannot be valid. Exporters guard operators with
+// conditions on the very shapes that make them valid ("if rank == 4 then Squeeze"), so an invalid branch is one that will not be
+// taken; the model fails only if both are invalid.
 std::optional<std::vector<Type>> branch_types(InferContext& c, std::size_t index, std::optional<Error>& error) {
   try {
     return c.infer_subgraph(index, {});

@@ -16,7 +16,7 @@ std::size_t subgraph_index(const Node& node, std::string_view attribute);
 std::size_t formal_inputs(const Node& node, std::size_t index);
 std::size_t formal_outputs(const Node& node, std::size_t index);
 
-// Throws Error(invalid_model) naming `op` unless the subgraph takes and gives exactly so many values.
+// Throws Error(invalid_model) naming `op` unless the subgraph has exactly these numbers of inputs and outputs.
 void check_signature(const Node& node, std::size_t index, std::size_t inputs, std::size_t outputs);
 
 // The type that inference stored for formal output `i` of the subgraph, with the extents that the model declares where those say

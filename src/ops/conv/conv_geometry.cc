@@ -95,7 +95,7 @@ TransposeAttrs read_transpose_attrs(const Attributes& attrs, std::size_t spatial
   return t;
 }
 
-// stride*(in-1) + output_padding + effective kernel: what the windows cover before pads are cut off.
+// stride*(in-1) + output_padding + effective kernel: the extent that the windows cover before pads are cut off.
 std::int64_t covered(const TransposeAttrs& t, std::size_t axis, std::int64_t in) {
   const auto span = checked_mul(t.window.strides[axis], in - 1);
   const auto total = span ? checked_add(*span, t.output_padding[axis] + effective_kernel(t.window, axis)) : std::nullopt;

@@ -21,7 +21,7 @@ void infer_deform(InferContext& c) {
   c.output(0, c.dtype(0), conv_output_shape(c.attrs(), *x, w != nullptr ? *w : SymShape(4)));
 }
 
-// Value at a fractional position; what lies outside the plane counts as 0.
+// Value at a fractional position; positions outside the plane count as 0.
 template <class C>
 C sample(const C* plane, std::int64_t height, std::int64_t width, C y, C x) {
   if (!(y > C(-1) && y < static_cast<C>(height) && x > C(-1) && x < static_cast<C>(width))) return C(0);
@@ -47,7 +47,7 @@ struct DeformData {
   const C* mask;    // [N, offset_groups * taps, out...] or null
 };
 
-// One row of the gathered matrix: what tap t meets in `channel` at output positions of output row `row`.
+// One row of the gathered matrix: the values that tap t reads in `channel` for the output positions of output row `row`.
 template <class C>
 void gather_row(const DeformData<C>& d, std::int64_t image, std::int64_t channel, std::int64_t t, std::int64_t row, C* out) {
   const WindowAxis& ay = d.g.axes[0];

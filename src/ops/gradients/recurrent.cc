@@ -242,7 +242,7 @@ bool is_plain(GradientContext& c, Cell cell, const RecurrentAttrs& a) {
          !c.has_input(kLengths) && !(cell == Cell::lstm && c.has_input(kPeephole)) && c.dtype(c.in(kX)) == DataType::float32;
 }
 
-// The node becomes the one that keeps what its gradient needs.
+// The node becomes the one that keeps the values that its gradient needs.
 void fused(GradientContext& c, Cell cell, const RecurrentAttrs& a) {
   const bool lstm = cell == Cell::lstm;
   const Expr all_h = c.out(0);

@@ -222,7 +222,7 @@ struct PlaneTaps {
   std::array<std::array<W, 4>, kBlock> weight;  // upper left, upper right, lower left, lower right
 };
 
-// Two taps of an axis as neighbours [first, first + 1] inside it; what lies outside weighs nothing. extent > 1.
+// Two taps of an axis as neighbours [first, first + 1] inside it; outside positions have weight 0. extent > 1.
 struct Pair {
   std::int64_t first;
   double weight[2];

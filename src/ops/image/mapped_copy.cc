@@ -31,7 +31,7 @@ struct RowPlan {
   std::int64_t extent = 0;
 };
 
-// Rows are planned in blocks of so many positions, a multiple of all `repeats`: a plan takes up to 40 bytes for each.
+// Rows are planned in blocks of this many positions, a multiple of all `repeats`: a plan takes up to 40 bytes for each.
 constexpr std::int64_t kBlock = 12 << 12;
 // Axes of more positions have their sources computed for each row.
 constexpr std::int64_t kMostListed = 1 << 14;

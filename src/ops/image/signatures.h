@@ -7,7 +7,7 @@ namespace sdx::ops {
 
 struct ResizeAttrs {
   std::string_view mode = "nearest";
-  std::string_view coordinate_transformation_mode = "half_pixel";  // of Resize since opset 11, as what follows
+  std::string_view coordinate_transformation_mode = "half_pixel";  // this and the following ones: Resize since opset 11
   std::string_view nearest_mode = "round_prefer_floor";
   float cubic_coeff_a = -0.75F, extrapolation_value = 0;
   bool exclude_outside = false, antialias = false;

@@ -62,7 +62,7 @@ void load(const Tensor& in, std::int64_t at, std::int64_t n, C* to) {
   });
 }
 
-// Rounds to float so that a further rounding to fewer bits gives what one rounding would: inexact results get an odd last
+// Rounds to float so that a further rounding to fewer bits is equivalent to a single rounding: inexact results get an odd last
 // bit. Source: Boldo and Melquiond, "When double rounding is odd", 2005.
 float round_to_odd(double v) {
   const auto f = static_cast<float>(v);

@@ -81,7 +81,7 @@ void infer_pad(InferContext& c) {
 
 PaddedAxis pad_axis(std::int64_t in, std::int64_t begin, std::int64_t end, std::size_t axis) {
   PaddedAxis a;
-  // A negative pad crops; what it leaves is what positive pads then mirror or repeat.
+  // A negative pad crops; positive pads then mirror or repeat the rest.
   const std::int64_t crop_begin = begin < 0 ? (begin == INT64_MIN ? INT64_MAX : -begin) : 0;
   const std::int64_t crop_end = end < 0 ? (end == INT64_MIN ? INT64_MAX : -end) : 0;
   const auto partial = checked_add(in, begin);

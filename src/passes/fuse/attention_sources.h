@@ -17,7 +17,7 @@ struct Source {
   bool flat = false;
   std::int64_t heads = 0;   // 0: not known, which only 4 axes allow
   ValueId past = kNoValue;  // the cache before it
-  NodeId cache = kNoNode;   // what joins the two
+  NodeId cache = kNoNode;   // the node that joins the two
   Lies lies = Lies::joined;
 };
 

@@ -110,7 +110,7 @@ std::optional<Tensor> table_of(const Graph& g, const Cone& cone, const Node& qua
 }
 
 bool fuse_at(Graph& g, NodeId id, Readers& readers) {
-  // A copy only of what it is about: other nodes may hold whole subgraphs.
+  // Only this node is copied, because other nodes may hold whole subgraphs.
   if (const Node& n = g.node(id); n.removed || n.op_type != "QuantizeLinear" || !n.domain.empty()) return false;
   const Node quantizer = g.node(id);
   if (!is_quantizing(g, quantizer, quantizer.outputs.at(0))) return false;

@@ -61,7 +61,7 @@ std::optional<float> at_the_ends(const Graph& g, ValueId y, ValueId x) {
   return most == kInf ? 1.0F : 0.0F;
 }
 
-// Constants are written with 7 digits and more: what they lose stays below 2e-6 of |x|. The two forms of Gelu differ by 4e-4.
+// Constants are written with 7 digits and more: the error stays below 2e-6 of |x|. The two forms of Gelu differ by 4e-4.
 Found recognise(const Graph& g, ValueId y, ValueId x) {
   constexpr double kPoints[] = {-3.3, -1.9, -1.1, -0.4, 0.2, 0.7, 1.3, 2.6, 4.5};
   bool exact = true, fast = true, quick = true;

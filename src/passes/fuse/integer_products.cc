@@ -31,7 +31,7 @@ NodeId reader(const Graph& g, ValueId v, std::string_view op, const Readers& rea
 }
 
 bool fuse(Graph& g, NodeId id, const Readers& readers) {
-  // A copy only of what it is about: other nodes may hold whole subgraphs.
+  // Only this node is copied, because other nodes may hold whole subgraphs.
   if (!is_op(g.node(id), "MatMulInteger")) return false;
   const Node n = g.node(id);
   if (n.outputs[0] == kNoValue) return false;

@@ -1,4 +1,4 @@
-// Products with weights and what follows them: bias, residual, activation.
+// Products with weights, and the nodes after them: bias, residual, activation.
 
 #include <algorithm>
 #include <array>
@@ -98,8 +98,8 @@ bool add_operand(Graph& g, NodeId id, NodeId reader, Readers& readers) {
   return true;
 }
 
-// The weights and bias times a factor for each column, in place of what multiplies the result: layers of transformers that are
-// scaled before they are added (CaiT, ResMLP, DINOv2).
+// The weights and bias times a factor for each column, instead of multiplying the result: layers of transformers that are scaled
+// before they are added (CaiT, ResMLP, DINOv2).
 bool scale_weights(Graph& g, NodeId id, NodeId reader, Readers& readers) {
   const Node& mul = g.node(reader);
   const Node n = g.node(id);

@@ -83,7 +83,7 @@ ValueId clipped_index(Graph& g, const std::string& name, ValueId index, std::int
 }
 
 bool fuse(Graph& g, NodeId id, const Readers& readers) {
-  // A copy only of what it is about: other nodes may hold whole subgraphs.
+  // Only this node is copied, because other nodes may hold whole subgraphs.
   if (const Node& n = g.node(id); n.removed || n.domain != "sdx" || n.op_type != "Linear") return false;
   const Node linear = g.node(id);
   if (linear.outputs.size() != 1 || linear.outputs[0] == kNoValue) return false;

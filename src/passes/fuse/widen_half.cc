@@ -30,7 +30,7 @@ constexpr std::int64_t kFewRows = 8;
 // copy of all weights of a language model would double the memory that loading takes.
 constexpr std::int64_t kMaxConstant = std::int64_t{1} << 20;
 
-// Operators with one floating type for what they read and write.
+// Operators with one floating type for inputs and outputs.
 constexpr std::string_view kComputes =
     "Abs Add Attention AveragePool BatchNormalization Ceil Celu Clip Conv ConvTranspose Div Elu Erf Exp Floor Gelu Gemm "
     "GlobalAveragePool GlobalMaxPool GroupNormalization HardSigmoid HardSwish InstanceNormalization LRN LayerNormalization "

@@ -177,7 +177,7 @@ class TreeBuilder {
     return keys_.back();
   }
 
-  // "<<: *defaults" and "<<: [*a, *b]": what the map does not say itself it takes from these, the first one first.
+  // "<<: *defaults" and "<<: [*a, *b]": keys that the map lacks are taken from these, the first one first.
   void merge(YamlNode& map) {
     for (std::size_t i = 0; i < map.entries.size(); ++i) {
       if (map.entries[i].key != "<<") continue;

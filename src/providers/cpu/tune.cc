@@ -37,7 +37,7 @@ std::string attribute_text(const AttributeValue& value) {
       value);
 }
 
-// Values around zero, of no special size: what a kernel does must not depend on them.
+// Values around zero, of no special size, because a kernel's speed must not depend on them.
 Tensor made_up(const Type& type) {
   Tensor t(type.elem, to_shape(*type.shape));
   if (type.elem == DataType::float32) {

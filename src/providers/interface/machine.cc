@@ -114,10 +114,10 @@ MachineFacts machine_facts(const std::string& root) {
   if (m.platform == Platform::linux_os) {
     read_pci(root, m);
     read_nvidia(root, m);
-    // Reading the loader's cache is an eighth of what `sdx inspect` of a small model takes.
+    // Reading the loader's cache takes an eighth of the time of `sdx inspect` for a small model.
     if (m.nvidia_gpus.empty() && !m.nvidia_nodes && m.nvidia_driver.empty()) return m;
     m.cuda_driver_library = find_library("libcuda.so.1");
-    // Under WSL the driver's library lies here, outside of what ldconfig knows in some distributions.
+    // Under WSL the driver's library is here; in some distributions ldconfig does not know this folder.
     const fs::path wsl = fs::path(root) / "usr/lib/wsl/lib/libcuda.so.1";
     std::error_code ignored;
     if (m.cuda_driver_library.empty() && fs::exists(wsl, ignored)) m.cuda_driver_library = wsl.string();

@@ -28,7 +28,7 @@ struct MachineFacts {
 };
 
 // Reads /sys/bus/pci, /proc/driver/nvidia and /dev below `root`, and asks the loader's search for the driver's library. Never
-// throws; what cannot be read counts as missing. Costs some ten file accesses.
+// throws; unreadable files count as missing. Costs some ten file accesses.
 MachineFacts machine_facts(const std::string& root = "/");
 // The accelerators of this machine, read once in a process.
 const MachineFacts& this_machine();

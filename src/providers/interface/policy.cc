@@ -142,7 +142,7 @@ std::string unsuitable(const Wish& w, const ProviderInfo& info) {
   return {};
 }
 
-// True when nothing of what an intent stands for can be used.
+// True if no provider that an intent stands for can be used.
 bool found_nothing(const std::vector<Wish>& wishes, const std::string& intent) {
   return !intent.empty() &&
          std::none_of(wishes.begin(), wishes.end(), [&](const Wish& w) { return w.intent == intent && w.granted; });

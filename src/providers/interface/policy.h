@@ -18,7 +18,6 @@ struct PolicyInput {
   std::vector<std::string> asked;  // names, intents, "ort:NAME", in any accepted spelling; empty: auto
   bool strict = false;
   Runtime runtime = Runtime::automatic;
-  // Of backends.yaml: what `auto` tries instead of the platform's own order, and what it tries first on a kind of machine
   // Settings of backends.yaml: the order that `auto` tries instead of the platform's own, and the provider that it tries first on
   // a kind of machine ("linux_amd", "linux_nvidia", "linux_intel", "windows_amd", …, "linux", "windows", "darwin").
   std::vector<std::string> provider_priority;

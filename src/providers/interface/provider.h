@@ -79,7 +79,7 @@ struct Region {
   // For each output of the graph, whether only other regions of this provider read it, so that it may stay in the provider's
   // memory. Empty: the host reads them all.
   std::vector<bool> stays;
-  // Providers of the same family that come next in the chain, with their settings: what this one leaves may go to them inside.
+  // Providers of the same family that come next in the chain, with their settings: this one may pass nodes on to them internally.
   std::vector<std::pair<const Provider*, ProviderSettings>> followers;
 };
 

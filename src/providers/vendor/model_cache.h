@@ -10,7 +10,7 @@
 namespace sdx {
 
 // The entry in settings.cache for this region, its weights (external ones as well), the options, and `runtime` (name and version
-// of what compiles). Null where settings.cache is empty or cannot be written.
+// of the compiler). Null if settings.cache is empty or cannot be written.
 std::shared_ptr<cache::CacheEntry> open_cache(const Region& region, const ProviderSettings& settings, std::string_view runtime);
 
 }  // namespace sdx

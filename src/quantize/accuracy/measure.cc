@@ -12,14 +12,14 @@
 namespace sdx::quantize {
 namespace {
 
-// Outputs of at least so many scores for each row are compared by their largest element.
+// Outputs of at least this many scores for each row are compared by their largest element.
 constexpr std::int64_t kScores = 3;
 
 bool is_number(DataType t) { return t != DataType::string && t != DataType::boolean && t != DataType::undefined; }
 
 struct Watched {
   std::string name, node, op;
-  std::string there;  // its name in the other model: what DequantizeLinear makes of it, where it is quantised
+  std::string there;  // its name in the other model: the result of DequantizeLinear, if it is quantised
   bool quantized = false;
 };
 

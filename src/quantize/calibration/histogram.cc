@@ -32,8 +32,8 @@ struct Moments {
   }
 };
 
-// Counts of bins begin to end, in `codes` groups and spread again over those that had any, against the counts with what lies
-// beyond at the ends.
+// Counts of bins begin to end, in `codes` groups and spread again over those that had any, against the counts with values beyond
+// added at the ends.
 double divergence(const std::vector<double>& counts, std::size_t begin, std::size_t end, int codes) {
   const std::size_t n = end - begin;
   std::vector<double> p(counts.begin() + static_cast<std::ptrdiff_t>(begin), counts.begin() + static_cast<std::ptrdiff_t>(end));
@@ -131,9 +131,8 @@ Range entropy_range(const Histogram& h, int groups, double codes, bool symmetric
   const auto middle = static_cast<std::size_t>(h.half());
   const bool below = h.range().low<0, above = h.range().high> 0;
   const Moments m(h);
-  // Few large values hardly change a distribution, and may be what a network is about: a layer norm's outliers, a detector's
-  // hits.
-  // A narrower range that gains less than this changes every code, and networks feel what it cuts off more than what it gains.
+  // Few large values hardly change a distribution, but may be essential to a network: a layer norm's outliers, a detector's hits.
+  // A narrower range that gains less than this changes every code, and the loss by cutting off exceeds the gain.
   constexpr double kGain = 0.7;
   const double most = squared_error(h, m, h.range(), codes, symmetric) * kGain;
   // Cut values are wrong in one direction, whereas rounding errors average out in the sums of the next layer.

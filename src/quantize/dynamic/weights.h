@@ -9,7 +9,7 @@
 
 namespace sdx::quantize {
 
-// Values of the graph: constants, or what a node gives.
+// Values of the graph: constants, or results of nodes.
 struct StoredWeights {
   ValueId codes = kNoValue, scale = kNoValue, zero = kNoValue;
 };

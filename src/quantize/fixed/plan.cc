@@ -76,7 +76,7 @@ bool is_function(const Graph& g, const Node& n) {
   });
 }
 
-// A factor for each element, or for each channel of an image: what squeeze-and-excitation multiplies by.
+// A factor for each element, or for each channel of an image, as in squeeze-and-excitation.
 bool is_product(const Graph& g, const Node& n) {
   if (!is_op(n, "Mul") || n.inputs.size() != 2) return false;
   const auto &a = g.value(n.inputs[0]).type.shape, &b = g.value(n.inputs[1]).type.shape;
@@ -214,7 +214,7 @@ ValueId Planner::argument(const Node& n, const std::set<ValueId>& bytes) const {
 }
 
 void Planner::choose_gaining() {
-  // Forward: what could be bytes without quantising anything for it.
+  // Forward: finds values that could be bytes without quantising anything for it.
   std::vector<bool> able(g_.nodes().size());
   std::set<ValueId> bytes;
   for (NodeId id = 0; id < g_.nodes().size(); ++id) {

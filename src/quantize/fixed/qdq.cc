@@ -14,7 +14,7 @@
 namespace sdx::quantize {
 namespace {
 
-// The standard deviation of all finite values of float8 (e4m3fn): what "Distribution" gives activations of this type.
+// The standard deviation of all finite values of float8 (e4m3fn), which "Distribution" gives activations of this type.
 double float8_deviation() {
   double sum = 0;
   int count = 0;

@@ -139,7 +139,7 @@ QuantParams params_of(Range range, QuantType type, bool symmetric, bool reduce_r
   }
   const CodeRange codes = code_range(type, symmetric, reduce_range);
   const double scale = (high - low) / (codes.high - codes.low);
-  // Nothing but zeros, or what float32 cannot divide by.
+  // Only zeros, or a scale that float32 cannot divide by.
   if (!(scale >= static_cast<double>(std::numeric_limits<float>::min()))) {
     return {1, whole_numbers && symmetric ? static_cast<std::int64_t>(std::nearbyint((codes.low + codes.high) / 2)) : 0};
   }

@@ -1,6 +1,6 @@
 #pragma once
-// GPTQ (Frantar and others 2022): a matrix is quantised column by column, and what rounding a column changes in the products with
-// real inputs is made up for in the columns that are still to come.
+// GPTQ (Frantar and others 2022): a matrix is quantised column by column, and the columns still to come compensate for the change
+// that rounding a column causes in the products with real inputs.
 
 #include <cstdint>
 #include <vector>

@@ -8,7 +8,7 @@
 
 namespace sdx::quantize {
 
-// Constants in the graph that owns the weights, and what nodes do with them.
+// Constants in the graph that owns the weights, and their use by nodes.
 struct Operands {
   WeightForm form = WeightForm::qoperator;
   Scope* owner = nullptr;

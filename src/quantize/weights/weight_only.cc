@@ -170,7 +170,7 @@ class Quantizer {
     check_names(options_.exclude, "nodes to exclude");
   }
 
-  // Matrices of the main graph by what their inputs are; all that share an input take its products.
+  // Matrices of the main graph by their inputs; all that share an input use its products.
   void by_products() {
     std::map<ValueId, std::vector<Shared*>> by_input;
     for (const std::unique_ptr<Shared>& s : shared_) {

@@ -91,7 +91,7 @@ void Connection::start_stream(Response response) {
   send_pieces();
 }
 
-// Sends the head, and the body or what there is of it.
+// Sends the head, and the available part of the body.
 void Connection::send_pieces() {
   if (writing_) return;  // "100 Continue": this is called again when it has gone
   writing_ = true;

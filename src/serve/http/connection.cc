@@ -301,7 +301,7 @@ bool Connection::read_chunks() {
   body_read_ = state == Chunks::State::done;
   const bool endless = !body_read_ && input_.size() >= shared_.options.limits.header_bytes;
   if (state == Chunks::State::broken || endless) return refused(400, "a chunk of the request's body is malformed");
-  // A chunk of one byte takes six; what takes more hides something, or wants to keep the server busy.
+  // A chunk of one byte takes six bytes; a longer form hides something, or is meant to keep the server busy.
   if (received_ > 16 * body.size() + 64 * 1024) {
     return refused(400, "the chunks of the request's body have more overhead than data");
   }

@@ -35,7 +35,7 @@ class Notes {
   struct Values {
     std::string model;                                  // as the request named it
     std::string prompt;                                 // logged where the user wants it alone
-    std::string ignored;                                // names of what the request said in vain, fit for a header
+    std::string ignored;                                // names of the request's fields without effect, fit for a header
     std::int64_t prompt_tokens = 0, answer_tokens = 0;  // 0: not a matter of tokens
     std::vector<Stage> stages;                          // 32 at most
   };
@@ -101,7 +101,7 @@ struct Request {
   std::vector<std::pair<std::string, std::string>> parts;  // {model} of the pattern and so on
   std::string id;                                          // X-Request-Id, as the client sent it or made up
   std::string key;                                         // the name of the key that it came with
-  std::string traceparent, tracestate;  // of this request's own span (W3C Trace Context): what calls made for it send on
+  std::string traceparent, tracestate;  // of this request's own span (W3C Trace Context), for calls made on its behalf
   // Released when the request has been answered or, if its client disconnected before, when no work on it is left.
   std::shared_ptr<void> held;
   std::shared_ptr<BodyShare> body_held;  // the body's share of Limits::all_bodies_bytes; so too

@@ -18,7 +18,7 @@ namespace sdx::serve {
 
 enum class Runs {
   at_once,  // on the thread that reads and writes: takes microseconds and never waits
-  on_pool   // on one of a few threads; what takes long (text that is generated) answers later and does not keep the thread
+  on_pool   // on one of a few threads; slow work (text generation) answers later and does not keep the thread
 };
 
 enum class Needs {
@@ -31,7 +31,7 @@ struct Route {
   std::string pattern;  // "/v2/models/{model}/infer"; {name...} at the end takes all parts that follow, at least one
   Runs runs = Runs::on_pool;
   std::uint64_t body_bytes = 1 << 20;  // the most that a request's body may have
-  ErrorShape shape = api_error_shape;  // how errors of this route look: the guard's, the server's and what a handler throws
+  ErrorShape shape = api_error_shape;  // the form of this route's errors: the guard's, the server's and the handler's
   Needs needs = Needs::key;
   bool limited = true;  // counts against the limits of a key and of the server; not so what monitors ask
 };
@@ -62,7 +62,7 @@ class Router {
   struct Match {
     const Entry* entry = nullptr;                            // null: no such path, or not with this method
     std::vector<std::pair<std::string, std::string>> parts;  // {name} and what stands there
-    std::string allowed;  // "GET, HEAD, POST": what the path takes, where no entry has the method; empty: there is no such path
+    std::string allowed;  // "GET, HEAD, POST": the path's methods, if none has the requested one; empty: no such path
   };
   // Fixed parts go before {name}, {name} before {name...}.
   Match find(std::string_view method, std::string_view path) const;

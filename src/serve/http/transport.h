@@ -27,7 +27,7 @@ class Transport {
   virtual void handshake(Done done) = 0;
   virtual void read_some(boost::asio::mutable_buffer into, Done done) = 0;
   virtual void write(const Buffers& bytes, Done done) = 0;  // all of them
-  // Tells the client that nothing follows; what it sends can still be read. `keep` is held until that is done.
+  // Tells the client that nothing follows; its further bytes can still be read. `keep` is held until that is done.
   virtual void end_writing(std::shared_ptr<void> keep) = 0;
   virtual bool needs_handshake() const noexcept = 0;
 

@@ -25,7 +25,7 @@ std::string platform_of(const LoadedModel& model) {
   return {};
 }
 
-// Text in, text or numbers out: what …/generate and OpenAI's routes take. They have no other interface.
+// Models with text in, and text or numbers out, for …/generate and OpenAI's routes. They have no other interface.
 json text_value(const char* name, const char* datatype, std::vector<std::int64_t> shape) {
   return {{"name", name}, {"datatype", datatype}, {"shape", shape}};
 }

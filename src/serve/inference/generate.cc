@@ -89,7 +89,7 @@ GenerateRequest read_request(std::string_view body, const LanguageModel& model) 
     if (!value.is_null() && !is_left_alone(key)) read_named(key, value, out.settings);
   };
   for (const auto& [key, value] : document.items()) {
-    if (value.is_null()) continue;  // what clients write for what they do not say
+    if (value.is_null()) continue;  // values that clients write for absent settings
     if (key == "id" || key == "text_input") {
       if (!value.is_string()) fail(ErrorCode::invalid_argument, "\"{}\" must be a string", key);
       (key == "id" ? out.id : out.text) = value.get<std::string>();

@@ -14,7 +14,7 @@ namespace sdx::serve {
 struct RequestedOutput {
   std::string name;
   bool binary = false;       // HTTP: behind the JSON
-  std::int64_t classes = 0;  // the best so many instead of the values
+  std::int64_t classes = 0;  // this many of the best instead of the values
 };
 
 struct InferRequest {

@@ -66,7 +66,7 @@ void refuse_shared_memory(const json& object, std::string_view where) {
   fail(ErrorCode::not_implemented, "{}: shared memory is not supported: send the data itself", where);
 }
 
-// Clients write null for what they do not say.
+// Clients write null for absent members.
 void drop_nulls(json& object) {
   if (!object.is_object()) return;
   for (auto at = object.begin(); at != object.end();) at = at->is_null() ? object.erase(at) : std::next(at);

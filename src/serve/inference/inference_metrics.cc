@@ -1,4 +1,4 @@
-// Triton's names for what a model did.
+// A model's metrics under Triton's names.
 
 #include <functional>
 

@@ -22,7 +22,7 @@ constexpr std::size_t kMostValues = 4096;
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Walks over JSON without reading it: what it accepts may still be no JSON, but its brackets and quotes match.
+// Skips over JSON without parsing it: accepted text may still be invalid, but its brackets and quotes match.
 class Walker {
  public:
   explicit Walker(std::string_view json) : json_(json) {}

@@ -15,7 +15,7 @@ json read_object(const Request& request) {
   if (request.body.empty()) return json::object();
   json document = json::parse(request.body, nullptr, false);
   if (!document.is_object()) fail(ErrorCode::invalid_argument, "the body is not a JSON object");
-  // Clients write null for what they do not say.
+  // Clients write null for absent members.
   for (auto at = document.begin(); at != document.end();) at = at->is_null() ? document.erase(at) : std::next(at);
   return document;
 }

@@ -197,7 +197,7 @@ struct Batcher::Impl {
     if (more) wake.notify_one();
   }
 
-  // One is enough for answers; where the system has no more, the next request tries again.
+  // One thread suffices for answers; if the system has no more, the next request tries again.
   void start_threads() {
     try {
       while (static_cast<int>(threads.size()) <= options.instances) threads.emplace_back([this] { serve(); });

@@ -32,7 +32,7 @@ struct LanguageService {
   std::unique_ptr<GenerationEngine> engine;
 };
 
-// A model of tensors: a session behind a batcher, and what its project file says.
+// A model of tensors: a session behind a batcher, and its project file's settings.
 struct TensorService {
   std::optional<Project> project;  // with settings from a file; nothing for a bare model
   std::vector<ValueSpec> inputs, outputs;
@@ -107,8 +107,8 @@ class Catalog {
   // throws. `name` is compared with the names that are known, and never becomes a path.
   ModelPtr get(std::string_view name, std::string_view version = {});
 
-  // Again, if it is loaded: the old one serves until the new one is ready. Throws what loading throws; then the old one stays.
-  // `settings`: instead of what its config.pbtxt says, until the model is loaded again.
+  // Loads it again, if it is loaded: the old one serves until the new one is ready. Throws the errors of loading; then the old
+  // one stays. `settings`: replace those of its config.pbtxt, until the model is loaded again.
   void load(std::string_view name, const std::optional<ModelSettings>& settings = {});
   // Returns when no request uses it. It is not loaded again before load() asks for it.
   void unload(std::string_view name);

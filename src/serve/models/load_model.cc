@@ -221,7 +221,7 @@ std::unique_ptr<TensorService> load_tensors(const LoadRequest& request, const Mo
   return service;
 }
 
-// Half of what the model's files leave: another model is to find room beside it.
+// Half of the room that the model's files leave, so that another model fits beside it.
 EngineOptions engine_options(const LoadRequest& request, std::uint64_t files) {
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
   EngineOptions out = request.engine;

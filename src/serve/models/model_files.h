@@ -13,7 +13,7 @@ enum class ModelKind;
 
 struct ModelFiles {
   ModelKind kind;
-  std::filesystem::path path;  // what to open: an .onnx file, a project file, a .gguf file, a folder
+  std::filesystem::path path;  // the file or folder to open: an .onnx file, a project file, a .gguf file, a folder
   bool project = false;        // `path` is a project file, or a folder with one
 };
 
@@ -21,7 +21,7 @@ struct ModelFiles {
 ModelFiles recognise_model(const std::filesystem::path& path);
 
 // All regular files of a file (or of the parts that it is the first of) or folder, without hidden ones, up to three levels deep:
-// what a model takes, about.
+// an estimate of the model's size.
 std::uint64_t model_bytes_on_disk(const std::filesystem::path& path);
 
 // Path, size and times of a model's files: another text when one of them changes.

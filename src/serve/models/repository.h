@@ -21,7 +21,7 @@ struct RepositoryModel {
   std::filesystem::path folder;                        // NAME, below the repository without links; "": the model is one file
   ModelSettings settings;
   std::string error;    // why none of it can be served: a configuration that cannot be read, a link that leads elsewhere
-  std::string warning;  // what of its configuration has no meaning here
+  std::string warning;  // members of its configuration without a meaning here
   // Settings follow from files that the stamps have in them.
   bool operator==(const RepositoryModel& other) const { return versions == other.versions && error == other.error; }
 };

@@ -25,7 +25,7 @@ struct DeclaredValue {
   bool optional = false;
 };
 
-// A run that is made when a model is loaded, so that no request waits for what only the first run does.
+// A run that is made when a model is loaded, so that no request waits for the additional work of the first run.
 struct WarmUp {
   struct Input {
     std::string name;
@@ -58,9 +58,9 @@ struct ModelSettings {
   std::vector<std::int64_t> versions;
 };
 
-// From a model configuration in JSON with config.pbtxt's names: what POST …/load takes as its parameter "config", and what
-// config.pbtxt becomes. Members without a meaning here are added to `ignored`. Throws Error(invalid_argument) naming the member
-// that is wrong, and for what would change answers if it were ignored: sequence_batching, ensemble_scheduling, reshape, ragged
+// From a model configuration in JSON with config.pbtxt's names: the parameter "config" of POST …/load, and the converted form of
+// config.pbtxt. Members without a meaning here are added to `ignored`. Throws Error(invalid_argument) naming the member that is
+// wrong, and for settings that would change answers if they were ignored: sequence_batching, ensemble_scheduling, reshape, ragged
 // batches.
 ModelSettings settings_of_json(std::string_view json, std::vector<std::string>& ignored);
 

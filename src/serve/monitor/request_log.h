@@ -1,5 +1,5 @@
 #pragma once
-// A line for each request, and for what happens to the server: text or JSON.
+// A line for each request, and for each event of the server: text or JSON.
 
 #include <chrono>
 #include <condition_variable>

@@ -1,5 +1,5 @@
 #pragma once
-// The answers to a chat, from tokens to what the client reads.
+// Turns tokens into the answers to a chat, in the form that the client reads.
 
 #include <memory>
 #include <string>
@@ -56,7 +56,7 @@ class ChatAnswer {
   Usage usage(const Generation& generation) const;
 
   ChatAnswerOptions options_;
-  std::string chunk_;  // what each event begins with
+  std::string chunk_;  // the common beginning of events
   std::vector<OneAnswer> answers_;
 };
 

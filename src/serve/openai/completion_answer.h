@@ -1,5 +1,5 @@
 #pragma once
-// The answers to completions of one or more prompts, from tokens to what the client reads.
+// Turns tokens into the answers to completions of one or more prompts, in the form that the client reads.
 
 #include <memory>
 #include <string>

@@ -50,7 +50,7 @@ struct CompletionRun {
     reply->let_go();
   }
 
-  // Nothing is computed: the prompts themselves were asked for.
+  // Nothing is computed: the request asked for the prompts themselves.
   void finish() {
     if (notes) notes->set_tokens(answer.usage().prompt, answer.usage().completion);
     measured.end(answer.usage(), "stop");

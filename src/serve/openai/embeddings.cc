@@ -30,7 +30,7 @@ std::string beginning(std::string text) {
   return text;
 }
 
-// The byte at which so many characters of UTF-8 have ended.
+// The byte at which this many characters of UTF-8 have ended.
 std::size_t end_of_characters(std::string_view text, std::size_t count) {
   std::size_t at = 0;
   for (; at < text.size(); ++at) {

@@ -16,8 +16,8 @@ namespace sdx::serve::openai {
 
 // Names of fields and words for messages about a prompt that is too long.
 enum class PromptKind { chat, completion, embedding };
-// Throws ApiError (400, context_length_exceeded). `asked`: tokens of the answer; 0: none were asked for. `more`: the prompt has
-// more tokens than were counted.
+// Throws ApiError (400, context_length_exceeded). `asked`: requested tokens of the answer; 0: none. `more`: the prompt has more
+// tokens than were counted.
 [[noreturn]] void too_long(PromptKind kind, std::int64_t context, std::int64_t prompt, std::int64_t asked, bool more = false);
 // Throws as too_long() does for a text that is so much too long that its beginning shows it: all the tokens of megabytes would
 // take a hundred times their memory.

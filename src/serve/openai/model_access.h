@@ -1,5 +1,5 @@
 #pragma once
-// A model that a request asks for, and what the interface knows of it beyond the catalogue.
+// A model that a request asks for, and the interface's facts about it beyond the catalogue.
 
 #include <map>
 #include <memory>

@@ -49,7 +49,7 @@ Json read_call(const Fields& message, const Json& value, const std::string& wher
   const std::string arguments = function.required_text("arguments");
   function.finish();
   call.finish();
-  // Templates write objects; what a model wrote that is none stays as it was.
+  // Templates write objects; arguments of the model that are no object stay as they were.
   std::optional<Json> parsed = read_json(arguments);
   pending.push_back(id);
   return {{"id", id},

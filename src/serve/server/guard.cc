@@ -32,8 +32,8 @@ bool Guard::allows(std::string_view origin) const {
                      [&](const std::string& allowed) { return allowed == "*" || ascii_lower(allowed) == ascii_lower(origin); });
 }
 
-// A page of another site that the user's browser shows: it can send requests here, though not read the answers, and what changes
-// something needs no answer. The scheme is not compared: a proxy may do the encrypting.
+// A page of another site that the user's browser shows can send requests here, though not read the answers; a request that
+// changes something needs no answer. The scheme is not compared, because a proxy may do the encrypting.
 bool Guard::foreign(const Request& request) const {
   const std::string_view origin = request.header("origin");
   if (origin.empty() || allows(origin)) return false;

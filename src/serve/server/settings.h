@@ -15,8 +15,8 @@ struct Settings {
   CatalogOptions catalog;
 };
 
-// The first project file among the models speaks where no flag does. Throws Error(invalid_argument), and what reading a project
-// file throws.
+// If a flag is missing, the first project file among the models decides. Throws Error(invalid_argument), and the errors of
+// reading a project file.
 Settings settings_of(const ServeRequest& request);
 
 bool is_loopback(const std::string& address);

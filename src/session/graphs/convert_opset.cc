@@ -137,7 +137,7 @@ void batch_norm_outputs(Graph& graph, NodeId id) {
   n.outputs.resize(std::min<std::size_t>(n.outputs.size(), 3));
 }
 
-// The newest rule's version: what it adds means the same since.
+// The version of the newest rule: its operators have kept their meaning since.
 ValueId add_op(Graph& graph, const std::string& op, std::vector<ValueId> inputs, const std::string& output,
                Attributes attributes = {}) {
   return add_node(graph, make_node({}, op, kNewest, std::move(inputs), std::move(attributes)), output);

@@ -33,7 +33,7 @@ struct Session::Impl {
   session::Selection selection;
   std::shared_ptr<session::Failover> failover;
   std::vector<std::pair<std::string, std::string>> metadata, custom_metadata;
-  std::unique_ptr<session::Telemetry> telemetry;  // null: nobody listens
+  std::unique_ptr<session::Telemetry> telemetry;  // null: it is off
   double load_ms = 0, init_ms = 0;
 
   // With select "measured", the first run decides which chain `failover` has.
@@ -45,7 +45,7 @@ struct Session::Impl {
   // Records a model that is to be kept, until it is written. Only the thread that opens the session touches it: compilers in the
   // background may outlive the session.
   std::unique_ptr<cache::Recording> recording;
-  std::string unused_cache;  // why nothing is kept, or used of what was
+  std::string unused_cache;  // why nothing is kept, or why the kept file is not used
 
   mutable std::mutex mutex;  // guards what follows, and `failover` where the session measures
   cache::Decision measurement;

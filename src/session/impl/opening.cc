@@ -59,7 +59,7 @@ static bool cpu_alone(const Selection& selection) { return selection.chain.size(
 
 // Opens the model from the cache if it is there. Otherwise prepares to keep it, if the options ask for that.
 bool Session::Impl::open_compiled(const InternalOptions& internal) {
-  if (internal.change_the_model()) return false;                // which is no part of what would be kept
+  if (internal.change_the_model()) return false;                // which would be missing in the kept file
   if (!context->options.optimized_model.empty()) return false;  // for which the model has to be read
   const auto place = cache::compiled_place(context->source.path, context->options);
   if (!place || (!context->options.keep_compiled && !cache::has_compiled(*place))) return false;

@@ -61,7 +61,7 @@ void Session::Impl::warn_of_other_extents(const std::vector<Value>& values) {
   }
 }
 
-// Once per session. Tensors without elements stand for what there is not yet, such as the caches of a decoder's first step.
+// Warned of once per session. Tensors without elements stand for missing data, such as the caches of a decoder's first step.
 void Session::Impl::warn_of_two_sizes(const std::vector<Value>& values) {
   const std::lock_guard lock(mutex);
   if (warned_of_symbols) return;

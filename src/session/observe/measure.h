@@ -17,7 +17,7 @@ namespace sdx::session {
 // selection leaves out because our own engine uses the same CPU (`openvino`, `ort:cpu`).
 Selection with_more_candidates(Selection selection, const SessionOptions& options);
 
-// The part of a chain that begins with its provider number `first`: what a candidate leaves goes to those behind it.
+// The part of a chain that begins with its provider number `first`: later ones take the nodes that a candidate leaves.
 Selection chain_from(const Selection& selection, std::size_t first);
 
 // The file that keeps the decision about this model with these options, candidates, versions and machine.

@@ -51,7 +51,7 @@ struct SessionOption {
   OptionMember member;
   std::string_view help;            // one line, for --help, the schema and Python
   OptionPlace cli;                  // flags as CLI11 writes them: "-t,--threads", "--no-cache,!--cache"
-  std::string_view value = {};      // what --help calls the flag's value
+  std::string_view value = {};      // the flag's value in --help
   std::string_view flag_help = {};  // in place of `help`: of a flag that says the opposite ("--no-cache")
   OptionPlace project;              // the key in the section `runtime`
   OptionPlace python;               // the attribute of sardonyx.SessionOptions

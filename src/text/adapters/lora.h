@@ -31,7 +31,7 @@ std::vector<LoraWeights> read_adapters(const std::vector<LoraAdapter>& adapters,
 LoraWeights read_peft_folder(const std::filesystem::path& folder, float scale, const DecoderConfig& config);
 LoraWeights read_gguf_adapter(const std::filesystem::path& file, float scale, const DecoderConfig& config);
 
-// Products of another style, and what adapters add to them.
+// Products of another style, and the terms that adapters add to them.
 class AdaptedStyle final : public WeightStyle {
  public:
   AdaptedStyle(std::unique_ptr<WeightStyle> base, std::vector<LoraWeights> adapters)

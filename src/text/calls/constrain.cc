@@ -172,7 +172,7 @@ class CallGrammar {
     }
   }
 
-  // The properties of a call that is not JSON, each with what `one` makes of it, and whether it may be left out.
+  // The properties of a call that is not JSON, each in the form that `one` returns, and whether it may be left out.
   template <typename One>
   void each_property(std::size_t i, const One& one) {
     const Json& schema = tools_.parameters[i];

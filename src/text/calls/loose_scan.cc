@@ -11,7 +11,7 @@ constexpr std::size_t kDeepest = 64;
 
 }  // namespace
 
-// No part of the mark but its first character begins it: what did not become one is passed on at once.
+// Only the first character of the mark can begin it: text that did not become one is passed on at once.
 LooseScan::Result LooseScan::feed(char c, std::string& json) {
   if (in_ == In::quotes) {
     json += static_cast<unsigned char>(c) < 0x20 ? json_piece({&c, 1}) : std::string(1, c);

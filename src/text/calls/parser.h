@@ -110,7 +110,7 @@ class AnswerStates {
   bool uses(ToolCallFormat format) const { return format_.calls == format || format_.calls == ToolCallFormat::detect; }
   std::string_view rest() const { return std::string_view(pending_).substr(at_); }
   void take(std::size_t bytes) { at_ += bytes; }
-  // The same, remembered as what must be content should there be no call.
+  // The same, but remembered: it becomes content if there is no call.
   void take_lead(std::size_t bytes);
   // Is `mark` there (1), perhaps its beginning (0: wait), or not (-1)?
   int there(std::string_view mark) const;

@@ -1,5 +1,5 @@
 #pragma once
-// An encoder's session: token numbers in, what the model says of them out, texts of similar length together.
+// An encoder's session: token numbers in, the model's output out, with texts of similar length together.
 
 #include <cstdint>
 #include <functional>

@@ -38,7 +38,7 @@ struct Layer {
   float epsilon = 1e-12F;
 };
 
-// Replaces `vector` by what the layer makes of it. Throws Error(invalid_argument) where its size does not fit.
+// Applies the layer to `vector`. Throws Error(invalid_argument) if its size does not fit.
 void apply_layer(const Layer& layer, std::vector<float>& vector);
 
 }  // namespace sdx::text

@@ -108,7 +108,7 @@ void Scheduler::use_known_blocks(const Task& task, Sequence& s) {
   note([&](EngineStatus& st) { st.cached_tokens += tokens; });
 }
 
-// A prompt that begins as one before it in the same step: what they have in common is computed once.
+// If a prompt begins like an earlier one in the same step, the common part is computed once.
 bool Scheduler::waits_for_another(const Part& part, const std::vector<Part>& prompts) const {
   const Sequence& s = *part.sequence;
   const auto size = static_cast<std::size_t>(s.state.size());

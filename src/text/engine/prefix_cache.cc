@@ -44,8 +44,8 @@ PrefixCache::Place PrefixCache::add(Place from, std::span<const TokenId> tokens,
   const auto [at, added] = entries_.try_emplace(key(from, tokens));
   if (added) {
     pool_->share(std::span(&block, 1));
-    // Just behind what it follows, so that ends are thrown away before it here too. What follows nothing that is known is never
-    // found.
+    // Placed just after the block that it follows, so that ends are evicted before their beginnings. A block after an unknown one
+    // would never be found.
     const auto before = places_.find(from);
     auto where = from == kStart ? uses_.begin() : uses_.end();
     if (before != places_.end()) where = std::next(before->second);

@@ -73,7 +73,7 @@ struct GenerationTask::Impl {
   std::int64_t cached_tokens = 0;
   std::optional<text::Clock::time_point> started, first_token;
   bool over = false;
-  bool preempted = false, waits_again = false;  // at least once; now
+  bool preempted = false, waits_again = false;  // at least once; at present
 
   // Calls on_end, then lets wait() return.
   void end(const Generation* done, const std::exception_ptr& failure);

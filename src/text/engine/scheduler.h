@@ -26,7 +26,7 @@ class Scheduler {
 
  private:
   using Task = std::shared_ptr<GenerationTask::Impl>;
-  struct Part {  // what a step computes of one sequence
+  struct Part {  // a step's work for one sequence
     Task task;
     Sequence* sequence = nullptr;
     std::size_t tokens = 0;
@@ -78,7 +78,7 @@ class Scheduler {
   std::unique_ptr<PrefixCache> known_;  // null where nothing is shared
   std::int64_t unused_blocks_ = 0;      // that known_ may keep for texts to come
   std::list<Task> waiting_, running_;   // first come, first
-  std::size_t turn_ = 0;                // of prompts: who is first with what is left over
+  std::size_t turn_ = 0;                // the prompt that is first in line for the remaining tokens
   std::vector<Tensor> logits_;          // of the step
 
   mutable std::mutex mutex_;

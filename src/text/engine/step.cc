@@ -29,7 +29,7 @@ std::vector<Scheduler::Part> Scheduler::plan() {
   return parts;
 }
 
-// Equal shares; what a short prompt does not need is for the others.
+// Equal shares; the unused part of a short prompt's share is for the others.
 void Scheduler::share_out(std::vector<Part>& prompts, std::int64_t budget) const {
   std::vector<Part*> order;
   for (std::size_t i = 0; i < prompts.size(); ++i) order.push_back(&prompts[(i + turn_) % prompts.size()]);

@@ -7,8 +7,8 @@
 
 namespace sdx::text {
 
-// The n best answers behind what `body` holds; it is as it was afterwards. `logits`: behind the prompt. `most`: tokens of an
-// answer.
+// The n best answers after the content of `body`, which is restored afterwards. `logits`: those after the prompt. `most`: tokens
+// of an answer.
 std::vector<Choice> beam_search(const LanguageModelInfo& info, const TextBody& body, const Tensor& logits,
                                 const GenerationSettings& settings, const OnToken& on_token, std::int64_t most);
 

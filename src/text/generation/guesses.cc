@@ -10,7 +10,7 @@
 namespace sdx::text {
 namespace {
 
-// Different tokens may have the same number: then a guess is wrong, no more.
+// Different tokens may have the same number: the only effect is a wrong guess.
 std::uint64_t number_of(std::span<const TokenId> tokens) {
   std::uint64_t n = tokens.size();
   for (const TokenId id : tokens) n = (n ^ id) * 0x9E3779B97F4A7C15ULL + (n >> 29);

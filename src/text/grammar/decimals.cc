@@ -9,7 +9,7 @@
 namespace sdx::text::grammar {
 
 Decimal Decimal::of(double value) {
-  // The shortest text that reads as this number: what the schema says, as far as a double holds it.
+  // The shortest text that reads as this number: the number in the schema, as far as a double holds it.
   std::string shortest = fmt::format("{}", value);
   Decimal out;
   out.negative = shortest.starts_with('-');

@@ -1,5 +1,5 @@
-// JSON Schema (draft 2020-12, with what older drafts and OpenAPI call the same) as a grammar. What a grammar cannot enforce is
-// noted with its place in the schema; what says nothing that could be enforced is refused.
+// JSON Schema (draft 2020-12, with the names of older drafts and OpenAPI) as a grammar. Conditions that a grammar cannot enforce
+// are noted with their places in the schema; a schema without any enforceable condition is refused.
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 #pragma once
-// A grammar as states over bytes, with calls of rules: what a Matcher runs.
+// A grammar as states over bytes, with calls of rules, in the form that a Matcher runs.
 
 #include <cstdint>
 #include <vector>

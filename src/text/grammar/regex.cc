@@ -1,5 +1,5 @@
-// Regular expressions: what Python's re, ECMAScript and Rust's regex understand alike. Where they differ in what a class means
-// (is é a word character?), what all of them accept.
+// Regular expressions, limited to the syntax that Python's re, ECMAScript and Rust's regex understand alike. If they differ in
+// the meaning of a class (is é a word character?), only the characters that all accept count.
 
 #include <algorithm>
 

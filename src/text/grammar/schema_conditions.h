@@ -1,5 +1,5 @@
 #pragma once
-// Conditions of a JSON schema that say what follows from what (not, if, dependentRequired, …), as conditions that a grammar has.
+// Rewrites logical conditions of a JSON schema (not, if, dependentRequired, …) as conditions that a grammar can express.
 
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace sdx::text::grammar {
 
 using SchemaList = std::vector<nlohmann::ordered_json>;
 
-// A schema with what its references lead to.
+// Returns a schema with its references resolved.
 using ResolveSchema = std::function<nlohmann::ordered_json(const nlohmann::ordered_json&)>;
 
 // Schemas that together allow what `schema` does not, and perhaps less; nothing where no schemas say that. Values that it lists

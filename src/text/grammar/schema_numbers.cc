@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kSixteenDigits = 9'999'999'999'999'999;  // what numbers without bounds have at most
+constexpr std::uint64_t kSixteenDigits = 9'999'999'999'999'999;  // the limit for numbers without bounds
 constexpr int kMostPlaces = 9, kMostFraction = 16;
 
 struct Bound {
@@ -84,7 +84,7 @@ std::vector<Side> sides_of(const Limits& l) {
   return sides;
 }
 
-// Whole numbers of a side at so many places.
+// Whole numbers of a side with this many places.
 struct Scaled {
   std::uint64_t least = 0, most = Decimal::kMost;
   bool empty() const { return least > most; }
@@ -180,7 +180,7 @@ std::optional<Step> step_of(const Decimal& multiple, bool whole) {
 
 }  // namespace
 
-// Without numbers that are left out: what lies below, between, and above them.
+// Excludes numbers: the ranges below, between, and above them remain.
 Expression NumberSchemas::read(const Json& schema, const std::string& path, bool whole) {
   const Json* left_out = left_out_values(schema);
   if (left_out == nullptr) return read_plain(schema, path, whole);

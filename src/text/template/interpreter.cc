@@ -5,7 +5,7 @@
 namespace sdx::text::jinja {
 
 Interpreter::~Interpreter() {
-  // Namespaces and variables may hold each other: what they hold is let go of one by one.
+  // Namespaces and variables may refer to each other, so their contents are released one by one.
   for (auto& space : namespaces_) {
     auto attributes = std::move(space->attributes);
     space->attributes.clear();

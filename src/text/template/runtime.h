@@ -1,5 +1,5 @@
 #pragma once
-// One rendering: what it may use, the values it makes, calls. What operators, filters and methods need.
+// One rendering: its limits, the values it makes, and calls. For operators, filters and methods.
 
 #include <ctime>
 #include <functional>

@@ -19,7 +19,7 @@ struct Span {
   std::uint32_t size() const noexcept { return end - begin; }
 };
 
-// A piece of text that a pattern matched, or what lies between two of them.
+// A piece of text that a pattern matched, or a piece between two matches.
 struct Match {
   std::uint32_t begin, end;
   bool matched;

@@ -30,7 +30,7 @@ void filter(AlignedText& text, const F& drop) {
   if (any) text.transform(kept, leading);
 }
 
-// Each character by what f makes of it.
+// Replaces each character by the result of f.
 template <class F>
 void map(AlignedText& text, const F& f) {
   if (is_ascii(text.text())) {

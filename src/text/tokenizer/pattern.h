@@ -24,8 +24,8 @@ class Pattern {
   static Pattern slow_regex(const std::string& expression);
   static Pattern scanner(Scanner scan);
 
-  // All matches, in order, and what lies between them: together the whole text. A match may be empty. Thread-safe. Throws
-  // Error(runtime_failure) where the expression takes too much time or memory.
+  // All matches, in order, and the parts between them: together the whole text. A match may be empty. Thread-safe. Throws
+  // Error(runtime_failure) if the expression takes too much time or memory.
   void find(std::string_view text, std::vector<Match>& to) const;
 
  private:

@@ -28,7 +28,7 @@ ValueId output_named(const Graph& graph, const std::string& name) {
        near.empty() ? "; it has: " + join(names) : "; did you mean '" + near + "'?");
 }
 
-// Parameters become inputs behind the user's; outputs: the loss, then those that were asked for.
+// Parameters become inputs after the user's; outputs: the loss, then the requested ones.
 std::vector<ValueId> set_ends(Graph& g, const LossModel& from, const ArtifactOptions& options) {
   std::vector<ValueId> inputs;
   for (const ChosenParameter& p : from.parameters) inputs.push_back(constant_to_input(g, *g.find(p.name)));

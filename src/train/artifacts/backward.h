@@ -22,8 +22,8 @@ struct LossModel {
 Model eval_model(const LossModel& from, const ArtifactOptions& options);
 
 // Forward part in the form for training, backward part, accumulation of gradients. `unreached` receives the names of parameters
-// that no gradient reaches, and the model is then of no use: without them there may be one. Throws Error(invalid_argument) where
-// such a parameter was asked for by its very name, Error(not_implemented) naming a node that has no gradient.
+// that no gradient reaches; the model is then useless, but there may be one without them. Throws Error(invalid_argument) if such
+// a parameter was requested by its exact name, Error(not_implemented) naming a node that has no gradient.
 Model training_model(const LossModel& from, const ArtifactOptions& options, std::vector<std::string>& unreached);
 
 }  // namespace sdx::train

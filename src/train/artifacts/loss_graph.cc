@@ -119,7 +119,7 @@ class LossGraph {
     return add_node(graph_, make_node({}, type, version_, std::move(inputs), std::move(attributes)), name);
   }
 
-  // A value of the model of that name, a second output of the model that was asked for, or a new input.
+  // A value of the model of that name, a second output of the model if requested, or a new input.
   ValueId target(const char* usual, const Type& type) {
     const std::vector<std::string>& names = options_.loss_input_names;
     if (names.size() > 1) return named(graph_, names[1], "loss_input_names");

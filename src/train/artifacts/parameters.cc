@@ -124,7 +124,8 @@ std::string described(const Graph& graph, const Places& places) {
   return places.all.size() > kMost ? text + ", …" : text;
 }
 
-// Exporters join initializers of equal values, such as the zeros of two biases: what would be trained as one is said.
+// Exporters join initializers of equal values, such as the zeros of two biases; a warning names parameters that would be trained
+// as one.
 void warn_of_joined(const Graph& graph, const std::vector<ChosenParameter>& chosen) {
   const auto uses = graph.uses();
   std::size_t count = 0;

@@ -21,7 +21,7 @@ namespace sdx::train {
 // Thread-safe.
 class SDX_TOOLS_API AutogradModel {
  public:
-  // The inputs of the model's graph are all that varies: parameters, buffers, and what the user gives. Nodes that train a batch
+  // All variable data are inputs of the model's graph: parameters, buffers, and the user's inputs. Nodes that train a batch
   // normalisation give new running statistics as further outputs.
   explicit AutogradModel(Model model);
   ~AutogradModel();

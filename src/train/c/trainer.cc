@@ -33,7 +33,7 @@ T number(std::string_view key, std::string_view text, T least, T most) {
 constexpr float kMost = 1e30F;
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 60;
 
-// Members that are numbers, with what they may be.
+// Members that are numbers, with their ranges.
 bool set_float(Settings& s, std::string_view key, std::string_view value) {
   const std::pair<std::string_view, float*> of_optimizer[] = {
       {"weight_decay", &s.optimizer.weight_decay}, {"beta1", &s.optimizer.beta1},       {"beta2", &s.optimizer.beta2},

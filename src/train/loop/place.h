@@ -40,7 +40,7 @@ struct Place {
 };
 
 std::string to_text(const Place& place);
-// Throws Error(invalid_argument) for what to_text() does not write.
+// Throws Error(invalid_argument) for text that to_text() does not write.
 Place place_from(std::string_view text);
 // Throws Error(invalid_argument) that names the first difference.
 void check_same_task(const Place& saved, const Place& now);

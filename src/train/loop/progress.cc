@@ -85,7 +85,7 @@ std::string plot_text(std::span<const PlotLine> lines, std::size_t columns, std:
   if (most < 2 || !(range.low <= range.high) || columns == 0 || rows == 0) return "";
   std::vector<unsigned> dots(columns * rows, 0);
   for (const PlotLine& l : lines) {
-    // Each column of points takes the line's value there, and what lies between it and its left neighbour's.
+    // Each column of points shows the line's value there, and those between it and its left neighbour's.
     std::size_t before = SIZE_MAX;
     for (std::size_t x = 0; x < 2 * columns && !l.values.empty(); ++x) {
       const double at = static_cast<double>(x) / static_cast<double>(2 * columns - 1) * static_cast<double>(l.values.size() - 1);

@@ -13,7 +13,7 @@
 namespace sdx::train::loop {
 namespace {
 
-// Runs `read`; what it throws says which flag was wrong.
+// Runs `read`; its errors get the name of the flag.
 template <class F>
 auto of_flag(const char* flag, F&& read) {
   try {

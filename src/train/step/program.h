@@ -62,7 +62,7 @@ class Runner {
   std::uint64_t seed_;
 };
 
-// Values for the inputs of a TrainingGraph's programs: what the user gave, then the parameters. Throws as check_parameters().
+// Values for the inputs of a TrainingGraph's programs: the user's, then the parameters. Throws like check_parameters().
 std::vector<Value> input_values(const TrainingGraph& model, std::span<const Tensor> inputs, CheckpointState& state);
 
 // Throws Error(invalid_argument) if the state has changed its form since the model was read.

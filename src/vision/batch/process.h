@@ -1,5 +1,5 @@
 #pragma once
-// One picture of a batch: decoded, searched for faces, and what the task makes of it.
+// One picture of a batch: decoded, searched for faces, and processed by the task.
 
 #include <optional>
 #include <string>

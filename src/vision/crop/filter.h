@@ -1,5 +1,5 @@
 #pragma once
-// Lanczos: what each pixel of a result takes of each pixel of the picture.
+// Lanczos: the weights of the picture's pixels in each pixel of a result.
 
 #include <cstddef>
 #include <vector>
@@ -21,7 +21,7 @@ struct Taps {
 // averaged in cells of this many first, and `first`, `low` and `high` count cells.
 Taps make_taps(double start, double length, int to, int from, int reduction);
 
-// lanczos() of 0 and more, from 512 values a unit, interpolated: right to 2e-6, at a tenth of what two sines take.
+// lanczos() of 0 and more, from 512 values a unit, interpolated: right to 2e-6, in a tenth of the time of two sines.
 class LanczosTable {
  public:
   static const LanczosTable& get();

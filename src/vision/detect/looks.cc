@@ -41,7 +41,7 @@ void add_coarser(std::vector<Face>& faces, const Sight& coarse, double finer, fl
       if (!known && longer(c.box) * coarse.scale >= sure) fresh.push_back(c);
       continue;
     }
-    // Too large for the finer look: what that has inside are parts of it, unless they are much smaller.
+    // Too large for the finer look: faces inside of it there are parts of it, unless they are much smaller.
     const Face whole = !known || c.score > match->score ? c : *match;
     std::erase_if(faces, [&](const Face& f) {
       return overlap(f.box, c.box) > nms || (share_inside(f.box, c.box) > 0.6F && longer(f.box) > longer(c.box) / 4);

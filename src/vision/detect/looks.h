@@ -50,7 +50,7 @@ struct Sight {
   double closeness = 1;  // its side as a multiple of an ordinary look's
   double scale = 1;      // pixels of the look for one of the picture
   std::vector<faces::Face> faces;
-  std::vector<faces::Face> doubtful;  // below the score that was asked for, from kHint on
+  std::vector<faces::Face> doubtful;  // below the requested score, from kHint on
 };
 
 // Whether the finest look hints at faces that a larger one would see better: some are small, even if doubtful, or no look has

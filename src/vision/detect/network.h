@@ -1,5 +1,5 @@
 #pragma once
-// A detector model, opened: which family it is, what size it takes, and its session.
+// An open detector model: its family, its input size, and its session.
 
 #include <filesystem>
 #include <memory>

@@ -1,5 +1,5 @@
 #pragma once
-// Pictures that the page holds: in memory alone, and only so many bytes of them.
+// Pictures that the page holds: in memory only, and limited in bytes.
 
 #include <list>
 #include <map>

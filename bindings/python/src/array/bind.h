@@ -49,7 +49,7 @@ struct Any {
   PyObject* object;
 };
 
-// OverflowError for what an int does not hold.
+// OverflowError for numbers beyond the range of int.
 int exact_int(PyObject* object);
 StreamOrDevice to_stream(PyObject* object);
 std::vector<int> to_ints(PyObject* object);  // an int, or several

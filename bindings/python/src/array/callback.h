@@ -8,7 +8,7 @@ namespace sdx::python::arrays {
 // A reference that may be let go of on any thread, with or without the GIL.
 std::shared_ptr<PyObject> shared(PyObject* object);
 
-// fn(list of arrays) -> list of arrays. Needs the GIL when it is called. Throws Raised for what the function raises.
+// fn(list of arrays) -> list of arrays. Needs the GIL when it is called. Throws Raised if the function raises an exception.
 mx::ArraysFunction arrays_function(PyObject* fn);
 
 // Adds the class of compiled functions.

@@ -21,7 +21,7 @@ struct Compiled {
   std::optional<mx::CompiledFunction> compiled;
   // The arguments of the function while it is traced.
   PyObject* call = nullptr;  // structure of (args, kwargs), borrowed
-  Object traced;             // structure of what it returned
+  Object traced;             // structure of its result
   std::map<std::vector<std::uint64_t>, Object> structures;
   ClassNumbers classes;
 };

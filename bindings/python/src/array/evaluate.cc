@@ -25,7 +25,7 @@ void wait_for_signals(std::span<const mx::array> values) {
   std::thread([done, arrays = std::vector<mx::array>(values.begin(), values.end())]() mutable {
     try {
       mx::eval(arrays);
-      arrays.clear();  // before whoever waits goes on, which may count references
+      arrays.clear();  // before a waiting thread continues, which may count references
       done->set_value();
     } catch (...) {
       arrays.clear();
@@ -48,7 +48,7 @@ void evaluate(std::span<const mx::array> values) {
     unlocked([&] { mx::eval(values); });
   }
   slow = Clock::now() - start > kLong;
-  release_left();  // what this evaluation was the last to need
+  release_left();  // values that only this evaluation needed
 }
 
 }  // namespace sdx::python::arrays

@@ -31,7 +31,7 @@ struct State {
 
   AutogradModel model;
   std::vector<bool> booleans;  // by input: PyTorch hands them over as bytes
-  std::vector<Tensor> fixed;   // by input: what stands there until it is set anew
+  std::vector<Tensor> fixed;   // by input: its value until it is set again
   std::mutex mutex;
   std::int64_t next = 1;
   std::map<std::int64_t, std::weak_ptr<const Token>> tokens;

@@ -21,7 +21,7 @@ Object made(CheckpointState state) {
   return instance_of(std::move(shared));
 }
 
-// Handles of the same tensors: what follows reads them while other threads go on.
+// Handles of the same tensors: later code reads them while other threads continue.
 CheckpointState held(PyObject* self) {
   const HeldState state = state_of(self);
   return alone(*state, [&] { return static_cast<const CheckpointState&>(*state); });

@@ -151,7 +151,7 @@ HWY_INLINE std::int64_t store_some_columns(const float* x, std::int64_t width, c
   return i;
 }
 
-// The columns of `rows` rows of a mask are added to a vector of queries; what the lanes after these get does not matter.
+// Adds the columns of `rows` rows of a mask to a vector of queries; the lanes after these may get anything.
 HWY_INLINE std::int64_t add_some_columns(float* x, std::int64_t width, const float* mask, std::int64_t ld, std::int64_t n,
                                          std::int64_t rows) {
   const DF d;

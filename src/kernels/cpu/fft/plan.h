@@ -32,7 +32,7 @@ class FftPlan {
   // unscaled. For the other direction, exchange re and im.
   void run(T* re, T* im, T* scratch, std::int64_t lanes) const;
   std::size_t bytes() const noexcept;
-  // cos and sin of 2 pi k / 2n, k < n: what takes real transforms of twice the length apart. Made when first asked for.
+  // cos and sin of 2 pi k / 2n, k < n, which separate real transforms of twice the length. Computed on first use.
   struct HalfRoots {
     std::vector<T> re, im;
   };

@@ -21,7 +21,7 @@ namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr int kMr = kTileRows;
-// With so many rows the right operand streams by, and a second set of sums fits the registers.
+// With this many rows the right operand streams by, and a second set of sums fits the registers.
 constexpr int kFewRows = kMr > 8 ? 6 : 3;
 
 HWY_INLINE float read_f32(const char* p) {

@@ -22,7 +22,7 @@ struct PoolRows {
   float* y = nullptr;                                 // [rows][columns]
 };
 
-// Length of a row of `buffer`: everything that windows touch, and what the last vectors read beyond that.
+// Length of a row of `buffer`: everything that windows touch, and the elements that the last vectors read beyond that.
 inline std::int64_t pool_buffer_step(const PoolRows& p, std::int64_t lanes) {
   const std::int64_t reach = (p.columns - 1) * p.stride + (p.kernel - 1) * p.dilation + 1;
   return (reach > p.left + p.width ? reach : p.left + p.width) + 4 * lanes;

@@ -5,8 +5,8 @@
 
 namespace sdx::cpu {
 
-// Activations from here on are multiplied by weights, not by codes: those may be larger than the product, and a zero point's
-// share is subtracted, which makes NaN of infinities.
+// Larger activations are multiplied by weights, not by codes: codes may be larger than the product, and a zero point's share is
+// subtracted, which makes NaN of infinities.
 inline constexpr float kNBitsMost = 0x1p100F, kNBitsFactor = 0x1p28F;  // their product is 2^128
 
 enum class NBitsZeros : std::uint32_t { none, integers, floats };

@@ -12,7 +12,7 @@ namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;
-// Sums of so many numbers are summed in turn: the error grows with the logarithm of the count.
+// Sums of this many numbers are summed in turn: the error grows with the logarithm of the count.
 constexpr std::int64_t kBlock = 128;
 
 // The type in which sums and products of T are computed.

@@ -9,7 +9,7 @@
 namespace sdx::ops::flow {
 namespace {
 
-// Constants of at most so many elements are copied, so that gradient functions see them; larger ones are captured.
+// Constants of at most this many elements are copied, so that gradient functions see them; larger ones are captured.
 constexpr std::int64_t kCopiedElements = 1024;
 
 bool is_random(const Node& n) {

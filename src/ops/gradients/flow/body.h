@@ -62,7 +62,7 @@ class Body {
   std::vector<std::pair<ValueId, ValueId>> new_captures_;  // inside, outside
 };
 
-// The body's graph of the node in the graph itself, for what the gradient makes it give beside.
+// The body of the node in the graph itself, to which the gradient adds further outputs.
 Graph& own_body(GradientContext& c, std::size_t index);
 // Appends an output, which is `v` of its body, and returns the new value outside.
 ValueId add_result(GradientContext& c, std::size_t index, ValueId v, Type type);

@@ -53,7 +53,7 @@ class Blocker {
     const Type& t = g_.value(v).type;
     return t.is_tensor() && t.elem == DataType::float32 && t.shape ? &*t.shape : nullptr;
   }
-  // [N, C, H, W] in float32 with C known: what can be blocked.
+  // [N, C, H, W] in float32 with C known: values that can be blocked.
   bool is_picture(ValueId v) const {
     const SymShape* s = shape(v);
     return s != nullptr && s->size() == 4 && (*s)[1].is_const() && (*s)[1].value() > 0;
@@ -141,7 +141,7 @@ class Blocker {
     return 0;
   }
 
-  // Weights of so many groups as those of one, with zeros between them.
+  // Weights of this many groups as those of one, with zeros between them.
   ValueId joined(ValueId v, std::int64_t group, std::int64_t m) {
     const Tensor& t = *constant_of(g_, v);
     const Shape& w = t.shape();

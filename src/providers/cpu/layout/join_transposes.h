@@ -5,8 +5,8 @@
 
 namespace sdx::cpu {
 
-// MatMul of float32 whose operand is a Transpose of the last two axes becomes com.microsoft FusedMatMul of what that transposes:
-// products pack their operands anyway, in either order. Constants are left to what packs them once.
+// MatMul of float32 whose operand is a Transpose of the last two axes becomes com.microsoft FusedMatMul of that Transpose's
+// input: products pack their operands anyway, in either order. Transposes of constants are left to kernels that pack them once.
 bool join_transposes(Graph& graph);
 
 }  // namespace sdx::cpu

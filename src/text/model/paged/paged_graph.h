@@ -14,7 +14,7 @@ namespace sdx::text {
 inline constexpr const char *kStarts = "sequence_starts", *kPastLengths = "past_lengths", *kTable = "block_table",
                             *kScales = ".scales";
 
-// Steps differ in their numbers of texts and tokens: so many shapes' plans are worth keeping.
+// Steps differ in their numbers of texts and tokens: plans for this many shapes are worth keeping.
 inline constexpr std::size_t kPagedPlans = 64;
 
 struct PagingOptions {

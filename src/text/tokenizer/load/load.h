@@ -11,7 +11,7 @@
 
 namespace sdx::text {
 
-// A file or a folder, by what it holds. Throws Error(io), Error(invalid_model).
+// Loads a file or a folder, by its content. Throws Error(io), Error(invalid_model).
 std::shared_ptr<const TokenizerPipeline> load_pipeline(const std::filesystem::path& path);
 
 std::shared_ptr<TokenizerPipeline> pipeline_of_json(std::string json);

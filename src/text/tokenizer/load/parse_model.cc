@@ -82,7 +82,7 @@ std::unique_ptr<const Model> parse_wordlevel(const Part& part) {
 
 using Parse = std::unique_ptr<const Model> (*)(const Part&);
 
-// Files that do not say the type: by what they have.
+// Determines the type of files that do not state it, by their members.
 Parse guess(const Part& part) {
   const auto has = [&](std::string_view key) { return part.json().find(key).has_value(); };
   const auto vocab = part.json().find("vocab");

@@ -1,5 +1,5 @@
 #pragma once
-// The expressions that GGUF files name by `tokenizer.ggml.pre`: text is cut by each in turn, into matches and what lies between.
+// The expressions that GGUF files name by `tokenizer.ggml.pre`: each in turn splits the text into matches and the parts between.
 
 #include <string>
 #include <string_view>

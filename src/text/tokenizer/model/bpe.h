@@ -23,7 +23,7 @@ struct BpeOptions {
 class Bpe final : public Model {
  public:
   using TextPair = std::pair<std::string_view, std::string_view>;
-  // Throws Error(invalid_model) for a merge of, or to, what the vocabulary lacks.
+  // Throws Error(invalid_model) for a merge of, or to, a token that the vocabulary lacks.
   Bpe(Vocabulary vocabulary, const std::vector<TextPair>& merges, BpeOptions options);
   // Merges of one rank are applied from left to right, regardless of the symbols that they join.
   struct RankedMerge {

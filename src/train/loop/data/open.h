@@ -24,7 +24,7 @@ struct DataSettings {
   std::int64_t max_length = 0;                    // tokens of a text; 0: what the model takes, else 512
   Preprocessing preprocessing;                    // of pictures
   Augmentation augmentation;                      // of pictures that are trained with
-  bool skip_bad = false;                          // what cannot be read is left out; else it is an error
+  bool skip_bad = false;                          // unreadable files are left out; otherwise they are an error
   std::uint64_t memory = std::uint64_t{2} << 30;  // bytes of decoded data that are kept
   int workers = 0;                                // threads that decode pictures; 0: all cores
 };

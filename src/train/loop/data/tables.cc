@@ -32,7 +32,7 @@ struct Feature {
 
 std::string where_of(const SourceRequest& r, std::size_t line) { return fmt::format("'{}', line {}", r.path.string(), line); }
 
-// Takes rows with gaps out where that was asked for.
+// Removes rows with gaps if the request says so.
 void drop_gaps(const SourceRequest& r, CsvTable& table, std::vector<std::string>& notes) {
   if (!r.settings.skip_bad) return;
   std::size_t kept = 0;
@@ -133,7 +133,7 @@ std::vector<std::size_t> columns_named(const CsvTable& table, const std::string&
   return out;
 }
 
-// Each value takes as much as its characters, and what holds it.
+// Each value takes the memory of its characters, and of its string.
 void check_memory(const SourceRequest& r) {
   constexpr std::uint64_t kEach = 48;
   const auto file = MappedFile::open(r.path);

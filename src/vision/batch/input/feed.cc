@@ -38,7 +38,7 @@ class InterruptibleBuffer : public std::streambuf {
   }
 
  private:
-  // The stream above catches it and is bad from then on, which its reader says.
+  // The stream above catches it and is bad afterwards, which its reader reports.
   [[noreturn]] static void broken() { fail(ErrorCode::io, "reading failed: {}", std::strerror(errno)); }
 
   int fd_;

@@ -16,9 +16,9 @@ struct Input {
   std::filesystem::path path;
   std::string shown;   // for people and JSON
   std::string folder;  // below the folder or pattern that was named: where the outputs go below the output's folder; "" for none
-  std::string stem;    // what the outputs are called after
+  std::string stem;    // the stem of the outputs' names
   std::string ending;  // of the name that a table gives: "png"; "" for none
-  std::string label;   // what tells it from other pictures of the same file: the name that a table gives
+  std::string label;   // distinguishes it from other pictures of the same file: the name that a table gives
   bool by_table = false;
   bool named = false;  // `stem` is its own among those of its folder
   std::string error;   // why it cannot be read, where that is known already

@@ -1,5 +1,5 @@
 #pragma once
-// Tables that say which pictures to take and what their outputs are called: CSV, JSON Lines, SQLite.
+// Tables of pictures and the names of their outputs: CSV, JSON Lines, SQLite.
 
 #include <filesystem>
 #include <string>

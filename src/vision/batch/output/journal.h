@@ -27,7 +27,7 @@ std::string timestamp_now();
 struct JournalEntry {
   Identity input;
   std::string folder, stem;  // the outputs' folder below that of the run, and the name given to this picture
-  std::string label;         // what else tells pictures of one file apart: the name that a table gives
+  std::string label;         // distinguishes pictures of one file: the name that a table gives
   std::vector<std::pair<std::string, std::uint64_t>> outputs;  // paths as written, and their sizes
   std::string record;                                          // record_json() with outputs
 };

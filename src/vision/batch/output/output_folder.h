@@ -49,9 +49,8 @@ class OutputFolder {
   // Permits replacing existing files. Call it before the first claim().
   void permit_replacing() { replace_ = true; }
 
-  // Throws Error(io) where `name` (relative) may not be written for the picture `owner`: it is an input, it is there already, or
-  // another picture has it, or one that differs in case alone. From here on it is `owner`'s. AlreadyThere: without permission to
-  // replace it.
+  // Reserves `name` (relative) for the picture `owner`. Throws Error(io) if it may not be written: it is an input, it exists
+  // already, or another picture has it, or one that differs only in case. AlreadyThere: without permission to replace it.
   std::filesystem::path claim(const std::string& name, const std::string& owner);
   // After claim(): the file appears whole. Throws Error(io).
   void write(const std::filesystem::path& file, std::string_view content);

@@ -1,4 +1,4 @@
-// Reductions, what runs along an axis, and sorting.
+// Reductions, running operations along an axis, and sorting.
 
 #include "tables.h"
 

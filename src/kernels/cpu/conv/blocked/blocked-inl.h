@@ -21,7 +21,7 @@ inline constexpr int kBlock = 16;
 inline constexpr int kBlock = 8;
 #endif
 
-// A sum ready to store; residual: null, or what to add.
+// Prepares a sum for storing; residual: null, or values to add.
 HWY_INLINE VF finished(VF v, const float* residual, VF lo, VF hi) {
   if (residual != nullptr) v = hn::Add(v, hn::LoadU(DF(), residual));
   return clip(v, lo, hi);

@@ -1,5 +1,5 @@
 #pragma once
-// Copies of what windows read; internal to this folder.
+// Copies of the input that windows read; internal to this folder.
 
 #include <cstdint>
 

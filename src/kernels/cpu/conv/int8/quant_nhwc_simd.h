@@ -25,7 +25,7 @@ struct QRows {
   std::int32_t* sums = nullptr;  // [m][nr], 64-byte aligned
   bool add = false;              // adds to what `sums` holds
   bool half = false;             // the second half of the columns is not needed
-  // For crossed products with `add` false: what to subtract for each row and each column.
+  // For crossed products with `add` false: the amounts to subtract for each row and each column.
   const std::int32_t* row_cross = nullptr;
   const std::int32_t* column_cross = nullptr;
 };

@@ -257,7 +257,7 @@ HWY_INLINE std::int64_t split_vectors(const float* row, std::int64_t pad, std::i
   return end;
 }
 
-// Stride 1, in whole vectors: what is written past the row's end belongs to the next row, which is split later.
+// Stride 1, in whole vectors: elements written past the row's end belong to the next row, which is split later.
 void shift_row(const float* row, std::int64_t pad, const Range& r, std::int64_t phase_width, float* out) {
   const DF d;
   const std::int64_t lanes = lanes_f32();

@@ -116,7 +116,7 @@ bool distance_of(const ConvShape& s, int axis, std::int64_t f, std::int64_t k, s
   return at == distance * s.stride[axis] && -s.in[axis] < distance && distance < s.in[axis];
 }
 
-// Room around the products for what masks leave out.
+// Room around the products for elements that masks leave out.
 std::int64_t plane_slack(const ConvShape& s) {
   return sums_planes(s) ? round_up(volume(s.in) + 2 * conv_kernels().lanes, 16) : 0;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Convolutions of volumes in float, plane by plane: what the depth taps of one plane of outputs read is a picture whose channels
-// are those of neighbouring planes. A volume is thus a batch of pictures that overlap, for the algorithms of blocked_conv.h.
+// Convolutions of volumes in float, plane by plane: the depth taps of one plane of outputs read a picture whose channels are
+// those of neighbouring planes. A volume is thus a batch of pictures that overlap, for the algorithms of blocked_conv.h.
 //
 // x, y and residual are plain, NCDHW; contract as in conv.h. Scratch as blocked_conv.h says, and the workspace.
 

@@ -16,8 +16,8 @@ struct PackedFilters {
 };
 
 struct BlockedDirectKernels {
-  // Adds to a vector of sums for each of t x t outputs, `stride` apart, what the first `channels` of the tile's block of channels
-  // give; `begin`: there are no sums yet.
+  // Adds the products of the first `channels` of the tile's block of channels to a vector of sums for each of t x t outputs,
+  // `stride` apart; `begin`: there are no sums yet.
   void (*sums)(int t, int stride, const ImageTile& tile, const PackedFilters& filters, std::int64_t channels, bool begin,
                float* sums);
   // Bias, residual and bounds for the sums of the vector that begins at `offset` in its block, to the tile's y.
