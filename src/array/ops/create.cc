@@ -7,14 +7,14 @@
 #include <numbers>
 
 #include "array/array_op.h"
-#include "array/kernels/create.h"
 #include "array/ops/elements.h"
+#include "kernels/cpu/elements/create.h"
 
 namespace sdx::array {
 namespace detail {
 namespace {
 
-void run_range(ops::OpContext& c) { fill_range(c.input(0), c.input(1), result_tensor(c)); }
+void run_range(ops::OpContext& c) { cpu::fill_range(c.input(0), c.input(1), result_tensor(c)); }
 
 // Inputs: the first number and the step, which change from call to call; so nothing is folded into a constant.
 void emit_range(Emitter& e) {
@@ -24,7 +24,7 @@ void emit_range(Emitter& e) {
 
 const Kind kRange{.name = "arange", .emit = emit_range, .vjp = flat_vjp};
 
-void run_triangle(ops::OpContext& c) { fill_triangle(c.input(0), result_tensor(c)); }
+void run_triangle(ops::OpContext& c) { cpu::fill_triangle(c.input(0), result_tensor(c)); }
 
 // Input: the diagonal.
 void emit_triangle(Emitter& e) {

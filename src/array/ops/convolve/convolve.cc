@@ -4,11 +4,12 @@
 
 #include <sdx/array.hpp>
 
-#include "array/emitter.h"
-#include "array/kernels/products/convolve.h"
+#include "array/array_op.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/convolve/convolve.h"
+#include "kernels/cpu/channels_last/convolve.h"
+#include "ops/tensor/movement.h"
 
 namespace sdx::array {
 namespace detail {
@@ -21,9 +22,53 @@ std::size_t head_of(const Params& p) { return 2 + 3 * static_cast<std::size_t>(p
 Ints head(const Params& p) { return Ints(p.ints.begin(), p.ints.begin() + static_cast<std::ptrdiff_t>(head_of(p))); }
 Shape shape_of(const Params& p) { return Shape(p.ints.begin() + static_cast<std::ptrdiff_t>(head_of(p)), p.ints.end()); }
 
-template <const ArrayOp& (*kOp)()>
+cpu::Windows windows_of(const Shape& x, const Shape& weights, const Shape& y, const Ints& ints) {
+  cpu::Windows w;
+  const auto axes = static_cast<std::size_t>(ints[0]);
+  w.groups = ints[1];
+  w.batch = x[0];
+  w.in_channels = x.back();
+  w.out_channels = y.back();
+  for (std::size_t i = 0; i < axes; ++i) {
+    const std::size_t at = 3 - axes + i;
+    w.in[at] = x[i + 1];
+    w.kernel[at] = weights[i + 1];
+    w.out[at] = y[i + 1];
+    w.stride[at] = ints[2 + i];
+    w.dilation[at] = ints[2 + axes + i];
+    w.pad[at] = ints[2 + 2 * axes + i];
+  }
+  return w;
+}
+
+enum class Which { output, input, weights };
+
+template <Which kWhich>
+void run(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  const Tensor &a = c.input(0), &b = c.input(1);
+  const Tensor& x = kWhich == Which::input ? out : a;
+  const Tensor& weights = kWhich == Which::weights ? out : b;
+  const Tensor& y = kWhich == Which::output ? out : kWhich == Which::input ? a : b;
+  const cpu::Windows w = windows_of(x.shape(), weights.shape(), y.shape(), c.attrs().get_ints("ints"));
+  if (w.positions() == 0 || w.window() == 0 || a.size() == 0 || b.size() == 0) return ops::fill_zero(out);
+  const auto call = [&](auto zero) {
+    using T = decltype(zero);
+    const auto *p = static_cast<const T*>(a.data()), *q = static_cast<const T*>(b.data());
+    auto* to = static_cast<T*>(out.mutable_data());
+    if constexpr (kWhich == Which::output) cpu::convolve(w, p, q, to);
+    if constexpr (kWhich == Which::input) cpu::convolve_input(w, p, q, to);
+    if constexpr (kWhich == Which::weights) cpu::convolve_weights(w, p, q, to);
+  };
+  if (out.size() == 0) return;
+  out.dtype() == Dtype::float64 ? call(0.0) : call(0.0F);
+}
+
+template <Which kWhich>
 void emit(Emitter& e) {
-  e.results(kOp(), {e.in(0), e.in(1)}, {{"ints", head(e.params())}});
+  constexpr const char* kNames[] = {"Convolution", "ConvolutionInput", "ConvolutionWeights"};
+  static const ArrayOp op = array_op(kNames[static_cast<std::size_t>(kWhich)], run<kWhich>);
+  e.results(op, e.inputs(), {{"ints", head(e.params())}});
 }
 
 std::vector<array> conv_vjp(const VjpCall& c) {
@@ -92,10 +137,10 @@ VmapResult weights_vmap(const VmapCall& c) {
   return batch_result(unflatten(out, 0, {c.batch, shape[0]}));
 }
 
-const Kind kConv{.name = "conv_general", .emit = emit<conv_op>, .vjp = conv_vjp, .vmap = pictures_vmap<conv>};
+const Kind kConv{.name = "conv_general", .emit = emit<Which::output>, .vjp = conv_vjp, .vmap = pictures_vmap<conv>};
 const Kind kConvInput{
-    .name = "conv_transpose", .emit = emit<conv_input_op>, .vjp = conv_input_vjp, .vmap = pictures_vmap<conv_input>};
-const Kind kConvWeights{.name = "conv_weights", .emit = emit<conv_weight_op>, .vjp = conv_weights_vjp, .vmap = weights_vmap};
+    .name = "conv_transpose", .emit = emit<Which::input>, .vjp = conv_input_vjp, .vmap = pictures_vmap<conv_input>};
+const Kind kConvWeights{.name = "conv_weights", .emit = emit<Which::weights>, .vjp = conv_weights_vjp, .vmap = weights_vmap};
 
 array build(const Kind& kind, const array& a, const array& b, const Ints& head, const Shape& shape, const StreamOrDevice& s) {
   Params p;

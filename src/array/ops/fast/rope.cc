@@ -1,21 +1,39 @@
 // Rotations by position.
 
-#include "array/kernels/rope.h"
-
 #include <sdx/array.hpp>
 
-#include "array/emitter.h"
+#include "array/array_op.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
+#include "kernels/cpu/attention/rope.h"
 
 namespace sdx::array {
 namespace detail {
 namespace {
 
-// Inputs: the array, offsets, frequencies where there are. params.ints: dims, traditional, inverse; reals: base, scale.
+// Inputs: [.., positions, elements], offsets (int64, one or one for each element of the first axis), frequencies (float32) or
+// none.
+void run_rope(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  if (out.size() == 0) return;
+  cpu::Rope r;
+  r.elements = out.shape().back();
+  r.rows = out.size() / r.elements;
+  r.positions = out.dim(out.rank() - 2);
+  r.dims = c.attrs().get_int("dims");
+  r.interleaved = c.attrs().get_int("traditional") != 0;
+  r.inverse = c.attrs().get_int("inverse") != 0;
+  r.base = static_cast<double>(c.attrs().get_float("base"));
+  r.scale = static_cast<double>(c.attrs().get_float("scale"));
+  r.frequencies = c.has_input(2) ? c.data<float>(2) : nullptr;
+  cpu::rope(out.dtype(), r, c.data<std::int64_t>(1), c.input(1).size(), c.input(0).data(), out.mutable_data());
+}
+
+// params.ints: dims, traditional, inverse; reals: base, scale.
 void emit_rope(Emitter& e) {
+  static const ArrayOp op = array_op("Rope", run_rope);
   const Params& p = e.params();
-  e.results(rope_op(), e.inputs(),
+  e.results(op, e.inputs(),
             {{"dims", p.ints[0]},
              {"traditional", p.ints[1]},
              {"inverse", p.ints[2]},

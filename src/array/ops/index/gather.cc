@@ -6,11 +6,12 @@
 
 #include <sdx/array.hpp>
 
-#include "array/emitter.h"
-#include "array/kernels/parts/gather.h"
+#include "array/array_op.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/index/update.h"
+#include "kernels/cpu/movement/blocks.h"
+#include "ops/tensor/axes.h"
 
 namespace sdx::array {
 namespace detail {
@@ -36,14 +37,71 @@ std::vector<array> from(const std::vector<array>& inputs, std::size_t first) {
   return {inputs.begin() + static_cast<std::ptrdiff_t>(first), inputs.end()};
 }
 
+std::int64_t checked(ops::OpContext& c, std::int64_t at, std::int64_t extent, std::int64_t block) {
+  const std::int64_t from = at < 0 ? at + extent : at;
+  if (from < 0 || from > extent - block) {
+    c.fail("position {} is out of range for an axis of {} elements{}", at, extent, block > 1 ? " and this slice size" : "");
+  }
+  return from;
+}
+
+// Of positions in inputs `first` and behind; attribute "ints": their axes, then the block's extents.
+cpu::Blocks blocks_of(ops::OpContext& c, const Shape& whole, std::size_t first) {
+  const Ints ints = c.attrs().get_ints("ints");
+  const std::size_t count = ints.size() - whole.size();
+  const Ints block(ints.begin() + static_cast<std::ptrdiff_t>(count), ints.end());
+  const Ints strides = ops::strides_of(whole);
+  cpu::Blocks b;
+  b.offsets.assign(static_cast<std::size_t>(count == 0 ? 1 : c.input(first).size()), 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto axis = static_cast<std::size_t>(ints[i]);
+    const auto* at = c.data<std::int64_t>(first + i);
+    for (std::size_t n = 0; n < b.offsets.size(); ++n) {
+      b.offsets[n] += strides[axis] * checked(c, at[n], whole[axis], block[axis]);
+    }
+  }
+  // The last axes that the block takes whole, and one before them, are contiguous.
+  std::size_t outer = whole.size();
+  while (outer > 0) {
+    --outer;
+    b.run *= block[outer];
+    if (block[outer] != whole[outer]) break;
+  }
+  b.rows.assign(1, 0);
+  for (std::size_t i = 0; i < outer; ++i) {
+    Ints next;
+    for (const std::int64_t row : b.rows) {
+      for (std::int64_t k = 0; k < block[i]; ++k) next.push_back(row + k * strides[i]);
+    }
+    b.rows = std::move(next);
+  }
+  return b;
+}
+
+void run_gather(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  const cpu::Blocks b = blocks_of(c, c.input(0).shape(), 1);
+  if (out.size() > 0) cpu::gather_blocks(bit_width(out.dtype()) / 8, b, c.input(0).data(), out.mutable_data());
+}
+
+void run_scatter(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  start_from_input(c, out);
+  const Tensor& updates = c.input(1);
+  const cpu::Blocks b = blocks_of(c, out.shape(), 2);
+  const auto fn = static_cast<cpu::UpdateFn>(c.attrs().get_int("function"));
+  if (updates.size() > 0) cpu::scatter_blocks(fn, out.dtype(), b, updates.data(), out.mutable_data());
+}
+
 void emit_gather(Emitter& e) {
+  static const ArrayOp op = array_op("Gather", run_gather);
   const Ints& ints = e.params().ints;
   const Shape& whole = e.shape(0);
   // Whole rows: the engine's kernel.
   const bool rows = e.num_inputs() == 2 && ints[0] == 0 && ints[1] == 1 &&
                     std::equal(whole.begin() + 1, whole.end(), ints.begin() + 2, ints.end());
   if (rows) return e.result(e.reshape(e.op("Gather", {e.in(0), e.in(1)}), e.out_shape()));
-  e.results(gather_op(), e.inputs(), {{"ints", e.params().ints}});
+  e.results(op, e.inputs(), {{"ints", e.params().ints}});
 }
 
 std::vector<array> gather_vjp(const VjpCall& c) {
@@ -92,10 +150,15 @@ const Kind kGather{.name = "gather", .emit = emit_gather, .vjp = gather_vjp, .vm
 
 Update mode_of(const Params& p) { return static_cast<Update>(p.ints[0]); }
 
-// Inputs: the array, updates, positions.
+// Inputs: the array, or none for zeros, updates, positions. `ints`: axes, then the block's extents.
+void emit_scattering(Emitter& e, std::vector<ValueId> inputs, Update mode, Ints ints) {
+  static const ArrayOp op = updating_op("Scatter", run_scatter);
+  e.results(op, std::move(inputs), {{"function", number_of(mode)}, {"ints", std::move(ints)}});
+}
+
 void emit_scatter(Emitter& e) {
   const Ints& ints = e.params().ints;
-  e.results(scatter_op(), e.inputs(), {{"mode", ints[0]}, {"ints", Ints(ints.begin() + 1, ints.end())}});
+  emit_scattering(e, e.inputs(), mode_of(e.params()), Ints(ints.begin() + 1, ints.end()));
 }
 
 // Whether each element of the updates is the one that stays. Every element is numbered, and the numbers are stored: what is read
@@ -144,8 +207,7 @@ void emit_scatter_zeros(Emitter& e) {
   for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
   const Ints& ints = e.params().ints;
   const auto rank = static_cast<std::ptrdiff_t>(e.out_shape().size());
-  e.results(scatter_op(), std::move(inputs),
-            {{"mode", static_cast<std::int64_t>(Update::add)}, {"ints", Ints(ints.begin(), ints.end() - rank)}});
+  emit_scattering(e, std::move(inputs), Update::add, Ints(ints.begin(), ints.end() - rank));
 }
 
 // The result's shape, behind axes and block of one number for each of its axes.

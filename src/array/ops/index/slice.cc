@@ -6,10 +6,12 @@
 
 #include <sdx/array.hpp>
 
-#include "array/emitter.h"
-#include "array/kernels/parts/strided.h"
+#include "array/array_op.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
+#include "kernels/cpu/movement/transpose.h"
+#include "ops/tensor/axes.h"
+#include "ops/tensor/movement.h"
 
 namespace sdx::array {
 namespace detail {
@@ -72,7 +74,19 @@ VmapResult slice_vmap(const VmapCall& c) {
 
 const Kind kSlice{.name = "slice", .emit = emit_slice, .vjp = slice_vjp, .vmap = slice_vmap};
 
-void emit_unslice(Emitter& e) { e.results(unslice_op(), {e.in(0)}, {{"ints", e.params().ints}}); }
+// Attribute "ints": starts, then steps, in the result, which is zero elsewhere.
+void run_unslice(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  const Ints ints = c.attrs().get_ints("ints");
+  const Tensor& part = c.input(0);
+  if (part.size() != out.size()) ops::fill_zero(out);
+  put_part(part, part_layout(out.shape(), part.shape(), ints.data(), ints.data() + out.rank()), out);
+}
+
+void emit_unslice(Emitter& e) {
+  static const ArrayOp op = array_op("Unslice", run_unslice);
+  e.results(op, e.inputs(), {{"ints", e.params().ints}});
+}
 
 std::vector<array> unslice_vjp(const VjpCall& c) {
   return {strided_slice(c.of_outputs[0], steps_of(c.params.ints), c.inputs[0].shape())};
@@ -86,6 +100,26 @@ VmapResult unslice_vmap(const VmapCall& c) {
 const Kind kUnslice{.name = "unslice", .emit = emit_unslice, .vjp = unslice_vjp, .vmap = unslice_vmap};
 
 }  // namespace
+
+PartLayout part_layout(const Shape& whole, const Shape& part, const std::int64_t* starts, const std::int64_t* steps) {
+  PartLayout p;
+  const Ints strides = ops::strides_of(whole);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (part[i] > 0) p.offset += starts[i] * strides[i];
+    p.strides.push_back(part[i] > 1 ? steps[i] * strides[i] : 0);
+  }
+  return p;
+}
+
+void take_part(const Tensor& whole, const PartLayout& layout, Tensor& out) {
+  cpu::copy_strided(at_element(whole, layout.offset), out.mutable_data(), bit_width(out.dtype()) / 8U,
+                    static_cast<int>(out.rank()), out.shape().data(), layout.strides.data());
+}
+
+void put_part(const Tensor& part, const PartLayout& layout, Tensor& out) {
+  cpu::copy_strided_to(part.data(), at_element(out, layout.offset), bit_width(out.dtype()) / 8U, static_cast<int>(part.rank()),
+                       part.shape().data(), layout.strides.data());
+}
 
 array strided_slice(const array& a, const Steps& steps, const Shape& counts, const StreamOrDevice& s) {
   const bool whole = counts == a.shape() && std::all_of(steps.step.begin(), steps.step.end(), [](auto v) { return v == 1; });

@@ -22,4 +22,14 @@ struct Range {
 };
 Range range_of(const char* operation, const Slice& slice, std::int64_t extent);
 
+// How a regular part lies in the array: where it begins, and how its axes step through it, in elements.
+struct PartLayout {
+  std::int64_t offset = 0;
+  std::vector<std::int64_t> strides;
+};
+PartLayout part_layout(const Shape& whole, const Shape& part, const std::int64_t* starts, const std::int64_t* steps);
+// `out` becomes the part of `whole`; the part's place in `out` becomes `part`.
+void take_part(const Tensor& whole, const PartLayout& layout, Tensor& out);
+void put_part(const Tensor& part, const PartLayout& layout, Tensor& out);
+
 }  // namespace sdx::array::detail

@@ -4,12 +4,13 @@
 
 #include <sdx/array.hpp>
 
-#include "array/emitter.h"
-#include "array/kernels/parts/strided.h"
+#include "array/array_op.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/index/slice.h"
 #include "array/ops/index/update.h"
+#include "kernels/cpu/movement/blocks.h"
+#include "kernels/cpu/movement/transpose.h"
 
 namespace sdx::array {
 namespace detail {
@@ -25,7 +26,21 @@ Steps steps_of(const Params& p) {
   return {Ints(p.ints.begin() + 1, p.ints.begin() + 1 + rank), Ints(p.ints.begin() + 1 + rank, p.ints.end())};
 }
 
-void emit_update(Emitter& e) { e.results(slice_update_op(), {e.in(0), e.in(1)}, {{"ints", e.params().ints}}); }
+void run_update(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  start_from_input(c, out);
+  const Ints ints = c.attrs().get_ints("ints");
+  const Tensor& part = c.input(1);
+  if (part.size() == 0) return;
+  const PartLayout layout = part_layout(out.shape(), part.shape(), ints.data() + 1, ints.data() + 1 + out.rank());
+  if (static_cast<Update>(ints[0]) == Update::set) return put_part(part, layout, out);
+  cpu::add_strided_to(out.dtype(), part.data(), at_element(out, layout.offset), part.shape(), layout.strides);
+}
+
+void emit_update(Emitter& e) {
+  static const ArrayOp op = updating_op("SliceUpdate", run_update);
+  e.results(op, e.inputs(), {{"ints", e.params().ints}});
+}
 
 std::vector<array> update_vjp(const VjpCall& c) {
   const Steps steps = steps_of(c.params);
@@ -51,12 +66,39 @@ std::vector<std::int64_t> axes_in(const Params& p, std::size_t rank) {
   return Ints(p.ints.begin(), p.ints.end() - static_cast<std::ptrdiff_t>(rank));
 }
 
+// Of a part with step 1 that begins where `given` says, on the axes of attribute "ints"; moved so that it lies inside.
+PartLayout moving_layout(ops::OpContext& c, const Shape& whole, const Shape& part, const Tensor& given) {
+  const Ints axes = c.attrs().get_ints("ints");
+  const auto* at = static_cast<const std::int64_t*>(given.data());
+  Ints starts(whole.size(), 0);
+  const Ints steps(whole.size(), 1);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(axes[i]);
+    const std::int64_t start = at[i] < 0 ? at[i] + whole[axis] : at[i];
+    starts[axis] = std::clamp<std::int64_t>(start, 0, whole[axis] - part[axis]);
+  }
+  return part_layout(whole, part, starts.data(), steps.data());
+}
+
+void run_moving(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  take_part(c.input(0), moving_layout(c, c.input(0).shape(), out.shape(), c.input(1)), out);
+}
+
+void run_moving_update(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  start_from_input(c, out);
+  put_part(c.input(1), moving_layout(c, out.shape(), c.input(1).shape(), c.input(2)), out);
+}
+
 void emit_moving(Emitter& e) {
-  e.results(moving_slice_op(), {e.in(0), e.in(1)}, {{"ints", axes_in(e.params(), e.shape(0).size())}});
+  static const ArrayOp op = array_op("MovingSlice", run_moving);
+  e.results(op, e.inputs(), {{"ints", axes_in(e.params(), e.shape(0).size())}});
 }
 
 void emit_moving_update(Emitter& e) {
-  e.results(moving_update_op(), {e.in(0), e.in(1), e.in(2)}, {{"ints", axes_in(e.params(), e.shape(0).size())}});
+  static const ArrayOp op = updating_op("MovingUpdate", run_moving_update);
+  e.results(op, e.inputs(), {{"ints", axes_in(e.params(), e.shape(0).size())}});
 }
 
 std::vector<int> narrow(const Ints& axes) { return std::vector<int>(axes.begin(), axes.end()); }

@@ -2,13 +2,14 @@
 
 #include <sdx/array.hpp>
 
-#include "array/emitter.h"
-#include "array/kernels/parts/gather.h"
+#include "array/array_op.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/index/gather.h"
 #include "array/ops/index/slice.h"
 #include "array/ops/index/update.h"
+#include "kernels/cpu/movement/blocks.h"
+#include "ops/tensor/axes.h"
 
 namespace sdx::array {
 namespace detail {
@@ -82,11 +83,30 @@ VmapResult along_vmap(const VmapCall& c) {
 
 const Kind kTakeAlong{.name = "take_along_axis", .emit = emit_along, .vjp = along_vjp, .vmap = along_vmap};
 
-// Inputs: the array, values, positions. params.ints: the axis, the mode.
-void emit_put(Emitter& e) {
-  const auto& ints = e.params().ints;
-  e.results(scatter_axis_op(), {e.in(0), e.in(1), e.in(2)}, {{"axis", ints[0]}, {"mode", ints[1]}});
+void run_put(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  start_from_input(c, out);
+  const Tensor &updates = c.input(1), &places = c.input(2);
+  if (updates.size() == 0) return;
+  const auto axis = static_cast<std::size_t>(c.attrs().get_int("axis"));
+  const cpu::PickedLines lines{ops::product(out.shape(), 0, axis), places.dim(axis), out.dim(axis),
+                               ops::product(out.shape(), axis + 1, out.rank())};
+  for (const std::int64_t at : places.values<std::int64_t>()) {
+    if (at >= lines.extent || at < -lines.extent)
+      c.fail("position {} is out of range for an axis of {} elements", at, lines.extent);
+  }
+  const auto fn = static_cast<cpu::UpdateFn>(c.attrs().get_int("function"));
+  cpu::scatter_lines(fn, out.dtype(), lines, c.data<std::int64_t>(2), updates.data(), out.mutable_data());
 }
+
+// Inputs: the array, or none for zeros, values, positions.
+void emit_putting(Emitter& e, std::vector<ValueId> inputs, Update mode) {
+  static const ArrayOp op = updating_op("ScatterAxis", run_put);
+  e.results(op, std::move(inputs), {{"axis", e.params().ints[0]}, {"function", number_of(mode)}});
+}
+
+// params.ints: the axis, the mode.
+void emit_put(Emitter& e) { emit_putting(e, e.inputs(), static_cast<Update>(e.params().ints[1])); }
 
 array put(const array& a, const array& values, const array& positions, int axis, Update mode, const StreamOrDevice& s = {});
 
@@ -123,10 +143,7 @@ array put(const array& a, const array& values, const array& positions, int axis,
 }
 
 // Inputs: values, positions. params.ints: the axis, the result's shape.
-void emit_put_zeros(Emitter& e) {
-  e.results(scatter_axis_op(), {kNoValue, e.in(0), e.in(1)},
-            {{"axis", e.params().ints[0]}, {"mode", static_cast<std::int64_t>(Update::add)}});
-}
+void emit_put_zeros(Emitter& e) { emit_putting(e, {kNoValue, e.in(0), e.in(1)}, Update::add); }
 
 std::vector<array> put_zeros_vjp(const VjpCall& c) {
   std::vector<array> out;

@@ -4,6 +4,7 @@
 
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
+#include "kernels/cpu/movement/blocks.h"
 
 namespace sdx::array::detail {
 namespace {
@@ -49,6 +50,17 @@ std::vector<array> chosen(const VjpCall& c, const UpdateGradients& g) {
     out.push_back(i == 0 ? g.of_array() : i == 1 ? g.of_values() : zeros_of(c.inputs[i].shape(), c.inputs[i].dtype()));
   }
   return out;
+}
+
+std::int64_t number_of(Update mode) {
+  const auto number = [](cpu::UpdateFn fn) { return static_cast<std::int64_t>(fn); };
+  switch (mode) {
+    case Update::add: return number(cpu::UpdateFn::add);
+    case Update::multiply: return number(cpu::UpdateFn::multiply);
+    case Update::maximum: return number(cpu::UpdateFn::maximum);
+    case Update::minimum: return number(cpu::UpdateFn::minimum);
+    default: return number(cpu::UpdateFn::set);
+  }
 }
 
 array combined(Update mode, const array& now, const array& values, const StreamOrDevice& s) {

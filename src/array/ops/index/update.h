@@ -25,6 +25,8 @@ UpdateGradients update_gradients(Update mode, const VjpCall& c, const ReadPart& 
 // The wanted ones of inputs 0 and 1; zeros for others, which are positions.
 std::vector<array> chosen(const VjpCall& c, const UpdateGradients& g);
 
+// The kernels' number of set, add, multiply, maximum and minimum.
+std::int64_t number_of(Update mode);
 // What `mode` makes of elements and values of one shape.
 array combined(Update mode, const array& now, const array& values, const StreamOrDevice& s = {});
 // What adding does instead of subtracting, and multiplying instead of dividing: -values, 1 / values.

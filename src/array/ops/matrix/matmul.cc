@@ -4,14 +4,47 @@
 
 #include <sdx/array.hpp>
 
-#include "array/emitter.h"
-#include "array/kernels/products/matmul.h"
+#include "array/array_op.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
+#include "kernels/cpu/gemm/products.h"
 
 namespace sdx::array {
 namespace detail {
 namespace {
+
+// The matrix that each product takes, leading axes broadcast.
+std::vector<std::int64_t> broadcast_matrices(const Shape& shape, const Shape& out) {
+  const std::size_t rank = out.size() - 2, own = shape.size() - 2;
+  std::int64_t batch = 1;
+  for (std::size_t i = 0; i < rank; ++i) batch *= out[i];
+  std::vector<std::int64_t> at(static_cast<std::size_t>(batch), 0);
+  for (std::int64_t n = 0; n < batch; ++n) {
+    std::int64_t rest = n, step = 1;
+    for (std::size_t i = rank; i-- > rank - own;) {
+      const std::int64_t extent = shape[i - (rank - own)];
+      if (extent != 1) at[static_cast<std::size_t>(n)] += rest % out[i] * step;
+      rest /= out[i];
+      step *= extent;
+    }
+  }
+  return at;
+}
+
+void run_matmul(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  if (out.size() == 0) return;
+  const Tensor &a = c.input(0), &b = c.input(1);
+  cpu::Product p;
+  p.type = out.dtype();
+  p.trans_a = c.attrs().get_int("trans_a") != 0;
+  p.trans_b = c.attrs().get_int("trans_b") != 0;
+  p.m = out.dim(out.rank() - 2);
+  p.n = out.dim(out.rank() - 1);
+  p.k = p.trans_a ? a.dim(a.rank() - 2) : a.dim(a.rank() - 1);
+  cpu::multiply(p, a.data(), b.data(), out.mutable_data(), broadcast_matrices(a.shape(), out.shape()),
+                broadcast_matrices(b.shape(), out.shape()));
+}
 
 // params.ints: whether a is transposed, whether b is.
 void emit_matmul(Emitter& e) {
@@ -24,7 +57,8 @@ void emit_matmul(Emitter& e) {
   if (single && e.shape(0).size() == 2 && e.shape(1).size() == 2) {
     return e.result(e.op("Gemm", {a, b}, {{"transA", std::int64_t{trans_a}}, {"transB", std::int64_t{trans_b}}}));
   }
-  e.results(matmul_op(), {a, b}, {{"trans_a", std::int64_t{trans_a}}, {"trans_b", std::int64_t{trans_b}}});
+  static const ArrayOp op = array_op("MatMul", run_matmul);
+  e.results(op, {a, b}, {{"trans_a", std::int64_t{trans_a}}, {"trans_b", std::int64_t{trans_b}}});
 }
 
 std::vector<array> matmul_vjp(const VjpCall& c) {

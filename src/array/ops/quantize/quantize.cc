@@ -4,11 +4,11 @@
 
 #include <sdx/array.hpp>
 
-#include "array/emitter.h"
-#include "array/kernels/products/quantize.h"
+#include "array/array_op.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/index/gather.h"
+#include "kernels/cpu/quant/groups.h"
 
 namespace sdx::array {
 namespace detail {
@@ -16,28 +16,28 @@ namespace {
 
 // params.ints of all: mode, group, bits.
 struct Format {
-  QuantMode mode = QuantMode::affine;
+  cpu::GroupMode mode = cpu::GroupMode::affine;
   std::int64_t group = 64, bits = 4;
   std::vector<std::int64_t> ints() const { return {static_cast<std::int64_t>(mode), group, bits}; }
-  bool affine() const { return mode == QuantMode::affine; }
+  bool affine() const { return mode == cpu::GroupMode::affine; }
 };
 
-Format format_in(const Params& p) { return {static_cast<QuantMode>(p.ints[0]), p.ints[1], p.ints[2]}; }
+Format format_in(const Params& p) { return {static_cast<cpu::GroupMode>(p.ints[0]), p.ints[1], p.ints[2]}; }
 
 Format format_of(const char* operation, const std::string& mode, std::optional<int> group, std::optional<int> bits) {
   Format f;
   if (mode == "affine") {
-    f = {QuantMode::affine, group.value_or(64), bits.value_or(4)};
+    f = {cpu::GroupMode::affine, group.value_or(64), bits.value_or(4)};
     const bool known = (f.group == 32 || f.group == 64 || f.group == 128) && f.bits >= 1 && f.bits <= 8 && f.bits != 7;
     if (!known) refuse(operation, "affine groups of {} with {} bits; expected 32, 64, 128 and 1 to 6 or 8", f.group, f.bits);
     return f;
   }
   if (mode == "mxfp4") {
-    f = {QuantMode::mxfp4, 32, 4};
+    f = {cpu::GroupMode::mxfp4, 32, 4};
   } else if (mode == "mxfp8") {
-    f = {QuantMode::mxfp8, 32, 8};
+    f = {cpu::GroupMode::mxfp8, 32, 8};
   } else if (mode == "nvfp4") {
-    f = {QuantMode::nvfp4, 16, 4};
+    f = {cpu::GroupMode::nvfp4, 16, 4};
   } else {
     refuse(operation, "mode '{}'; expected affine, mxfp4, mxfp8 or nvfp4", mode);
   }
@@ -47,7 +47,26 @@ Format format_of(const char* operation, const std::string& mode, std::optional<i
   return f;
 }
 
-void emit_quantize(Emitter& e) { e.results(quantize_op(), {e.in(0)}, {{"ints", e.params().ints}}); }
+// Attribute "ints" of all operators: mode, group, bits.
+cpu::GroupFormat format_of(const ops::OpContext& c) {
+  const auto ints = c.attrs().get_ints("ints");
+  return {static_cast<cpu::GroupMode>(ints[0]), ints[1], static_cast<int>(ints[2])};
+}
+
+void run_quantize(ops::OpContext& c) {
+  const cpu::GroupFormat f = format_of(c);
+  auto* codes = static_cast<std::uint8_t*>(result_tensor(c, 0).mutable_data());
+  Tensor& scales = result_tensor(c, 1);
+  const bool affine = f.mode == cpu::GroupMode::affine;
+  float* biases = affine ? static_cast<float*>(result_tensor(c, 2).mutable_data()) : nullptr;
+  cpu::quantize_groups(f, c.data<float>(0), scales.size(), codes, affine ? static_cast<float*>(scales.mutable_data()) : nullptr,
+                       biases, affine ? nullptr : static_cast<std::uint8_t*>(scales.mutable_data()));
+}
+
+void emit_quantize(Emitter& e) {
+  static const ArrayOp op = array_op("Quantize", run_quantize);
+  e.results(op, e.inputs(), {{"ints", e.params().ints}});
+}
 
 VmapResult quantize_vmap(const VmapCall& c);
 const Kind kQuantize{.name = "quantize", .emit = emit_quantize, .vmap = quantize_vmap};
@@ -70,7 +89,30 @@ VmapResult quantize_vmap(const VmapCall& c) {
   return out;
 }
 
-void emit_dequantize(Emitter& e) { e.results(dequantize_op(), e.inputs(), {{"ints", e.params().ints}}); }
+// Codes, scales (float32 or uint8), biases where affine, in inputs `first` and behind.
+cpu::GroupedCodes codes_in(const ops::OpContext& c, std::size_t first) {
+  cpu::GroupedCodes q;
+  q.format = format_of(c);
+  q.codes = static_cast<const std::uint8_t*>(c.input(first).data());
+  if (q.format.mode == cpu::GroupMode::affine) {
+    q.scales = c.data<float>(first + 1);
+    q.biases = c.data<float>(first + 2);
+  } else {
+    q.small_scales = c.data<std::uint8_t>(first + 1);
+  }
+  return q;
+}
+
+void run_dequantize(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  const cpu::GroupedCodes q = codes_in(c, 0);
+  cpu::dequantize_groups(q, out.size() / q.format.group, static_cast<float*>(out.mutable_data()));
+}
+
+void emit_dequantize(Emitter& e) {
+  static const ArrayOp op = array_op("Dequantize", run_dequantize);
+  e.results(op, e.inputs(), {{"ints", e.params().ints}});
+}
 
 array dequantized(const std::vector<array>& inputs, const Format& f, const StreamOrDevice& s = {});
 
@@ -116,11 +158,28 @@ array dequantized(const std::vector<array>& inputs, const Format& f, const Strea
 }
 
 // Inputs: x [batch, m, k], codes [batch, rows, …], scales, biases where affine, positions of x, positions of codes.
+void run_product(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  if (out.size() == 0) return;
+  const Tensor& x = c.input(0);
+  const cpu::GroupedCodes q = codes_in(c, 1);
+  const std::size_t positions = q.format.mode == cpu::GroupMode::affine ? 4 : 3;
+  cpu::GroupProducts z{out.dim(0), out.dim(1), out.dim(2), x.dim(2), c.attrs().get_int("transpose") != 0};
+  z.of_x = c.data<std::int64_t>(positions), z.of_w = c.data<std::int64_t>(positions + 1);
+  const std::int64_t matrices = c.input(1).dim(0);
+  for (std::int64_t i = 0; i < z.count; ++i) {
+    if (z.of_x[i] < 0 || z.of_x[i] >= x.dim(0) || z.of_w[i] < 0 || z.of_w[i] >= matrices) {
+      c.fail("positions {} and {} are out of range for {} and {} matrices", z.of_x[i], z.of_w[i], x.dim(0), matrices);
+    }
+  }
+  cpu::matmul_groups(q, z, c.data<float>(0), static_cast<float*>(out.mutable_data()));
+}
+
 // params.ints: also whether transposed.
 void emit_product(Emitter& e) {
+  static const ArrayOp op = array_op("QuantizedMatMul", run_product);
   const auto& ints = e.params().ints;
-  e.results(quantized_matmul_op(), e.inputs(),
-            {{"ints", std::vector<std::int64_t>(ints.begin(), ints.begin() + 3)}, {"transpose", ints[3]}});
+  e.results(op, e.inputs(), {{"ints", std::vector<std::int64_t>(ints.begin(), ints.begin() + 3)}, {"transpose", ints[3]}});
 }
 
 array quantized_product(const std::vector<array>& inputs, const Format& f, bool transpose, const StreamOrDevice& s = {});
@@ -195,7 +254,7 @@ array of_global(const array& global_scale, const StreamOrDevice& s) {
 }
 
 void check_global(const char* operation, const Format& f, const std::optional<array>& global_scale) {
-  if (global_scale && f.mode != QuantMode::nvfp4) refuse(operation, "a global scale; expected with mode nvfp4 only");
+  if (global_scale && f.mode != cpu::GroupMode::nvfp4) refuse(operation, "a global scale; expected with mode nvfp4 only");
 }
 
 // Leading axes as one.

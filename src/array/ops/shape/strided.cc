@@ -2,11 +2,13 @@
 
 #include <sdx/array.hpp>
 
-#include "array/emitter.h"
-#include "array/kernels/parts/strided.h"
+#include "array/array_op.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
+#include "array/ops/index/slice.h"
 #include "array/ops/reductions.h"
+#include "kernels/cpu/movement/blocks.h"
+#include "ops/tensor/movement.h"
 
 namespace sdx::array {
 namespace detail {
@@ -33,8 +35,36 @@ Params params_of(const Shape& shape, const std::vector<std::int64_t>& place) {
   return p;
 }
 
-void emit_strided(Emitter& e) { e.results(strided_op(), {e.in(0)}, {{"ints", view_of(e.params()).place}}); }
-void emit_strided_sum(Emitter& e) { e.results(strided_sum_op(), {e.in(0)}, {{"ints", view_of(e.params()).place}}); }
+// Of attribute "ints": the offset, then strides.
+PartLayout layout_of(const ops::OpContext& c) {
+  const std::vector<std::int64_t> ints = c.attrs().get_ints("ints");
+  return {ints[0], {ints.begin() + 1, ints.end()}};
+}
+
+void run_strided(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  take_part(c.input(0), layout_of(c), out);
+}
+
+void emit_strided(Emitter& e) {
+  static const ArrayOp op = array_op("Strided", run_strided);
+  e.results(op, e.inputs(), {{"ints", view_of(e.params()).place}});
+}
+
+// The reverse: adds the elements up where they came from.
+void run_strided_sum(ops::OpContext& c) {
+  Tensor& out = result_tensor(c);
+  ops::fill_zero(out);
+  const Tensor& part = c.input(0);
+  if (part.size() == 0) return;
+  const PartLayout layout = layout_of(c);
+  cpu::add_strided_to(out.dtype(), part.data(), at_element(out, layout.offset), part.shape(), layout.strides);
+}
+
+void emit_strided_sum(Emitter& e) {
+  static const ArrayOp op = array_op("StridedSum", run_strided_sum);
+  e.results(op, e.inputs(), {{"ints", view_of(e.params()).place}});
+}
 
 array strided(const array& flat, const Shape& shape, const std::vector<std::int64_t>& place, const StreamOrDevice& s = {});
 array strided_sum(const array& part, std::int64_t length, const std::vector<std::int64_t>& place);

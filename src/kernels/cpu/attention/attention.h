@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/tools_api.h"
+
 namespace sdx::cpu {
 
 // Rows of keys or values, `stride` floats apart.
@@ -67,8 +69,8 @@ struct AttentionArgs {
 
 // x[size] with its first `dim` elements rotated by the angles whose cosines and sines are given (dim / 2 each), into y, which may
 // be x. Pairs are (i, i + dim / 2), or neighbours if interleaved. Source: RoFormer, arXiv:2104.09864.
-void rotate_f32(const float* x, std::int64_t size, std::int64_t dim, const float* cos, const float* sin, bool interleaved,
-                float* y);
+SDX_TOOLS_API void rotate_f32(const float* x, std::int64_t size, std::int64_t dim, const float* cos, const float* sin,
+                              bool interleaved, float* y);
 
 // A query that sees no key gives zeros. Float alignment; out must not overlap the inputs. Thread-safe, split over
 // current_pool(); each computing thread keeps under 1 MB of scratch for head sizes up to 256.

@@ -213,6 +213,16 @@ void copy_strided_to(const void* x, void* y, std::size_t element_size, int rank,
   const auto* src = static_cast<const char*>(x);
   auto* dst = static_cast<char*>(y);
   const ScatterFn scatter = scatter_of(element_size);
+  if (c.walk.rank == 1) {
+    parallel_for(c.inner, 65536 / c.size, [&](std::int64_t b, std::int64_t e) {
+      if (c.stride == 1) {
+        std::memcpy(dst + b * c.size, src + b * c.size, static_cast<std::size_t>((e - b) * c.size));
+      } else {
+        scatter(src + b * c.size, dst + b * c.stride * c.size, c.stride, e - b);
+      }
+    });
+    return;
+  }
   for_rows(c.walk, element_size, [&](std::int64_t dense, std::int64_t at) {
     if (c.stride == 1) {
       copy_bytes(dst + at * c.size, src + dense * c.size, static_cast<std::size_t>(c.inner * c.size));

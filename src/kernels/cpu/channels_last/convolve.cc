@@ -1,18 +1,19 @@
 // By matrix products: the windows of a block of positions are copied side by side ("im2col") and multiplied by the weights. With
 // channels last, windows are copied in runs, and products are results as they lie in memory.
 
-#include "array/kernels/products/convolve.h"
+#include "kernels/cpu/channels_last/convolve.h"
 
 #include <algorithm>
 #include <type_traits>
+#include <vector>
 
-#include "array/array_op.h"
-#include "array/kernels/products/convolve_windows.h"
+#include <sdx/tensor.hpp>
+
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/gemm_wide.h"
 
-namespace sdx::array::detail {
+namespace sdx::cpu {
 namespace {
 
 template <class T>
@@ -31,12 +32,12 @@ class Packed {
   Packed(const Windows& w, const T* weights, bool trans, std::int64_t k, std::int64_t n)
       : weights_(weights), ld_(w.window()), size_(w.out_each() * w.window()), trans_(trans) {
     if constexpr (std::is_same_v<T, float>) {
-      const std::size_t bytes = cpu::packed_b_bytes(k, n);
-      packed_ = Tensor(Dtype::uint8, {static_cast<std::int64_t>(bytes) * w.groups});
+      const std::size_t bytes = packed_b_bytes(k, n);
+      packed_ = Tensor(DataType::uint8, {static_cast<std::int64_t>(bytes) * w.groups});
       each_ = static_cast<std::int64_t>(bytes / sizeof(float));
       auto* to = static_cast<float*>(packed_.mutable_data());
       for (std::int64_t g = 0; g < w.groups; ++g) {
-        cpu::pack_b_f32(weights + g * size_, ld_, trans, k, n, 1.0F, to + g * each_);
+        pack_b_f32(weights + g * size_, ld_, trans, k, n, 1.0F, to + g * each_);
       }
     }
   }
@@ -55,24 +56,24 @@ class Packed {
 // c = op(a) op(b), or c += where `adds`.
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<float> a, Matrix<float> b, float* c, std::int64_t ldc,
               bool adds) {
-  cpu::GemmArgs g;
+  GemmArgs g;
   g.m = m, g.n = n, g.k = k;
   g.a = a.data, g.lda = a.ld, g.trans_a = a.trans;
   g.b = b.data, g.ldb = b.ld, g.trans_b = b.trans, g.packed_b = b.packed;
   g.c = c, g.ldc = ldc;
   if (adds) g.epilogue.residual = c, g.epilogue.ld_residual = ldc;
-  cpu::gemm_f32(g);
+  gemm_f32(g);
 }
 
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<double> a, Matrix<double> b, double* c, std::int64_t ldc,
               bool adds) {
   std::vector<double> fresh(adds ? static_cast<std::size_t>(m * n) : 0);
-  cpu::WideGemmArgs g;
+  WideGemmArgs g;
   g.m = m, g.n = n, g.k = k;
   g.a = a.data, g.lda = a.ld, g.trans_a = a.trans;
   g.b = b.data, g.ldb = b.ld, g.trans_b = b.trans;
   g.c = adds ? fresh.data() : c, g.ldc = adds ? n : ldc;
-  cpu::gemm_wide(g);
+  gemm_wide(g);
   for (std::int64_t i = 0; adds && i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) c[i * ldc + j] += fresh[static_cast<std::size_t>(i * n + j)];
   }
@@ -83,6 +84,8 @@ std::int64_t block_of(const Windows& w, std::size_t element) {
   const std::int64_t fit = (std::int64_t{1} << 19) / std::max<std::int64_t>(1, w.window() * static_cast<std::int64_t>(element));
   return std::clamp<std::int64_t>(fit, 48, 1024);
 }
+
+}  // namespace
 
 template <class T>
 void convolve(const Windows& w, const T* x, const T* weights, T* y) {
@@ -103,7 +106,7 @@ void convolve(const Windows& w, const T* x, const T* weights, T* y) {
 }
 
 template <class T>
-void transpose_input(const Windows& w, const T* y, const T* weights, T* x) {
+void convolve_input(const Windows& w, const T* y, const T* weights, T* x) {
   std::fill_n(x, w.batch * w.in_size() * w.in_channels, T{0});
   if (w.depthwise()) return spread_depthwise(w, y, weights, x);
   const std::int64_t block = block_of(w, sizeof(T)), each = w.out_size();
@@ -123,7 +126,7 @@ void transpose_input(const Windows& w, const T* y, const T* weights, T* x) {
 }
 
 template <class T>
-void transpose_weights(const Windows& w, const T* x, const T* y, T* weights) {
+void convolve_weights(const Windows& w, const T* x, const T* y, T* weights) {
   const std::int64_t size = w.out_channels * w.window();
   const std::int64_t block = block_of(w, sizeof(T)), blocks = (w.positions() + block - 1) / block;
   const std::int64_t parts = std::clamp<std::int64_t>(blocks, 1, current_pool().threads());
@@ -154,45 +157,11 @@ void transpose_weights(const Windows& w, const T* x, const T* y, T* weights) {
   }
 }
 
-enum class Which { output, input, weights };
+template void convolve(const Windows&, const float*, const float*, float*);
+template void convolve(const Windows&, const double*, const double*, double*);
+template void convolve_input(const Windows&, const float*, const float*, float*);
+template void convolve_input(const Windows&, const double*, const double*, double*);
+template void convolve_weights(const Windows&, const float*, const float*, float*);
+template void convolve_weights(const Windows&, const double*, const double*, double*);
 
-template <Which kWhich>
-void run(ops::OpContext& c) {
-  Tensor& out = result_tensor(c);
-  const Tensor &a = c.input(0), &b = c.input(1);
-  const Tensor& x = kWhich == Which::input ? out : a;
-  const Tensor& weights = kWhich == Which::weights ? out : b;
-  const Tensor& y = kWhich == Which::output ? out : kWhich == Which::input ? a : b;
-  const Windows w = windows_of(x.shape(), weights.shape(), y.shape(), c.attrs().get_ints("ints"));
-  const auto call = [&](auto zero) {
-    using T = decltype(zero);
-    const auto *p = static_cast<const T*>(a.data()), *q = static_cast<const T*>(b.data());
-    auto* to = static_cast<T*>(out.mutable_data());
-    if (w.positions() == 0 || w.window() == 0 || a.size() == 0 || b.size() == 0) {
-      std::fill_n(to, out.size(), T{0});
-      return;
-    }
-    if constexpr (kWhich == Which::output) convolve(w, p, q, to);
-    if constexpr (kWhich == Which::input) transpose_input(w, p, q, to);
-    if constexpr (kWhich == Which::weights) transpose_weights(w, p, q, to);
-  };
-  if (out.size() == 0) return;
-  out.dtype() == Dtype::float64 ? call(0.0) : call(0.0F);
-}
-
-}  // namespace
-
-const ArrayOp& conv_op() {
-  static const ArrayOp op = array_op("Convolution", run<Which::output>);
-  return op;
-}
-const ArrayOp& conv_input_op() {
-  static const ArrayOp op = array_op("ConvolutionInput", run<Which::input>);
-  return op;
-}
-const ArrayOp& conv_weight_op() {
-  static const ArrayOp op = array_op("ConvolutionWeights", run<Which::weights>);
-  return op;
-}
-
-}  // namespace sdx::array::detail
+}  // namespace sdx::cpu

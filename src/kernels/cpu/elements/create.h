@@ -3,7 +3,7 @@
 
 #include <sdx/tensor.hpp>
 
-namespace sdx::array::detail {
+namespace sdx::cpu {
 
 // y[i] = start + i * step, of one type; computed from i, so that no error builds up. float16 and bfloat16 are computed in
 // float32, all other types in themselves.
@@ -12,4 +12,4 @@ void fill_range(const Tensor& start, const Tensor& step, Tensor& y);
 // y[i, j] = j <= i + diagonal (int32); y is of booleans.
 void fill_triangle(const Tensor& diagonal, Tensor& y);
 
-}  // namespace sdx::array::detail
+}  // namespace sdx::cpu

@@ -1,15 +1,14 @@
-#include "array/kernels/products/matmul.h"
+#include "kernels/cpu/gemm/products.h"
 
 #include <algorithm>
+#include <complex>
+#include <type_traits>
 
-#include "array/array_op.h"
-#include "array/ops/common.h"
 #include "kernels/cpu/elementwise/convert.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/gemm_wide.h"
-#include "ops/tensor/axes.h"
 
-namespace sdx::array::detail {
+namespace sdx::cpu {
 namespace {
 
 using Ints = std::vector<std::int64_t>;
@@ -17,7 +16,7 @@ using Ints = std::vector<std::int64_t>;
 std::int64_t matrices(const Ints& at) { return at.empty() ? 0 : *std::max_element(at.begin(), at.end()) + 1; }
 
 void multiply_f32(const Product& p, const float* a, const float* b, float* c, const Ints& a_at, const Ints& b_at) {
-  cpu::GemmArgs g;
+  GemmArgs g;
   g.m = p.m, g.n = p.n, g.k = p.k;
   g.trans_a = p.trans_a, g.trans_b = p.trans_b;
   g.a = a, g.b = b, g.c = c;
@@ -27,7 +26,7 @@ void multiply_f32(const Product& p, const float* a, const float* b, float* c, co
   if (a_at.size() == 1) {
     g.a += a_at[0] * p.m * p.k;
     g.b += b_at[0] * p.k * p.n;
-    return cpu::gemm_f32(g);
+    return gemm_f32(g);
   }
   Ints x, y, z;
   for (std::size_t i = 0; i < a_at.size(); ++i) {
@@ -35,13 +34,13 @@ void multiply_f32(const Product& p, const float* a, const float* b, float* c, co
     y.push_back(b_at[i] * p.k * p.n);
     z.push_back(static_cast<std::int64_t>(i) * p.m * p.n);
   }
-  cpu::gemm_batch_f32(g, static_cast<std::int64_t>(x.size()), x.data(), y.data(), z.data());
+  gemm_batch_f32(g, static_cast<std::int64_t>(x.size()), x.data(), y.data(), z.data());
 }
 
 void multiply_wide(const Product& p, const void* a, const void* b, void* c, const Ints& a_at, const Ints& b_at) {
   const auto bytes = static_cast<std::int64_t>(bit_width(p.type)) / 8;
   for (std::size_t i = 0; i < a_at.size(); ++i) {
-    cpu::WideGemmArgs g;
+    WideGemmArgs g;
     g.type = p.type;
     g.m = p.m, g.n = p.n, g.k = p.k;
     g.trans_a = p.trans_a, g.trans_b = p.trans_b;
@@ -51,21 +50,21 @@ void multiply_wide(const Product& p, const void* a, const void* b, void* c, cons
     g.lda = p.trans_a ? p.m : p.k;
     g.ldb = p.trans_b ? p.k : p.n;
     g.ldc = p.n;
-    cpu::gemm_wide(g);
+    gemm_wide(g);
   }
 }
 
 // 16-bit floats as float32.
 void multiply_half(const Product& p, const void* a, const void* b, void* c, const Ints& a_at, const Ints& b_at) {
-  const bool half = p.type == Dtype::float16;
-  const auto widen = half ? cpu::half_to_f32 : cpu::bfloat_to_f32;
+  const bool half = p.type == DataType::float16;
+  const auto widen = half ? half_to_f32 : bfloat_to_f32;
   std::vector<float> x(static_cast<std::size_t>(matrices(a_at) * p.m * p.k));
   std::vector<float> y(static_cast<std::size_t>(matrices(b_at) * p.k * p.n));
   std::vector<float> z(a_at.size() * static_cast<std::size_t>(p.m * p.n));
   widen(a, x.data(), static_cast<std::int64_t>(x.size()));
   widen(b, y.data(), static_cast<std::int64_t>(y.size()));
-  multiply_f32({Dtype::float32, p.m, p.n, p.k, p.trans_a, p.trans_b}, x.data(), y.data(), z.data(), a_at, b_at);
-  (half ? cpu::f32_to_half : cpu::f32_to_bfloat)(z.data(), c, static_cast<std::int64_t>(z.size()));
+  multiply_f32({DataType::float32, p.m, p.n, p.k, p.trans_a, p.trans_b}, x.data(), y.data(), z.data(), a_at, b_at);
+  (half ? f32_to_half : f32_to_bfloat)(z.data(), c, static_cast<std::int64_t>(z.size()));
 }
 
 // Real and imaginary parts apart: four products of real numbers.
@@ -77,7 +76,7 @@ void multiply_complex(Product p, const void* a, const void* b, void* c, const In
     for (std::int64_t i = 0; i < count; ++i) out[static_cast<std::size_t>(i)] = at[2 * i];
     return out;
   };
-  p.type = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
+  p.type = std::is_same_v<T, float> ? DataType::float32 : DataType::float64;
   const std::int64_t of_a = matrices(a_at) * p.m * p.k, of_b = matrices(b_at) * p.k * p.n;
   const std::vector<T> ar = part(a, of_a, 0), ai = part(a, of_a, 1), br = part(b, of_b, 0), bi = part(b, of_b, 1);
   const std::size_t count = a_at.size() * static_cast<std::size_t>(p.m * p.n);
@@ -93,56 +92,18 @@ void multiply_complex(Product p, const void* a, const void* b, void* c, const In
   both(ar, bi, ai, br, 1, T{1});
 }
 
-// The matrix that each product takes, leading axes broadcast.
-Ints broadcast_matrices(const Shape& shape, const Shape& out) {
-  const std::size_t rank = out.size() - 2, own = shape.size() - 2;
-  std::int64_t batch = 1;
-  for (std::size_t i = 0; i < rank; ++i) batch *= out[i];
-  Ints at(static_cast<std::size_t>(batch), 0);
-  for (std::int64_t n = 0; n < batch; ++n) {
-    std::int64_t rest = n, step = 1;
-    for (std::size_t i = rank; i-- > rank - own;) {
-      const std::int64_t extent = shape[i - (rank - own)];
-      if (extent != 1) at[static_cast<std::size_t>(n)] += rest % out[i] * step;
-      rest /= out[i];
-      step *= extent;
-    }
-  }
-  return at;
-}
-
-void run_matmul(ops::OpContext& c) {
-  Tensor& out = result_tensor(c);
-  if (out.size() == 0) return;
-  const Tensor &a = c.input(0), &b = c.input(1);
-  Product p;
-  p.type = out.dtype();
-  p.trans_a = c.attrs().get_int("trans_a") != 0;
-  p.trans_b = c.attrs().get_int("trans_b") != 0;
-  p.m = out.dim(out.rank() - 2);
-  p.n = out.dim(out.rank() - 1);
-  p.k = p.trans_a ? a.dim(a.rank() - 2) : a.dim(a.rank() - 1);
-  multiply(p, a.data(), b.data(), out.mutable_data(), broadcast_matrices(a.shape(), out.shape()),
-           broadcast_matrices(b.shape(), out.shape()));
-}
-
 }  // namespace
 
 void multiply(const Product& p, const void* a, const void* b, void* c, const Ints& a_at, const Ints& b_at) {
   switch (p.type) {
-    case Dtype::float32:
+    case DataType::float32:
       return multiply_f32(p, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(c), a_at, b_at);
-    case Dtype::float16:
-    case Dtype::bfloat16: return multiply_half(p, a, b, c, a_at, b_at);
-    case Dtype::complex64: return multiply_complex<float>(p, a, b, c, a_at, b_at);
-    case Dtype::complex128: return multiply_complex<double>(p, a, b, c, a_at, b_at);
+    case DataType::float16:
+    case DataType::bfloat16: return multiply_half(p, a, b, c, a_at, b_at);
+    case DataType::complex64: return multiply_complex<float>(p, a, b, c, a_at, b_at);
+    case DataType::complex128: return multiply_complex<double>(p, a, b, c, a_at, b_at);
     default: return multiply_wide(p, a, b, c, a_at, b_at);
   }
 }
 
-const ArrayOp& matmul_op() {
-  static const ArrayOp op = array_op("MatMul", run_matmul);
-  return op;
-}
-
-}  // namespace sdx::array::detail
+}  // namespace sdx::cpu

@@ -1,13 +1,10 @@
 #pragma once
-// Windows of pictures (or rows, or volumes) with channels last.
+// Windows of pictures (or rows, or volumes) with channels last; internal to this folder but for the struct.
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
-#include <sdx/tensor.hpp>
-
-namespace sdx::array::detail {
+namespace sdx::cpu {
 
 using Three = std::array<std::int64_t, 3>;
 
@@ -26,9 +23,6 @@ struct Windows {
   bool depthwise() const { return groups > 1 && in_each() == 1 && out_each() == 1; }
 };
 
-// `ints`: as the operators' attribute in convolve.h.
-Windows windows_of(const Shape& x, const Shape& weights, const Shape& y, const std::vector<std::int64_t>& ints);
-
 // The windows of positions [first, first + count) of group g, one after the other; zeros beyond the input's edges.
 template <class T>
 void read_windows(const Windows& w, const T* x, std::int64_t g, std::int64_t first, std::int64_t count, T* windows);
@@ -45,4 +39,4 @@ void spread_depthwise(const Windows& w, const T* y, const T* weights, T* x);
 template <class T>
 void correlate_depthwise(const Windows& w, const T* x, const T* y, std::int64_t first, std::int64_t last, T* weights);
 
-}  // namespace sdx::array::detail
+}  // namespace sdx::cpu

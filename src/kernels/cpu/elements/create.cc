@@ -1,4 +1,4 @@
-#include "array/kernels/create.h"
+#include "kernels/cpu/elements/create.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/elements/type_list.h"
 
-namespace sdx::array::detail {
+namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kGrain = 32768;
@@ -16,19 +16,19 @@ void range(const T* start, const T* step, T* y, std::int64_t begin, std::int64_t
   if constexpr (std::is_integral_v<T>) {
     const auto first = static_cast<std::uint64_t>(*start), by = static_cast<std::uint64_t>(*step);
     for (std::int64_t i = begin; i < end; ++i) y[i] = static_cast<T>(first + static_cast<std::uint64_t>(i) * by);
-  } else if constexpr (cpu::is_complex_v<T>) {
+  } else if constexpr (is_complex_v<T>) {
     using P = typename T::value_type;
     for (std::int64_t i = begin; i < end; ++i) y[i] = T(start->real() + static_cast<P>(i) * step->real(), 0);
   } else {
-    const cpu::Computed<T> first = cpu::load(*start), by = cpu::load(*step);
-    for (std::int64_t i = begin; i < end; ++i) y[i] = static_cast<T>(first + static_cast<cpu::Computed<T>>(i) * by);
+    const Computed<T> first = load(*start), by = load(*step);
+    for (std::int64_t i = begin; i < end; ++i) y[i] = static_cast<T>(first + static_cast<Computed<T>>(i) * by);
   }
 }
 
 }  // namespace
 
 void fill_range(const Tensor& start, const Tensor& step, Tensor& y) {
-  cpu::with_type(y.dtype(), [&](auto tag) {
+  with_type(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto *first = static_cast<const T*>(start.data()), *by = static_cast<const T*>(step.data());
     auto* to = static_cast<T*>(y.mutable_data());
@@ -49,4 +49,4 @@ void fill_triangle(const Tensor& diagonal, Tensor& y) {
                });
 }
 
-}  // namespace sdx::array::detail
+}  // namespace sdx::cpu

@@ -1,11 +1,12 @@
-#include "array/kernels/products/convolve_windows.h"
+#include "kernels/cpu/channels_last/windows.h"
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/thread_pool.h"
 
-namespace sdx::array::detail {
+namespace sdx::cpu {
 namespace {
 
 // Calls fn(tap, number of the input's row, where the window begins in it) for each row of the window that lies inside.
@@ -73,25 +74,6 @@ void for_channels(const Windows& w, std::int64_t position, F&& fn) {
 }
 
 }  // namespace
-
-Windows windows_of(const Shape& x, const Shape& weights, const Shape& y, const std::vector<std::int64_t>& ints) {
-  Windows w;
-  const auto axes = static_cast<std::size_t>(ints[0]);
-  w.groups = ints[1];
-  w.batch = x[0];
-  w.in_channels = x.back();
-  w.out_channels = y.back();
-  for (std::size_t i = 0; i < axes; ++i) {
-    const std::size_t at = 3 - axes + i;
-    w.in[at] = x[i + 1];
-    w.kernel[at] = weights[i + 1];
-    w.out[at] = y[i + 1];
-    w.stride[at] = ints[2 + i];
-    w.dilation[at] = ints[2 + axes + i];
-    w.pad[at] = ints[2 + 2 * axes + i];
-  }
-  return w;
-}
 
 template <class T>
 void read_windows(const Windows& w, const T* x, std::int64_t g, std::int64_t first, std::int64_t count, T* windows) {
@@ -174,4 +156,4 @@ template void spread_depthwise(const Windows&, const double*, const double*, dou
 template void correlate_depthwise(const Windows&, const float*, const float*, std::int64_t, std::int64_t, float*);
 template void correlate_depthwise(const Windows&, const double*, const double*, std::int64_t, std::int64_t, double*);
 
-}  // namespace sdx::array::detail
+}  // namespace sdx::cpu
