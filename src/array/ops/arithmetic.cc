@@ -108,7 +108,7 @@ std::vector<array> sign_vjp(const VjpCall& c) {
 }
 
 void emit_square(Emitter& e) {
-  if (e.dtype(0) == Dtype::float32) return e.result(e.op("Mul", {e.in(0), e.in(0)}));
+  if (const char* name = onnx_name(BinaryFn::multiply, e.dtype(0))) return e.result(e.op(name, {e.in(0), e.in(0)}));
   emit_function(e, UnaryFn::square);
 }
 
@@ -145,8 +145,6 @@ const Kind kSquare{.name = "square", .emit = emit_square, .vjp = square_vjp, .el
 const Kind kSqrt{.name = "sqrt", .emit = emit_map<UnaryFn::sqrt>, .vjp = sqrt_vjp, .elementwise = true};
 const Kind kRsqrt{.name = "rsqrt", .emit = emit_rsqrt, .vjp = rsqrt_vjp, .elementwise = true};
 const Kind kReciprocal{.name = "reciprocal", .emit = emit_map<UnaryFn::reciprocal>, .vjp = reciprocal_vjp, .elementwise = true};
-
-bool is_unsigned(Dtype type) { return type == Dtype::boolean || (is_integer(type) && name(type).front() == 'u'); }
 
 }  // namespace
 }  // namespace detail

@@ -8,6 +8,8 @@
 namespace sdx::array::detail {
 namespace {
 
+constexpr std::size_t kMostRank = 8;  // of the engine's kernels for operands that broadcast
+
 void run_map(ops::OpContext& c) {
   const auto fn = static_cast<UnaryFn>(c.attrs().get_int("function"));
   apply(fn, c.input(0), result_tensor(c));
@@ -21,52 +23,53 @@ void run_pair(ops::OpContext& c) {
 }  // namespace
 
 const char* onnx_name(UnaryFn fn, Dtype type) {
-  if (type == Dtype::boolean) return fn == UnaryFn::logical_not ? "Not" : nullptr;
-  if (type == Dtype::float64) {
-    if (fn == UnaryFn::abs) return "Abs";
-    if (fn == UnaryFn::negative) return "Neg";
-    return fn == UnaryFn::sqrt ? "Sqrt" : nullptr;
-  }
-  if (type != Dtype::float32) return nullptr;
+  const bool real = is_floating(type), whole = is_integer(type);
+  const auto of_reals = [&](const char* name) { return real ? name : nullptr; };
+  const auto of_singles = [&](const char* name) { return type == Dtype::float32 ? name : nullptr; };
   switch (fn) {
-    case UnaryFn::abs: return "Abs";
-    case UnaryFn::negative: return "Neg";
-    case UnaryFn::floor: return "Floor";
-    case UnaryFn::ceil: return "Ceil";
-    case UnaryFn::round: return "Round";
-    case UnaryFn::sqrt: return "Sqrt";
-    case UnaryFn::reciprocal: return "Reciprocal";
-    case UnaryFn::exp: return "Exp";
-    case UnaryFn::log: return "Log";
-    case UnaryFn::sin: return "Sin";
-    case UnaryFn::cos: return "Cos";
-    case UnaryFn::arcsin: return "Asin";
-    case UnaryFn::arccos: return "Acos";
-    case UnaryFn::arctan: return "Atan";
-    case UnaryFn::tanh: return "Tanh";
-    case UnaryFn::sigmoid: return "Sigmoid";
-    case UnaryFn::erf: return "Erf";
-    case UnaryFn::isnan: return "IsNaN";
-    case UnaryFn::isinf: return "IsInf";
+    case UnaryFn::logical_not: return type == Dtype::boolean ? "Not" : nullptr;
+    case UnaryFn::bitwise_invert: return whole ? "BitwiseNot" : nullptr;
+    case UnaryFn::abs: return real || whole ? "Abs" : nullptr;
+    case UnaryFn::negative: return real || (whole && !is_unsigned(type)) ? "Neg" : nullptr;
+    case UnaryFn::floor: return of_reals("Floor");
+    case UnaryFn::ceil: return of_reals("Ceil");
+    case UnaryFn::round: return type == Dtype::bfloat16 ? nullptr : of_reals("Round");  // opset 22 has it
+    case UnaryFn::sqrt: return of_reals("Sqrt");
+    case UnaryFn::reciprocal: return of_reals("Reciprocal");
+    case UnaryFn::isnan: return of_reals("IsNaN");
+    case UnaryFn::isinf: return of_reals("IsInf");
+    case UnaryFn::exp: return of_singles("Exp");
+    case UnaryFn::log: return of_singles("Log");
+    case UnaryFn::sin: return of_singles("Sin");
+    case UnaryFn::cos: return of_singles("Cos");
+    case UnaryFn::arcsin: return of_singles("Asin");
+    case UnaryFn::arccos: return of_singles("Acos");
+    case UnaryFn::arctan: return of_singles("Atan");
+    case UnaryFn::tanh: return of_singles("Tanh");
+    case UnaryFn::sigmoid: return of_singles("Sigmoid");
+    case UnaryFn::erf: return of_singles("Erf");
     default: return nullptr;
   }
 }
 
 const char* onnx_name(BinaryFn fn, Dtype type) {
-  if (type == Dtype::float32 && fn == BinaryFn::power) return "Pow";
-  if (type == Dtype::float32 || type == Dtype::float64) {
-    if (fn == BinaryFn::divide) return "Div";
-    if (fn == BinaryFn::maximum) return "Max";
-    if (fn == BinaryFn::minimum) return "Min";
-  }
-  if (type != Dtype::float32 && type != Dtype::float64 && type != Dtype::int32 && type != Dtype::int64) return nullptr;
+  const bool real = is_floating(type), whole = is_integer(type), logical = type == Dtype::boolean;
+  const auto of_numbers = [&](const char* name) { return real || whole ? name : nullptr; };
+  const auto of_bits = [&](const char* name, const char* bitwise) { return logical ? name : whole ? bitwise : nullptr; };
   switch (fn) {
-    case BinaryFn::add: return "Add";
-    case BinaryFn::subtract: return "Sub";
-    case BinaryFn::multiply: return "Mul";
-    case BinaryFn::equal: return "Equal";
-    case BinaryFn::less: return "Less";
-    case BinaryFn::less_equal: return "LessOrEqual";
+    case BinaryFn::add: return of_numbers("Add");
+    case BinaryFn::subtract: return of_numbers("Sub");
+    case BinaryFn::multiply: return of_numbers("Mul");
+    case BinaryFn::divide: return real ? "Div" : nullptr;
+    case BinaryFn::power: return real ? "Pow" : nullptr;  // of integers, 0 with a negative exponent is another number
+    case BinaryFn::maximum: return of_numbers("Max");
+    case BinaryFn::minimum: return of_numbers("Min");
+    case BinaryFn::equal: return logical ? "Equal" : of_numbers("Equal");
+    case BinaryFn::less: return of_numbers("Less");
+    case BinaryFn::less_equal: return of_numbers("LessOrEqual");
+    case BinaryFn::bitwise_and: return of_bits("And", "BitwiseAnd");
+    case BinaryFn::bitwise_or: return of_bits("Or", "BitwiseOr");
+    case BinaryFn::bitwise_xor: return of_bits("Xor", "BitwiseXor");
     default: return nullptr;
   }
 }
@@ -79,7 +82,8 @@ void emit_function(Emitter& e, UnaryFn fn) {
 
 void emit_function(Emitter& e, BinaryFn fn) {
   static const ArrayOp op = array_op("Pair", run_pair);
-  if (const char* name = onnx_name(fn, e.dtype(0))) return e.result(e.op(name, {e.in(0), e.in(1)}));
+  const char* name = e.out_shape().size() <= kMostRank ? onnx_name(fn, e.dtype(0)) : nullptr;
+  if (name != nullptr) return e.result(e.op(name, {e.in(0), e.in(1)}));
   e.results(op, {e.in(0), e.in(1)}, {{"function", static_cast<std::int64_t>(fn)}});
 }
 
@@ -95,6 +99,8 @@ array pair(const Kind& kind, const array& a, const array& b, Dtype type, Dtype o
 std::vector<array> flat_vjp(const VjpCall& c) {
   return gradients(c, [&](std::size_t i) { return zeros_like(c.inputs[i]); });
 }
+
+bool is_unsigned(Dtype type) { return type == Dtype::boolean || (is_integer(type) && name(type).front() == 'u'); }
 
 array constant_like(const array& a, double value) { return array(value, a.dtype()); }
 

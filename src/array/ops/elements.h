@@ -14,7 +14,8 @@ using cpu::BinaryFn;
 using cpu::result_type_of;
 using cpu::UnaryFn;
 
-// ONNX's operator where the engine's kernels for `type` are at least as good as our own, else null.
+// ONNX's operator where it means the same for `type`, and the engine has kernels for it that are at least as good as our own;
+// else null.
 const char* onnx_name(UnaryFn fn, Dtype type);
 const char* onnx_name(BinaryFn fn, Dtype type);
 void emit_function(Emitter& e, UnaryFn fn);
@@ -61,6 +62,8 @@ inline Params params_of(std::vector<std::int64_t> ints) {
   p.ints = std::move(ints);
   return p;
 }
+
+bool is_unsigned(Dtype type);  // booleans too
 
 // A scalar of a's type.
 array constant_like(const array& a, double value);
