@@ -7,6 +7,7 @@
 
 #include "array/array_op.h"
 #include "array/ops/elements.h"
+#include "array/ops/reductions.h"
 #include "kernels/cpu/order/reduce.h"
 #include "kernels/cpu/rows/reduce.h"
 
@@ -17,16 +18,11 @@ using cpu::ReduceFn;
 using cpu::result_type_of;
 namespace {
 
-cpu::Lanes around(const Shape& shape, std::size_t axis) {
-  cpu::Lanes e;
-  for (std::size_t i = 0; i < shape.size(); ++i) (i < axis ? e.outer : i == axis ? e.count : e.inner) *= shape[i];
-  return e;
-}
-
 void run_arg(ops::OpContext& c) {
   const Tensor& x = c.input(0);
   Tensor& y = result_tensor(c);
-  const cpu::Lanes e = around(x.shape(), static_cast<std::size_t>(c.attrs().get_int("axis")));
+  const std::int64_t axis = c.attrs().get_int("axis");
+  const cpu::Lanes e = lanes_of(x.shape(), axis, axis);
   if (x.dtype() == DataType::float32 && e.count <= std::numeric_limits<std::int32_t>::max() && y.size() > 0) {
     const bool max = static_cast<ReduceFn>(c.attrs().get_int("function")) == ReduceFn::argmax;
     std::vector<std::int64_t> at(static_cast<std::size_t>(y.size()));

@@ -22,6 +22,15 @@ Shape reduced_shape(const Shape& shape, const std::vector<std::int64_t>& over, b
   return out;
 }
 
+cpu::Lanes lanes_of(const Shape& shape, std::int64_t first, std::int64_t last) {
+  cpu::Lanes e;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto axis = static_cast<std::int64_t>(i);
+    (axis < first ? e.outer : axis <= last ? e.count : e.inner) *= shape[i];
+  }
+  return e;
+}
+
 namespace {
 
 // params.ints: keepdims, then the axes, sorted.
@@ -38,11 +47,7 @@ void run_reduce(ops::OpContext& c) {
   for (std::size_t last = axes.size(); last > 0;) {
     std::size_t first = last - 1;
     while (first > 0 && axes[first - 1] + 1 == axes[first]) --first;
-    cpu::Lanes e;
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-      const auto axis = static_cast<std::int64_t>(i);
-      (axis < axes[first] ? e.outer : axis <= axes[last - 1] ? e.count : e.inner) *= shape[i];
-    }
+    const cpu::Lanes e = lanes_of(shape, axes[first], axes[last - 1]);
     for (std::size_t k = first; k < last; ++k) shape[static_cast<std::size_t>(axes[k])] = 1;
     const DataType type = result_type_of(fn, from.dtype());
     Tensor to = first == 0 ? y : Tensor(type, shape);

@@ -16,9 +16,8 @@ namespace {
 void run_scan(ops::OpContext& c) {
   const Tensor& x = c.input(0);
   Tensor& y = result_tensor(c);
-  const auto axis = static_cast<std::size_t>(c.attrs().get_int("axis"));
-  cpu::Lanes e;
-  for (std::size_t i = 0; i < x.shape().size(); ++i) (i < axis ? e.outer : i == axis ? e.count : e.inner) *= x.shape()[i];
+  const std::int64_t axis = c.attrs().get_int("axis");
+  const cpu::Lanes e = lanes_of(x.shape(), axis, axis);
   scan(static_cast<ScanFn>(c.attrs().get_int("function")), x.dtype(), x.data(), y.mutable_data(), e,
        c.attrs().get_int("reverse") != 0, c.attrs().get_int("inclusive") != 0);
 }

@@ -20,10 +20,8 @@ enum class Sorting : std::uint8_t { sort, argsort, partition, argpartition, topk
 void run_sorting(ops::OpContext& c) {
   const Tensor& x = c.input(0);
   Tensor& y = result_tensor(c);
-  const auto axis = static_cast<std::size_t>(c.attrs().get_int("axis"));
-  const std::int64_t number = c.attrs().get_int("number");
-  cpu::Lanes e;
-  for (std::size_t i = 0; i < x.shape().size(); ++i) (i < axis ? e.outer : i == axis ? e.count : e.inner) *= x.shape()[i];
+  const std::int64_t axis = c.attrs().get_int("axis"), number = c.attrs().get_int("number");
+  const cpu::Lanes e = lanes_of(x.shape(), axis, axis);
   if (y.size() == 0) return;
   auto* places = static_cast<std::uint32_t*>(y.mutable_data());
   switch (static_cast<Sorting>(c.attrs().get_int("function"))) {
