@@ -14,7 +14,9 @@ void infer_results(ops::InferContext& c) {
   for (std::size_t i = 0; i < types.size(); ++i) c.output(i, types[i]);
 }
 
-ArrayOp make(const char* name, ops::RunFn run, int in_place) {
+}  // namespace
+
+ArrayOp array_op(const char* name, ops::RunFn run, int in_place) {
   auto op = std::make_shared<ops::CustomOp>(ops::CustomOp{ops::OpDef("sdx.array", name, 1), {}, {}, {}});
   op->def.in("inputs", "", ops::types::any_tensor, ops::Arity::variadic);
   op->def.out("outputs", "", ops::types::any_tensor, ops::Arity::variadic);
@@ -23,11 +25,6 @@ ArrayOp make(const char* name, ops::RunFn run, int in_place) {
   op->in_place = in_place;
   return op;
 }
-
-}  // namespace
-
-ArrayOp array_op(const char* name, ops::RunFn run) { return make(name, run, -1); }
-ArrayOp updating_op(const char* name, ops::RunFn run) { return make(name, run, 0); }
 
 void start_from_input(ops::OpContext& c, Tensor& out) {
   if (!c.has_input(0)) return ops::fill_zero(out);

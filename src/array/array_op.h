@@ -1,15 +1,15 @@
 #pragma once
-// Operators of arrays, in domain sdx.array: a kernel that sees the node's attributes. The types of the results are an attribute
-// too, which Emitter::results() sets.
+// What operators of arrays see when they run: inputs and attributes, of which one has the types of the results: the operation
+// knows them, so Emitter::results() states them.
 
 #include "array/emitter.h"
 #include "ops/context.h"
 
 namespace sdx::array::detail {
 
-ArrayOp array_op(const char* name, ops::RunFn run);
-// Whose output may overwrite input 0, which `run` has it begin with by start_from_input().
-ArrayOp updating_op(const char* name, ops::RunFn run);
+inline constexpr const char* kResultTypes = "results";  // the attribute's name
+
+// Input 0, which may be the same memory, or zeros where it is left out.
 void start_from_input(ops::OpContext& c, Tensor& out);
 
 // Element i of a tensor, counted in memory.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array/array_op.h"
 #include "base/error.h"
 
 namespace sdx::array::detail {
@@ -37,7 +38,7 @@ ValueId Emitter::op(const char* type, std::initializer_list<ValueId> inputs, Emi
   return op(type, std::vector<ValueId>(inputs), std::move(attributes));
 }
 
-void Emitter::results(const ArrayOp& op, std::vector<ValueId> inputs, EmittedAttributes attributes) {
+void Emitter::results_of(const ArrayOp& op, std::vector<ValueId> inputs, EmittedAttributes attributes) {
   ::sdx::Node node;
   node.domain = op->def.domain;
   node.op_type = op->def.name;

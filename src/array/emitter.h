@@ -20,9 +20,10 @@ inline constexpr int kOpset = 21;
 
 using EmittedAttributes = std::vector<std::pair<const char*, AttributeValue>>;
 
-// An operator for what ONNX has none for (array_op.h). Static lifetime.
-inline constexpr const char* kResultTypes = "results";  // its attribute with the types of its outputs
+// An operator of domain sdx.array, for what ONNX has none for: see array_op.h. `in_place`: the input that output 0 may overwrite,
+// or -1.
 using ArrayOp = std::shared_ptr<const ops::CustomOp>;
+ArrayOp array_op(const char* name, ops::RunFn run, int in_place);
 
 class Emitter {
  public:
@@ -58,8 +59,18 @@ class Emitter {
   ValueId untransposed(ValueId value) const;
 
   void result(ValueId value, std::size_t i = 0) { results_[i] = value; }
-  // All results by one operator of arrays. The operation knows their types, so the node states them.
-  void results(const ArrayOp& op, std::vector<ValueId> inputs, EmittedAttributes attributes = {});
+  // All results by one operator of arrays, which `kRun` computes.
+  template <ops::RunFn kRun>
+  void results(const char* name, std::vector<ValueId> inputs, EmittedAttributes attributes = {}) {
+    static const ArrayOp& op = *new ArrayOp(array_op(name, kRun, -1));
+    results_of(op, std::move(inputs), std::move(attributes));
+  }
+  // The same; output 0 may overwrite input 0, which `kRun` has it begin with by start_from_input().
+  template <ops::RunFn kRun>
+  void updated(const char* name, std::vector<ValueId> inputs, EmittedAttributes attributes = {}) {
+    static const ArrayOp& op = *new ArrayOp(array_op(name, kRun, 0));
+    results_of(op, std::move(inputs), std::move(attributes));
+  }
 
   // The operators of another operation, whose inputs are these values: its results.
   std::vector<ValueId> inlined(const Node& node, std::vector<ValueId> inputs) {
@@ -71,6 +82,7 @@ class Emitter {
 
  private:
   std::vector<ValueId> add(::sdx::Node node, std::size_t outputs, EmittedAttributes attributes);
+  void results_of(const ArrayOp& op, std::vector<ValueId> inputs, EmittedAttributes attributes);
 
   Graph& graph_;
   const Node* node_ = nullptr;

@@ -41,10 +41,7 @@ void run_fragile(sdx::ops::OpContext& c) {
   if (broken) throw sdx::Error(sdx::ErrorCode::runtime_failure, "it is broken");
   c.set_output(0, c.input(0).clone());
 }
-void emit_fragile(Emitter& e) {
-  static const mx::detail::ArrayOp op = mx::detail::array_op("Fragile", run_fragile);
-  e.results(op, e.inputs());
-}
+void emit_fragile(Emitter& e) { e.results<run_fragile>("Fragile", e.inputs()); }
 const mx::detail::Kind kFragile{.name = "fragile", .emit = emit_fragile};
 mx::array fragile(const mx::array& a, mx::StreamOrDevice s = {}) {
   return mx::detail::make(kFragile, a.dtype(), a.shape(), {a}, {}, s);
@@ -293,21 +290,17 @@ TEST(ArrayProcesses, ChildrenCanCompute) {
   busy.join();
 }
 
+std::atomic<bool> slow{false};
+void run_slow(sdx::ops::OpContext& c) {
+  slow = true;
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  c.set_output(0, c.input(0).clone());
+}
+void emit_slow(Emitter& e) { e.results<run_slow>("Slow", e.inputs()); }
+
 // A thread that waits for the fork has made operations its own; it is not there in the child.
 TEST(ArrayProcesses, ChildrenTakeOverWhatWaits) {
-  static std::atomic<bool> slow{false};
-  struct Slow {
-    static void run(sdx::ops::OpContext& c) {
-      slow = true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(600));
-      c.set_output(0, c.input(0).clone());
-    }
-    static void emit(Emitter& e) {
-      static const mx::detail::ArrayOp op = mx::detail::array_op("Slow", run);
-      e.results(op, e.inputs());
-    }
-  };
-  static const mx::detail::Kind kind{.name = "slow", .emit = Slow::emit};
+  static const mx::detail::Kind kind{.name = "slow", .emit = emit_slow};
   const mx::array x({1.0F, 2.0F});
   const mx::array first = mx::detail::make(kind, x.dtype(), x.shape(), {x}), second = mx::add(x, x);
   std::thread one([&] { first.eval(); });

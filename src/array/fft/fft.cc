@@ -17,10 +17,7 @@ namespace detail {
 namespace {
 
 // params.ints of both kinds: transform.h.
-void emit_fourier(Emitter& e) {
-  static const ArrayOp& op = *new ArrayOp(array_op("Fourier", run_fourier));
-  e.results(op, e.inputs(), {{"ints", e.params().ints}});
-}
+void emit_fourier(Emitter& e) { e.results<run_fourier>("Fourier", e.inputs(), {{"ints", e.params().ints}}); }
 
 struct Step {
   Fourier what = Fourier::complex;

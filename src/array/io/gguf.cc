@@ -42,10 +42,7 @@ void run_unpack(ops::OpContext& c) {
   });
 }
 
-void emit_unpack(Emitter& e) {
-  static const ArrayOp& op = *new ArrayOp(array_op("UnpackBlocks", run_unpack));
-  e.results(op, e.inputs(), {{"ints", e.params().ints}});
-}
+void emit_unpack(Emitter& e) { e.results<run_unpack>("UnpackBlocks", e.inputs(), {{"ints", e.params().ints}}); }
 
 const Kind kUnpack{.name = "load_gguf", .emit = emit_unpack};
 

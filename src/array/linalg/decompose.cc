@@ -90,10 +90,7 @@ void run_decomposition(ops::OpContext& c) {
   if (outcome != LinalgOutcome::ok) report(all.what, outcome);
 }
 
-void emit_decomposition(Emitter& e) {
-  static const ArrayOp& op = *new ArrayOp(array_op("Decomposition", run_decomposition));
-  e.results(op, e.inputs(), {{"ints", e.params().ints}});
-}
+void emit_decomposition(Emitter& e) { e.results<run_decomposition>("Decomposition", e.inputs(), {{"ints", e.params().ints}}); }
 
 VmapResult decomposition_vmap(const VmapCall& c) {
   std::vector<array> inputs;

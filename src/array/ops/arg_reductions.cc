@@ -36,8 +36,7 @@ void run_arg(ops::OpContext& c) {
 // params.ints: the axis.
 template <ReduceFn kFn>
 void emit_arg(Emitter& e) {
-  static const ArrayOp op = array_op("ArgReduce", run_arg);
-  e.results(op, {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axis", e.params().ints[0]}});
+  e.results<run_arg>("ArgReduce", {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axis", e.params().ints[0]}});
 }
 
 template <bool kMax>

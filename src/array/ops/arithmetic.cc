@@ -123,10 +123,7 @@ void run_divmod(ops::OpContext& c) {
   apply(BinaryFn::remainder, a, b, result_tensor(c, 1));
 }
 
-void emit_divmod(Emitter& e) {
-  static const ArrayOp op = array_op("DivMod", run_divmod);
-  e.results(op, {e.in(0), e.in(1)});
-}
+void emit_divmod(Emitter& e) { e.results<run_divmod>("DivMod", {e.in(0), e.in(1)}); }
 
 const Kind kAdd{.name = "add", .emit = emit_pair<BinaryFn::add>, .vjp = add_vjp, .elementwise = true};
 const Kind kSubtract{.name = "subtract", .emit = emit_pair<BinaryFn::subtract>, .vjp = subtract_vjp, .elementwise = true};

@@ -16,9 +16,8 @@ void run_convert(ops::OpContext& c) { cpu::convert(c.input(0), result_tensor(c))
 
 // The engine casts between real types; to bool and to complex numbers, and from these, is ours.
 void emit_astype(Emitter& e) {
-  static const ArrayOp op = array_op("Convert", run_convert);
   if (!is_complex(e.dtype(0)) && !is_complex(e.out_dtype())) return e.result(e.cast(e.in(0), e.out_dtype()));
-  e.results(op, {e.in(0)});
+  e.results<run_convert>("Convert", {e.in(0)});
 }
 
 std::vector<array> astype_vjp(const VjpCall& c) { return {as_type(c.of_outputs[0], c.inputs[0].dtype())}; }
@@ -31,10 +30,7 @@ void run_view(ops::OpContext& c) {
   if (y.bytes() > 0) std::memcpy(y.mutable_data(), x.data(), y.bytes());
 }
 
-void emit_view(Emitter& e) {
-  static const ArrayOp op = array_op("View", run_view);
-  e.results(op, {e.in(0)});
-}
+void emit_view(Emitter& e) { e.results<run_view>("View", {e.in(0)}); }
 
 std::vector<array> view_vjp(const VjpCall& c) { return {zeros_like(c.inputs[0])}; }
 
@@ -42,17 +38,11 @@ const Kind kView{.name = "view", .emit = emit_view, .vjp = view_vjp};
 
 void run_to_fp8(ops::OpContext& c) { cpu::to_float8(c.input(0), result_tensor(c)); }
 
-void emit_to_fp8(Emitter& e) {
-  static const ArrayOp op = array_op("ToFloat8", run_to_fp8);
-  e.results(op, {e.in(0)});
-}
+void emit_to_fp8(Emitter& e) { e.results<run_to_fp8>("ToFloat8", {e.in(0)}); }
 
 void run_from_fp8(ops::OpContext& c) { cpu::from_float8(c.input(0), result_tensor(c)); }
 
-void emit_from_fp8(Emitter& e) {
-  static const ArrayOp op = array_op("FromFloat8", run_from_fp8);
-  e.results(op, {e.in(0)});
-}
+void emit_from_fp8(Emitter& e) { e.results<run_from_fp8>("FromFloat8", {e.in(0)}); }
 
 const Kind kToFp8{.name = "to_fp8", .emit = emit_to_fp8, .vjp = view_vjp, .elementwise = true};
 const Kind kFromFp8{.name = "from_fp8", .emit = emit_from_fp8, .vjp = view_vjp, .elementwise = true};

@@ -15,8 +15,7 @@ namespace {
 void run_select(ops::OpContext& c) { cpu::select(c.input(0), c.input(1), c.input(2), result_tensor(c)); }
 
 void emit_where(Emitter& e) {
-  static const ArrayOp op = array_op("Select", run_select);
-  if (is_complex(e.out_dtype())) return e.results(op, {e.in(0), e.in(1), e.in(2)});
+  if (is_complex(e.out_dtype())) return e.results<run_select>("Select", {e.in(0), e.in(1), e.in(2)});
   e.result(e.op("Where", {e.in(0), e.in(1), e.in(2)}));
 }
 

@@ -17,20 +17,14 @@ namespace {
 void run_range(ops::OpContext& c) { cpu::fill_range(c.input(0), c.input(1), result_tensor(c)); }
 
 // Inputs: the first number and the step, which change from call to call; so nothing is folded into a constant.
-void emit_range(Emitter& e) {
-  static const ArrayOp op = array_op("Range", run_range);
-  e.results(op, {e.in(0), e.in(1)});
-}
+void emit_range(Emitter& e) { e.results<run_range>("Range", {e.in(0), e.in(1)}); }
 
 const Kind kRange{.name = "arange", .emit = emit_range, .vjp = flat_vjp};
 
 void run_triangle(ops::OpContext& c) { cpu::fill_triangle(c.input(0), result_tensor(c)); }
 
 // Input: the diagonal.
-void emit_triangle(Emitter& e) {
-  static const ArrayOp op = array_op("Triangle", run_triangle);
-  e.results(op, {e.in(0)});
-}
+void emit_triangle(Emitter& e) { e.results<run_triangle>("Triangle", {e.in(0)}); }
 
 const Kind kTriangle{.name = "tri", .emit = emit_triangle, .vjp = flat_vjp};
 

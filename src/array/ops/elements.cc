@@ -75,16 +75,14 @@ const char* onnx_name(BinaryFn fn, Dtype type) {
 }
 
 void emit_function(Emitter& e, UnaryFn fn) {
-  static const ArrayOp op = array_op("Map", run_map);
   if (const char* name = onnx_name(fn, e.dtype(0))) return e.result(e.op(name, {e.in(0)}));
-  e.results(op, {e.in(0)}, {{"function", static_cast<std::int64_t>(fn)}});
+  e.results<run_map>("Map", {e.in(0)}, {{"function", static_cast<std::int64_t>(fn)}});
 }
 
 void emit_function(Emitter& e, BinaryFn fn) {
-  static const ArrayOp op = array_op("Pair", run_pair);
   const char* name = e.out_shape().size() <= kMostRank ? onnx_name(fn, e.dtype(0)) : nullptr;
   if (name != nullptr) return e.result(e.op(name, {e.in(0), e.in(1)}));
-  e.results(op, {e.in(0), e.in(1)}, {{"function", static_cast<std::int64_t>(fn)}});
+  e.results<run_pair>("Pair", {e.in(0), e.in(1)}, {{"function", static_cast<std::int64_t>(fn)}});
 }
 
 array map(const Kind& kind, const array& a, Dtype type, Dtype out, const StreamOrDevice& s) {

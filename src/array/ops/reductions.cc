@@ -70,13 +70,12 @@ const char* onnx_reduction(ReduceFn fn) {
 
 template <ReduceFn kFn>
 void emit_reduce(Emitter& e) {
-  static const ArrayOp op = array_op("Reduce", run_reduce);
   const std::vector<std::int64_t> axes = axes_of_params(e.params());
   const char* name = onnx_reduction(kFn);
   if (name != nullptr && e.dtype(0) == Dtype::float32 && element_count(e.shape(0)) > 0) {
     return e.result(e.op(name, {e.in(0), e.ints(axes)}, {{"keepdims", e.params().ints[0]}}));
   }
-  e.results(op, {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axes", axes}});
+  e.results<run_reduce>("Reduce", {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axes", axes}});
 }
 
 // `result` (or its gradient) with extents of 1 where axes were reduced.

@@ -25,10 +25,9 @@ void run_scan(ops::OpContext& c) {
 // params.ints: axis, reverse, inclusive.
 template <ScanFn kFn>
 void emit_scan(Emitter& e) {
-  static const ArrayOp op = array_op("Scan", run_scan);
   const std::vector<std::int64_t>& p = e.params().ints;
-  e.results(op, {e.in(0)},
-            {{"function", static_cast<std::int64_t>(kFn)}, {"axis", p[0]}, {"reverse", p[1]}, {"inclusive", p[2]}});
+  e.results<run_scan>("Scan", {e.in(0)},
+                      {{"function", static_cast<std::int64_t>(kFn)}, {"axis", p[0]}, {"reverse", p[1]}, {"inclusive", p[2]}});
 }
 
 struct Along {

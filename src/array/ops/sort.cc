@@ -37,9 +37,9 @@ void run_sorting(ops::OpContext& c) {
 // params.ints: axis, number.
 template <Sorting kSorting>
 void emit_sorting(Emitter& e) {
-  static const ArrayOp op = array_op("Sort", run_sorting);
   const std::vector<std::int64_t>& p = e.params().ints;
-  e.results(op, {e.in(0)}, {{"function", static_cast<std::int64_t>(kSorting)}, {"axis", p[0]}, {"number", p[1]}});
+  e.results<run_sorting>("Sort", {e.in(0)},
+                         {{"function", static_cast<std::int64_t>(kSorting)}, {"axis", p[0]}, {"number", p[1]}});
 }
 
 // Gradients go back to where the elements came from: `places` of the result.
@@ -113,10 +113,7 @@ void run_search(ops::OpContext& c) {
 }
 
 // params.ints: whether right.
-void emit_search(Emitter& e) {
-  static const ArrayOp op = array_op("SearchSorted", run_search);
-  e.results(op, {e.in(0), e.in(1)}, {{"right", e.params().ints[0]}});
-}
+void emit_search(Emitter& e) { e.results<run_search>("SearchSorted", {e.in(0), e.in(1)}, {{"right", e.params().ints[0]}}); }
 
 const Kind kSearch{.name = "searchsorted", .emit = emit_search, .vjp = flat_vjp};
 

@@ -109,10 +109,7 @@ void run_draw(ops::OpContext& c) {
   }
 }
 
-void emit_draw(Emitter& e) {
-  static const ArrayOp& op = *new ArrayOp(array_op("Draw", run_draw));
-  e.results(op, e.inputs(), {{"ints", e.params().ints}});
-}
+void emit_draw(Emitter& e) { e.results<run_draw>("Draw", e.inputs(), {{"ints", e.params().ints}}); }
 
 extern const Kind kDraw;
 

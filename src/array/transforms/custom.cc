@@ -134,10 +134,7 @@ const Kind kCustom{.name = "custom_function", .emit = emit_custom, .vjp = custom
 // The first input. What follows it in a graph is not shared with what is computed from the same numbers elsewhere, and is
 // computed after the second input.
 void run_after(ops::OpContext& c) { c.set_output(0, c.input(0)); }
-void emit_after(Emitter& e) {
-  static const ArrayOp& op = *new ArrayOp(array_op("After", run_after));
-  e.results(op, e.inputs());
-}
+void emit_after(Emitter& e) { e.results<run_after>("After", e.inputs()); }
 
 Arrays after_vjp(const VjpCall& c) {
   Arrays made;

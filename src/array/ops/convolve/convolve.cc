@@ -67,8 +67,7 @@ void run(ops::OpContext& c) {
 template <Which kWhich>
 void emit(Emitter& e) {
   constexpr const char* kNames[] = {"Convolution", "ConvolutionInput", "ConvolutionWeights"};
-  static const ArrayOp op = array_op(kNames[static_cast<std::size_t>(kWhich)], run<kWhich>);
-  e.results(op, e.inputs(), {{"ints", head(e.params())}});
+  e.results<run<kWhich>>(kNames[static_cast<std::size_t>(kWhich)], e.inputs(), {{"ints", head(e.params())}});
 }
 
 std::vector<array> conv_vjp(const VjpCall& c) {

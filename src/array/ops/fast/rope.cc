@@ -31,14 +31,13 @@ void run_rope(ops::OpContext& c) {
 
 // params.ints: dims, traditional, inverse; reals: base, scale.
 void emit_rope(Emitter& e) {
-  static const ArrayOp op = array_op("Rope", run_rope);
   const Params& p = e.params();
-  e.results(op, e.inputs(),
-            {{"dims", p.ints[0]},
-             {"traditional", p.ints[1]},
-             {"inverse", p.ints[2]},
-             {"base", static_cast<float>(p.reals[0])},
-             {"scale", static_cast<float>(p.reals[1])}});
+  e.results<run_rope>("Rope", e.inputs(),
+                      {{"dims", p.ints[0]},
+                       {"traditional", p.ints[1]},
+                       {"inverse", p.ints[2]},
+                       {"base", static_cast<float>(p.reals[0])},
+                       {"scale", static_cast<float>(p.reals[1])}});
 }
 
 array rotated(const array& a, const array& offset, const std::vector<array>& rest, const Params& p, bool inverse,

@@ -94,14 +94,13 @@ void run_scatter(ops::OpContext& c) {
 }
 
 void emit_gather(Emitter& e) {
-  static const ArrayOp op = array_op("Gather", run_gather);
   const Ints& ints = e.params().ints;
   const Shape& whole = e.shape(0);
   // Whole rows: the engine's kernel.
   const bool rows = e.num_inputs() == 2 && ints[0] == 0 && ints[1] == 1 &&
                     std::equal(whole.begin() + 1, whole.end(), ints.begin() + 2, ints.end());
   if (rows) return e.result(e.reshape(e.op("Gather", {e.in(0), e.in(1)}), e.out_shape()));
-  e.results(op, e.inputs(), {{"ints", e.params().ints}});
+  e.results<run_gather>("Gather", e.inputs(), {{"ints", e.params().ints}});
 }
 
 std::vector<array> gather_vjp(const VjpCall& c) {
@@ -152,8 +151,7 @@ Update mode_of(const Params& p) { return static_cast<Update>(p.ints[0]); }
 
 // Inputs: the array, or none for zeros, updates, positions. `ints`: axes, then the block's extents.
 void emit_scattering(Emitter& e, std::vector<ValueId> inputs, Update mode, Ints ints) {
-  static const ArrayOp op = updating_op("Scatter", run_scatter);
-  e.results(op, std::move(inputs), {{"function", number_of(mode)}, {"ints", std::move(ints)}});
+  e.updated<run_scatter>("Scatter", std::move(inputs), {{"function", number_of(mode)}, {"ints", std::move(ints)}});
 }
 
 void emit_scatter(Emitter& e) {

@@ -83,10 +83,7 @@ void run_unslice(ops::OpContext& c) {
   put_part(part, part_layout(out.shape(), part.shape(), ints.data(), ints.data() + out.rank()), out);
 }
 
-void emit_unslice(Emitter& e) {
-  static const ArrayOp op = array_op("Unslice", run_unslice);
-  e.results(op, e.inputs(), {{"ints", e.params().ints}});
-}
+void emit_unslice(Emitter& e) { e.results<run_unslice>("Unslice", e.inputs(), {{"ints", e.params().ints}}); }
 
 std::vector<array> unslice_vjp(const VjpCall& c) {
   return {strided_slice(c.of_outputs[0], steps_of(c.params.ints), c.inputs[0].shape())};

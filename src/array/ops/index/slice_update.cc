@@ -37,10 +37,7 @@ void run_update(ops::OpContext& c) {
   cpu::add_strided_to(out.dtype(), part.data(), at_element(out, layout.offset), part.shape(), layout.strides);
 }
 
-void emit_update(Emitter& e) {
-  static const ArrayOp op = updating_op("SliceUpdate", run_update);
-  e.results(op, e.inputs(), {{"ints", e.params().ints}});
-}
+void emit_update(Emitter& e) { e.updated<run_update>("SliceUpdate", e.inputs(), {{"ints", e.params().ints}}); }
 
 std::vector<array> update_vjp(const VjpCall& c) {
   const Steps steps = steps_of(c.params);
@@ -92,13 +89,11 @@ void run_moving_update(ops::OpContext& c) {
 }
 
 void emit_moving(Emitter& e) {
-  static const ArrayOp op = array_op("MovingSlice", run_moving);
-  e.results(op, e.inputs(), {{"ints", axes_in(e.params(), e.shape(0).size())}});
+  e.results<run_moving>("MovingSlice", e.inputs(), {{"ints", axes_in(e.params(), e.shape(0).size())}});
 }
 
 void emit_moving_update(Emitter& e) {
-  static const ArrayOp op = updating_op("MovingUpdate", run_moving_update);
-  e.results(op, e.inputs(), {{"ints", axes_in(e.params(), e.shape(0).size())}});
+  e.updated<run_moving_update>("MovingUpdate", e.inputs(), {{"ints", axes_in(e.params(), e.shape(0).size())}});
 }
 
 std::vector<int> narrow(const Ints& axes) { return std::vector<int>(axes.begin(), axes.end()); }

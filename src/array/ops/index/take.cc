@@ -101,8 +101,7 @@ void run_put(ops::OpContext& c) {
 
 // Inputs: the array, or none for zeros, values, positions.
 void emit_putting(Emitter& e, std::vector<ValueId> inputs, Update mode) {
-  static const ArrayOp op = updating_op("ScatterAxis", run_put);
-  e.results(op, std::move(inputs), {{"axis", e.params().ints[0]}, {"function", number_of(mode)}});
+  e.updated<run_put>("ScatterAxis", std::move(inputs), {{"axis", e.params().ints[0]}, {"function", number_of(mode)}});
 }
 
 // params.ints: the axis, the mode.

@@ -57,8 +57,7 @@ void emit_matmul(Emitter& e) {
   if (single && e.shape(0).size() == 2 && e.shape(1).size() == 2) {
     return e.result(e.op("Gemm", {a, b}, {{"transA", std::int64_t{trans_a}}, {"transB", std::int64_t{trans_b}}}));
   }
-  static const ArrayOp op = array_op("MatMul", run_matmul);
-  e.results(op, {a, b}, {{"trans_a", std::int64_t{trans_a}}, {"trans_b", std::int64_t{trans_b}}});
+  e.results<run_matmul>("MatMul", {a, b}, {{"trans_a", std::int64_t{trans_a}}, {"trans_b", std::int64_t{trans_b}}});
 }
 
 std::vector<array> matmul_vjp(const VjpCall& c) {

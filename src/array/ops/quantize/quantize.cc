@@ -63,10 +63,7 @@ void run_quantize(ops::OpContext& c) {
                        biases, affine ? nullptr : static_cast<std::uint8_t*>(scales.mutable_data()));
 }
 
-void emit_quantize(Emitter& e) {
-  static const ArrayOp op = array_op("Quantize", run_quantize);
-  e.results(op, e.inputs(), {{"ints", e.params().ints}});
-}
+void emit_quantize(Emitter& e) { e.results<run_quantize>("Quantize", e.inputs(), {{"ints", e.params().ints}}); }
 
 VmapResult quantize_vmap(const VmapCall& c);
 const Kind kQuantize{.name = "quantize", .emit = emit_quantize, .vmap = quantize_vmap};
@@ -109,10 +106,7 @@ void run_dequantize(ops::OpContext& c) {
   cpu::dequantize_groups(q, out.size() / q.format.group, static_cast<float*>(out.mutable_data()));
 }
 
-void emit_dequantize(Emitter& e) {
-  static const ArrayOp op = array_op("Dequantize", run_dequantize);
-  e.results(op, e.inputs(), {{"ints", e.params().ints}});
-}
+void emit_dequantize(Emitter& e) { e.results<run_dequantize>("Dequantize", e.inputs(), {{"ints", e.params().ints}}); }
 
 array dequantized(const std::vector<array>& inputs, const Format& f, const StreamOrDevice& s = {});
 
@@ -177,9 +171,9 @@ void run_product(ops::OpContext& c) {
 
 // params.ints: also whether transposed.
 void emit_product(Emitter& e) {
-  static const ArrayOp op = array_op("QuantizedMatMul", run_product);
   const auto& ints = e.params().ints;
-  e.results(op, e.inputs(), {{"ints", std::vector<std::int64_t>(ints.begin(), ints.begin() + 3)}, {"transpose", ints[3]}});
+  e.results<run_product>("QuantizedMatMul", e.inputs(),
+                         {{"ints", std::vector<std::int64_t>(ints.begin(), ints.begin() + 3)}, {"transpose", ints[3]}});
 }
 
 array quantized_product(const std::vector<array>& inputs, const Format& f, bool transpose, const StreamOrDevice& s = {});

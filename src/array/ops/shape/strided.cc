@@ -46,10 +46,7 @@ void run_strided(ops::OpContext& c) {
   take_part(c.input(0), layout_of(c), out);
 }
 
-void emit_strided(Emitter& e) {
-  static const ArrayOp op = array_op("Strided", run_strided);
-  e.results(op, e.inputs(), {{"ints", view_of(e.params()).place}});
-}
+void emit_strided(Emitter& e) { e.results<run_strided>("Strided", e.inputs(), {{"ints", view_of(e.params()).place}}); }
 
 // The reverse: adds the elements up where they came from.
 void run_strided_sum(ops::OpContext& c) {
@@ -61,10 +58,7 @@ void run_strided_sum(ops::OpContext& c) {
   cpu::add_strided_to(out.dtype(), part.data(), at_element(out, layout.offset), part.shape(), layout.strides);
 }
 
-void emit_strided_sum(Emitter& e) {
-  static const ArrayOp op = array_op("StridedSum", run_strided_sum);
-  e.results(op, e.inputs(), {{"ints", view_of(e.params()).place}});
-}
+void emit_strided_sum(Emitter& e) { e.results<run_strided_sum>("StridedSum", e.inputs(), {{"ints", view_of(e.params()).place}}); }
 
 array strided(const array& flat, const Shape& shape, const std::vector<std::int64_t>& place, const StreamOrDevice& s = {});
 array strided_sum(const array& part, std::int64_t length, const std::vector<std::int64_t>& place);
