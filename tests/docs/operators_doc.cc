@@ -34,7 +34,7 @@ constexpr const char* kHead =
 |---|---|
 | versions | the first opset version of each definition. One definition may cover several versions of an operator: those that only permit different types, and those whose differences the operator itself handles |
 | types | the permitted element types of the newest version, by type variable. Variables that permit any tensor, or only integers for shapes and axes, are omitted |
-| kernels | the fast kernels that the `cpu` provider tries, best first. They are compiled for SSE4, AVX2, AVX-512 and NEON, and without vector instructions. `sdx explain` shows which kernel runs a node, and why better ones refused it. All other cases run on the reference kernel, which every operator has |
+| kernels | the fast kernels that the `cpu` provider tries, best first. They are compiled for SSE4, AVX2, AVX-512 and NEON, and without vector instructions. `sdx explain` shows which kernel runs a node, and why better ones refused it. `move` and `fill` are the functions of the operators themselves, where these are as fast as memory. All other cases run on the reference kernel, which every operator has |
 | gradient | whether Gradient of ai.onnx.preview.training can differentiate through the operator |
 
 | group of types | members |

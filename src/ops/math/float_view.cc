@@ -1,9 +1,16 @@
 #include "ops/math/float_view.h"
 
+#include <type_traits>
+
+#include "kernels/cpu/elements/halves.h"
+
 namespace sdx::ops {
 
 template <class C>
 void load_floats(const Tensor& tensor, C* out) {
+  if constexpr (std::is_same_v<C, float>) {
+    if (is_half(tensor.dtype())) return cpu::widen(tensor.dtype(), tensor.data(), out, tensor.size());
+  }
   dispatch(tensor.dtype(), FloatTypes{}, "reading floats", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto* p = static_cast<const T*>(tensor.data());
@@ -14,6 +21,9 @@ void load_floats(const Tensor& tensor, C* out) {
 
 template <class C>
 void store_floats(const C* values, Tensor& tensor) {
+  if constexpr (std::is_same_v<C, float>) {
+    if (is_half(tensor.dtype())) return cpu::narrow(tensor.dtype(), values, tensor.mutable_data(), tensor.size());
+  }
   dispatch(tensor.dtype(), FloatTypes{}, "writing floats", [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto* p = static_cast<T*>(tensor.mutable_data());

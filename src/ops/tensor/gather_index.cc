@@ -1,6 +1,7 @@
 #include "ops/tensor/gather_index.h"
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 
 namespace sdx::ops {
 void check_index_type(const Tensor& indices) {
@@ -86,18 +87,25 @@ NdOffsets::NdOffsets(const Shape& data, const Tensor& indices, std::int64_t batc
   const std::int64_t batch_stride = product(data, batch, data.size());
   const std::int64_t count = product(indices.shape(), 0, indices.rank() - 1);
   const std::int64_t per_batch = batches == 0 ? 0 : count / batches;
+  if (per_batch == 0) return;
   offsets_.resize(static_cast<std::size_t>(count));
-  dispatch_index(indices, [&](const auto* at) {
-    for (std::int64_t b = 0, i = 0; b < batches; ++b) {
-      for (std::int64_t k = 0; k < per_batch; ++k, ++i) {
-        std::int64_t offset = b * batch_stride;
-        for (std::int64_t d = 0; d < depth; ++d) {
-          const std::size_t axis = batch + static_cast<std::size_t>(d);
-          offset += checked_index(*at++, data[axis]) * strides[axis];
+  const std::int64_t* const extents = data.data() + batch;
+  const std::int64_t* const steps = strides.data() + batch;
+  std::int64_t* const to = offsets_.data();
+  dispatch_index(indices, [=](const auto* at) {
+    parallel_for(count, grain_for(depth * 16), [=](std::int64_t begin, std::int64_t end) {
+      std::int64_t base = begin / per_batch * batch_stride, left = per_batch - begin % per_batch;
+      const auto* index = at + begin * depth;
+      for (std::int64_t i = begin; i < end; ++i, --left) {
+        if (left == 0) {
+          base += batch_stride;
+          left = per_batch;
         }
-        offsets_[static_cast<std::size_t>(i)] = offset;
+        std::int64_t offset = base;
+        for (std::int64_t d = 0; d < depth; ++d) offset += checked_index(*index++, extents[d]) * steps[d];
+        to[i] = offset;
       }
-    }
+    });
   });
 }
 

@@ -93,21 +93,34 @@ void run_reverse(OpContext& c) {
   if (static_cast<std::int64_t>(lengths.size()) != in.dim(batch)) {
     c.fail("'sequence_lens' must hold {} numbers, received {}", in.dim(batch), lengths.size());
   }
-  const Ints strides = strides_of(in.shape());
-  const std::int64_t inner = product(in.shape(), 2, in.rank());
   const std::int64_t steps = in.dim(time);
   for (const std::int64_t n : lengths) {
     if (n < 0 || n > steps) c.fail("sequence length {} is out of range; permitted: 0 to {}", n, steps);
   }
   produce(c, 0, c.input(0).dtype(), in.shape(), [&](Tensor& out) {
     if (out.size() == 0) return;
-    const std::int64_t step = strides[time];
-    for (std::size_t b = 0; b < lengths.size(); ++b) {
-      const std::int64_t base = static_cast<std::int64_t>(b) * strides[batch];
-      const std::int64_t n = lengths[b];
-      copy_strided(in, base + std::max<std::int64_t>(0, n - 1) * step, out, base, {{n, -step, step}, {inner, 1, 1}});
-      copy_strided(in, base + n * step, out, base + n * step, {{steps - n, step, step}, {inner, 1, 1}});
-    }
+    const std::int64_t first = time == 0 ? steps : in.dim(0), second = in.dim(1);
+    const std::int64_t inner = product(in.shape(), 2, in.rank());
+    dispatch_unit(out.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const auto* from = static_cast<const T*>(in.data());
+      auto* to = static_cast<T*>(out.mutable_data());
+      const std::int64_t row_bytes = second * inner * static_cast<std::int64_t>(sizeof(T));
+      parallel_for(first, grain_for(row_bytes), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          for (std::int64_t j = 0; j < second; ++j) {
+            const std::int64_t at = time == 0 ? i : j, n = lengths[static_cast<std::size_t>(time == 0 ? j : i)];
+            const std::int64_t source = at < n ? n - 1 - at : at;
+            const std::int64_t row = time == 0 ? source * second + j : i * second + source;
+            if (inner == 1) {
+              to[i * second + j] = from[row];
+            } else {
+              copy_units(from + row * inner, to + (i * second + j) * inner, inner);
+            }
+          }
+        }
+      });
+    });
   });
 }
 

@@ -58,6 +58,10 @@ std::optional<UnarySpec> unary_of(const LowerContext& c) {
     if (op == p.op) return UnarySpec{p.unary, 0, 0};
   }
   if (op == "Clip") return clip_of(c);
+  if (op == "Shrink") {
+    const auto shrink = ops::parse<ops::ShrinkAttrs>(c);
+    return UnarySpec{Unary::shrink, shrink.lambd, shrink.bias};
+  }
   const auto a = ops::parse<ops::ActivationAttrs>(c);
   if (op == "LeakyRelu") return UnarySpec{Unary::leaky_relu, a.alpha, 0};
   if (op == "HardSigmoid") return UnarySpec{Unary::hard_sigmoid, a.alpha, a.beta};

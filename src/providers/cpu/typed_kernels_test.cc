@@ -2,7 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
+
+#include "kernels/cpu/elementwise/convert.h"
+#include "ops/math/convert.h"
 #include "support/compare_kernels.h"
+#include "tensor/element.h"
 
 namespace sdx::cpu {
 namespace {
@@ -66,7 +72,7 @@ TEST(TypedKernels, EveryFunctionForEveryType) {
     for (const char* op :
          {"Sigmoid(x)", "Tanh(x)", "Softplus(x)", "Exp(x)", "Log(x)", "Erf(x)", "Softsign(x)", "Mish(x)", "HardSwish(x)",
           "LeakyRelu(x) {alpha=0.25}", "HardSigmoid(x)", "Elu(x)", "Selu(x)", "Celu(x) {alpha=2.0}",
-          "ThresholdedRelu(x) {alpha=0.5}", "Swish(x)", "Gelu(x)", "Gelu(x) {approximate=\"tanh\"}"}) {
+          "ThresholdedRelu(x) {alpha=0.5}", "Shrink(x) {bias=0.25}", "Swish(x)", "Gelu(x)", "Gelu(x) {approximate=\"tanh\"}"}) {
       of_one("activation-typed", type, op);
     }
     for (const char* op : {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "Sum", "PRelu", "Equal", "Less", "LessOrEqual",
@@ -106,16 +112,41 @@ TEST(TypedKernels, ClipTakesBoundsOfTheRun) {
   }
 }
 
+constexpr DataType kNumbers[] = {DataType::float32, DataType::float64, DataType::float16, DataType::bfloat16, DataType::int8,
+                                 DataType::int16,   DataType::int32,   DataType::int64,   DataType::uint8,    DataType::uint16,
+                                 DataType::uint32,  DataType::uint64,  DataType::boolean};
+
 TEST(TypedKernels, Casts) {
-  const char* types[] = {"float32", "float64", "float16", "int32", "int64", "int8", "uint8", "bool"};
-  const int numbers[] = {1, 11, 10, 6, 7, 3, 2, 9};
-  for (std::size_t from = 0; from < std::size(types); ++from) {
-    for (std::size_t to = 0; to < std::size(types); ++to) {
-      const bool halves = (from == 0 && to == 2) || (from == 2 && to == 0);
-      if (from == to || halves || (from == 1 && to == 2)) continue;
-      const std::string text =
-          "input x: " + std::string(types[from]) + "[5,67]\ny = Cast(x) {to=" + std::to_string(numbers[to]) + "}\noutput y\n";
-      compare({"cast-numbers", text.c_str()});
+  for (const DataType from : kNumbers) {
+    for (const DataType to : kNumbers) {
+      const std::string cast = "[5,67]\ny = Cast(x) {to=" + std::to_string(static_cast<int>(to)) + "}\noutput y\n";
+      if (from != to) compare({"cast", ("input x: " + std::string(name(from)) + cast).c_str()});
+    }
+  }
+  compare({"cast", "input x: float32[5,67]\ninput like: float16[1]\ny = CastLike(x, like)\noutput y\n"});
+}
+
+// Any bits at all: also numbers that the other type rounds, or cannot hold.
+TEST(TypedKernels, CastsOfAnyBits) {
+  std::mt19937_64 rng(7);
+  for (const DataType from : kNumbers) {
+    for (const bool small : {false, true}) {  // exponents near those of integers
+      Tensor x(from, {3000});
+      auto* bytes = static_cast<std::uint8_t*>(x.mutable_data());
+      for (std::size_t i = 0; i < x.bytes(); ++i)
+        bytes[i] = static_cast<std::uint8_t>(rng() % (from == DataType::boolean ? 2 : 256));
+      for (std::int64_t i = 0; small && i < x.size(); ++i)
+        set_element(x, i, std::ldexp(static_cast<double>(rng()) - 0x1p63, static_cast<int>(rng() % 70) - 66));
+      for (const DataType to : kNumbers) {
+        Tensor fast(to, x.shape()), slow(to, x.shape());
+        ops::convert(x, slow);
+        cast_elements(from, to, x.data(), fast.mutable_data(), x.size());
+        for (std::int64_t i = 0; i < x.size(); ++i) {
+          const double a = element_as_double(fast, i), b = element_as_double(slow, i);
+          ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b)))
+              << name(from) << " to " << name(to) << ": " << element_as_double(x, i) << " gave " << a << ", not " << b;
+        }
+      }
     }
   }
 }

@@ -70,6 +70,10 @@ void thresholded(Part& p, const double* x, double a) {
   select_row(sizeof(double))(above, 1, x, 1, &kZero, 0, p.to, p.n);
 }
 
+void shrunk(Part& p, const double* x, double a, double b) {
+  for (std::int64_t i = 0; i < p.n; ++i) p.to[i] = x[i] > a ? x[i] - b : (x[i] < -a ? x[i] + b : 0);
+}
+
 // The functions that are one of functions.h.
 std::optional<UnaryFn> single(Unary op) {
   switch (op) {
@@ -121,6 +125,7 @@ void compute(const UnarySpec& spec, const double* x, double* to, std::int64_t n)
     case Unary::softsign: p.map(UnaryFn::abs, x).pair(BinaryFn::add, 1).with(BinaryFn::divide, x); return;
     case Unary::mish: p.pair(BinaryFn::logaddexp, x, 0).map(UnaryFn::tanh).with(BinaryFn::multiply, x); return;
     case Unary::thresholded_relu: return thresholded(p, x, a);
+    case Unary::shrink: return shrunk(p, x, a, b);
     case Unary::affine: p.pair(BinaryFn::multiply, x, a).pair(BinaryFn::add, b); return;
     default: std::copy_n(x, n, to);
   }

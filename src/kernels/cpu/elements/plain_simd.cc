@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -77,14 +78,17 @@ HWY_INLINE T truncated_rest(T a, T b) {
 
 template <BinaryFn kFn, class T>
 HWY_INLINE T larger(T a, T b) {
-  const bool first = kFn == BinaryFn::maximum ? a > b : a < b;
+  const T picked = (kFn == BinaryFn::maximum ? a > b : a < b) ? a : b;
   if constexpr (std::is_floating_point_v<T>) {
-    // Signed zeros are ordered, too: maximum(-0, 0) is 0.
-    const bool sign = std::signbit(a);
-    const bool zeros = (a == b) & (sign == (kFn == BinaryFn::minimum));
-    return ((a != a) | first | zeros) ? a : b;
+    // Signed zeros, which are equal, differ in one bit: maximum(-0, 0) is 0. Said by bits, since GCC makes no vectors of
+    // signbit().
+    using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    const auto x = std::bit_cast<U>(a), y = std::bit_cast<U>(b);
+    const T equal = std::bit_cast<T>(kFn == BinaryFn::maximum ? x & y : x | y);
+    const T number = a == b ? equal : picked;
+    return a != a ? a : number;
   } else {
-    return first ? a : b;
+    return picked;
   }
 }
 

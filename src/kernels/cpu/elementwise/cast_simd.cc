@@ -11,6 +11,8 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include <bit>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -29,10 +31,20 @@ HWY_INLINE bool fits_i64(F v) {
   return v >= F(-9223372036854775808.0) && v < F(9223372036854775808.0);
 }
 
+// From 2^64 on 0, below 0 the bits of the int64.
+template <class F>
+HWY_INLINE std::uint64_t unsigned_of(F v) {
+  constexpr F kTop = F(9223372036854775808.0);
+  if (v >= kTop) return v >= 2 * kTop ? 0 : static_cast<std::uint64_t>(v);
+  return static_cast<std::uint64_t>(fits_i64(v) ? static_cast<std::int64_t>(v) : std::numeric_limits<std::int64_t>::min());
+}
+
 template <class T, class F>
 HWY_INLINE T cast_one(F v) {
   if constexpr (std::is_same_v<T, bool>) {
     return v != 0;
+  } else if constexpr (std::is_same_v<T, std::uint64_t> && std::is_floating_point_v<F>) {
+    return unsigned_of(v);
   } else if constexpr (std::is_same_v<T, std::int64_t> && std::is_floating_point_v<F>) {
     return fits_i64(v) ? static_cast<std::int64_t>(v) : std::numeric_limits<std::int64_t>::min();
   } else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<F>) {
@@ -70,9 +82,24 @@ HWY_NOINLINE void cast_loop(const void* from, void* to, std::int64_t n) {
   block(x, y, n);
 }
 
+HWY_NOINLINE void odd_loop(const void* from, void* to, std::int64_t n) {
+  const auto* x = static_cast<const double*>(from);
+  auto* y = static_cast<float*>(to);
+  SDX_INDEPENDENT
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto f = static_cast<float>(x[i]);
+    const auto back = static_cast<double>(f);
+    auto bits = std::bit_cast<std::uint32_t>(f);
+    bits = (bits - static_cast<std::uint32_t>(std::fabs(back) > std::fabs(x[i]))) | 1U;
+    y[i] = (back == x[i]) | (x[i] != x[i]) ? f : std::bit_cast<float>(bits);
+  }
+}
+
 template <class F>
 CastRow row_from(DataType to) {
   switch (to) {
+    case DataType::uint64: return std::is_floating_point_v<F> ? cast_loop<F, std::uint64_t> : nullptr;
+    case DataType::int16: return std::is_same_v<F, std::int32_t> ? cast_loop<F, std::int16_t> : nullptr;
     case DataType::float32: return cast_loop<F, float>;
     case DataType::float64: return cast_loop<F, double>;
     case DataType::int32: return cast_loop<F, std::int32_t>;
@@ -96,9 +123,17 @@ CastRow cast_row_of(DataType from, DataType to) {
     case DataType::int8: return row_from<std::int8_t>(to);
     case DataType::uint8:
     case DataType::boolean: return row_from<std::uint8_t>(to);
+    case DataType::int16: return to == DataType::int32 ? cast_loop<std::int16_t, std::int32_t> : nullptr;
+    case DataType::uint16: return to == DataType::int32 ? cast_loop<std::uint16_t, std::int32_t> : nullptr;
+    case DataType::uint32: return to == DataType::int64 ? cast_loop<std::uint32_t, std::int64_t> : nullptr;
+    case DataType::uint64:
+      if (to == DataType::float32) return cast_loop<std::uint64_t, float>;
+      return to == DataType::float64 ? cast_loop<std::uint64_t, double> : nullptr;
     default: return nullptr;
   }
 }
+
+CastRow odd_row_of() { return odd_loop; }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -109,6 +144,7 @@ HWY_AFTER_NAMESPACE();
 namespace sdx::cpu {
 
 CastRow cast_row(DataType from, DataType to) { return SDX_CPU_PICK(cast_row_of)(from, to); }
+CastRow odd_row() { return SDX_CPU_PICK(odd_row_of)(); }
 
 }  // namespace sdx::cpu
 #endif

@@ -31,6 +31,7 @@ enum class Unary : std::uint8_t {
   softsign,          // x / (1 + |x|)
   mish,              // x tanh(softplus(x))
   thresholded_relu,  // x > a ? x : 0
+  shrink,            // x > a ? x - b : (x < -a ? x + b : 0); 0 for NaN
   abs,
   neg,
   exp,

@@ -77,6 +77,8 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
     return hn::Mul(x, hn::Div(n, hn::Add(n, hn::Set(d, 2.0F))));
   } else if constexpr (kOp == Unary::thresholded_relu) {
     return hn::IfThenElseZero(hn::Gt(x, a), x);
+  } else if constexpr (kOp == Unary::shrink) {
+    return hn::IfThenElse(hn::Gt(x, a), hn::Sub(x, b), hn::IfThenElseZero(hn::Lt(x, hn::Neg(a)), hn::Add(x, b)));
   } else if constexpr (kOp == Unary::abs) {
     return hn::Abs(x);
   } else if constexpr (kOp == Unary::neg) {
@@ -183,8 +185,8 @@ HWY_NOINLINE void unary_loop(const UnarySpec& spec, const float* x, float* y, st
 // clang-format off
 #define SDX_UNARY_OPS(X)                                                                                   \
   X(relu) X(clip) X(leaky_relu) X(hard_sigmoid) X(hard_swish) X(sigmoid) X(silu) X(gelu)                   \
-  X(gelu_tanh) X(elu) X(selu) X(celu) X(softplus) X(softsign) X(mish) X(thresholded_relu) X(abs) X(neg)    \
-  X(log) X(sqrt) X(reciprocal) X(rsqrt) X(floor) X(ceil) X(round) X(sign) X(square) X(affine)
+  X(gelu_tanh) X(elu) X(selu) X(celu) X(softplus) X(softsign) X(mish) X(thresholded_relu) X(shrink) X(abs) \
+  X(neg) X(log) X(sqrt) X(reciprocal) X(rsqrt) X(floor) X(ceil) X(round) X(sign) X(square) X(affine)
 // clang-format on
 
 void unary_all(const UnarySpec& spec, const float* x, float* y, std::int64_t ld, std::int64_t rows, std::int64_t n) {

@@ -52,6 +52,7 @@ const std::vector<Case>& cases() {
       {{Unary::softsign}, [](double x) { return x / (1 + std::fabs(x)); }, -80, 80, 2},
       {{Unary::mish}, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, -20, 40, 5},
       {{Unary::thresholded_relu, 0.5F}, [](double x) { return x > 0.5 ? x : 0; }, -4, 4, 0},
+      {{Unary::shrink, 0.5F, 0.25F}, [](double x) { return x > 0.5 ? x - 0.25 : (x < -0.5 ? x + 0.25 : 0); }, -4, 4, 0.5},
       {{Unary::abs}, [](double x) { return std::fabs(x); }, -4, 4, 0},
       {{Unary::neg}, [](double x) { return -x; }, -4, 4, 0},
       {{Unary::exp}, [](double x) { return std::exp(x); }, -103, 88.7F, 2},
@@ -123,7 +124,7 @@ TEST(KernelsElementwise, SpecialValues) {
   };
   for_each_isa([&] {
     for (const Case& c : cases()) {
-      if (c.spec.op == Unary::thresholded_relu) {  // NaN is not above the threshold
+      if (c.spec.op == Unary::thresholded_relu || c.spec.op == Unary::shrink) {  // NaN is not above the threshold
         EXPECT_EQ(f(c.spec.op, kNan, c.spec.a), 0.0F);
         continue;
       }

@@ -278,7 +278,7 @@ void register_kernels_elements(KernelTable& t) {
   map("Atanh", make_map<UnaryFn::arctanh>);
 
   for (const char* op : {"Sigmoid", "Tanh", "Softplus", "Exp", "Log", "Erf", "Softsign", "Mish", "HardSwish", "LeakyRelu",
-                         "HardSigmoid", "Elu", "Selu", "Celu", "ThresholdedRelu", "Swish", "Gelu"}) {
+                         "HardSigmoid", "Elu", "Selu", "Celu", "ThresholdedRelu", "Shrink", "Swish", "Gelu"}) {
     t.add("", op, "activation-typed", 20, make_activation);
   }
   for (const char* op : {"QuickGelu", "Gelu", "FastGelu"}) t.add("com.microsoft", op, "activation-typed", 20, make_activation);

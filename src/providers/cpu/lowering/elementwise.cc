@@ -120,7 +120,7 @@ void register_kernels_elementwise(KernelTable& t) {
                          "Erf",         "Floor",   "Ceil",       "Round",    "Sign",
                          "Softsign",    "Mish",    "HardSwish",  "Clip",     "LeakyRelu",
                          "HardSigmoid", "Elu",     "Selu",       "Celu",     "ThresholdedRelu",
-                         "Swish",       "Gelu"}) {
+                         "Shrink",      "Swish",   "Gelu"}) {
     t.add("", op, "unary-f32", 10, make_unary);
   }
   for (const char* op : {"QuickGelu", "Gelu", "FastGelu"}) t.add("com.microsoft", op, "unary-f32", 10, make_unary);

@@ -1,5 +1,7 @@
-// Operators that only rename memory: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout at inference.
+// Operators that only rename memory: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout at inference, Clip
+// without bounds.
 
+#include "ops/math/signatures.h"
 #include "ops/random/signatures.h"
 #include "providers/cpu/kernel_table.h"
 
@@ -25,6 +27,12 @@ std::unique_ptr<Kernel> make_view(LowerContext& c) {
   return std::make_unique<ViewKernel>(c.node());
 }
 
+std::unique_ptr<Kernel> make_clip(LowerContext& c) {
+  if (c.node().version < 11) return c.refuse("bounds that are attributes, as before opset 11");
+  if (c.has_input(ops::ClipIn::kMin) || c.has_input(ops::ClipIn::kMax)) return c.refuse("has bounds");
+  return make_view(c);
+}
+
 std::unique_ptr<Kernel> make_dropout(LowerContext& c) {
   if (c.has_output(1)) return c.refuse("the mask is requested");
   if (c.has_input(2) || ops::parse<ops::DropoutAttrs>(c).says_training()) return c.refuse("may run in training mode");
@@ -35,6 +43,7 @@ std::unique_ptr<Kernel> make_dropout(LowerContext& c) {
 
 void register_kernels_view(KernelTable& t) {
   for (const char* op : {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}) t.add("", op, "view", 0, make_view);
+  t.add("", "Clip", "view", 0, make_clip);
   t.add("", "Dropout", "view", 0, make_dropout);
 }
 
