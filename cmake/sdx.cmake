@@ -60,15 +60,15 @@ endfunction()
 # Folders that compute little are compiled for size: a fifth smaller, and compiled sooner. Not used for code on the path of a start or a run.
 set(SDX_SMALL $<$<CONFIG:Release>:-Os>)
 
-# Compiles several files as one, which takes a third of the time without optimisation, as in the preset `asan`. A changed file then takes
-# longer, so other presets do not do this by default.
-option(SDX_UNITY "Compile several files of a target together" OFF)
+# Compiles several files as one: a first build takes two thirds of the time, and a third without optimisation, as in the preset `asan`. A
+# change to one of the files then recompiles all of its group; who changes much turns this off (docs/building.md).
+option(SDX_UNITY "Compile several files of a target together" ON)
 if(SDX_UNITY)
-  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  find_package(Python3 COMPONENTS Interpreter)
 endif()
 # sdx_unity(TARGET SOURCE ...)
 function(sdx_unity target)
-  if(NOT SDX_UNITY)
+  if(NOT SDX_UNITY OR NOT Python3_FOUND)
     return()
   endif()
   set(groups ${CMAKE_CURRENT_BINARY_DIR}/${target}_unity.cmake)
