@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/system/code_folder.h"
 #include "base/system/dynlib.h"
 
 namespace sdx {

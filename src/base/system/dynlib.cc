@@ -373,4 +373,16 @@ void* DynamicLibrary::need(const char* name) const {
   fail(ErrorCode::io, "'{}' has no {}: another version of the library is needed", path_.string(), name);
 }
 
+fs::path program_folder() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+fs::path folder_of(const void* code) {
+  Dl_info info{};
+  std::error_code ignored;
+  if (::dladdr(code, &info) == 0 || info.dli_fname == nullptr) return {};
+  return fs::absolute(info.dli_fname, ignored).parent_path();
+}
+
 }  // namespace sdx

@@ -85,4 +85,8 @@ class SDX_TOOLS_API DynamicLibrary {
   std::filesystem::path path_;
 };
 
+// The folder of the program, and the folder of the program or library that contains `code`; empty if unknown.
+std::filesystem::path program_folder();
+SDX_TOOLS_API std::filesystem::path folder_of(const void* code);
+
 }  // namespace sdx

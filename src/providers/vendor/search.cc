@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/system/code_folder.h"
+#include "base/system/dynlib.h"
 
 namespace sdx {
 namespace {

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/system/code_folder.h"
 #include "base/system/dynlib.h"
 
 namespace sdx::text {
