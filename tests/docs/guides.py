@@ -62,6 +62,16 @@ def apply():
     return 0
 
 
+def commands_of(build):
+    """How each source is compiled, also those that are compiled together (SDX_UNITY)."""
+    found = []
+    for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
+        together = Path(entry["file"]).parent.name == "Unity"
+        sources = re.findall(r'^#include "(.*)"', Path(entry["file"]).read_text(), re.M) if together else [entry["file"]]
+        found += [{**entry, "file": source} for source in sources]
+    return found
+
+
 def neighbours_command(commands, name):
     """How a source of the same folder is compiled, or, for a folder that is new, one of a folder beside it."""
     folder = str((ROOT / name).parent)
@@ -87,7 +97,7 @@ def compile_one(commands, overlay, name):
 
 
 def check(build):
-    commands = json.loads((Path(build) / "compile_commands.json").read_text())
+    commands = commands_of(build)
     failures, compiled = [], 0
     for guide in GUIDES:
         texts, made = changes(guide)
