@@ -1,5 +1,5 @@
 #pragma once
-// How large a graph is, for reports of what was done to it.
+// The size of a graph, for reports of changes to it.
 
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace sdx {
 
-// Those in subgraphs included.
+// Includes nodes in subgraphs.
 inline std::int64_t count_nodes(const Graph& graph) {
   std::int64_t count = 0;
   for (const Node& n : graph.nodes()) {
@@ -18,7 +18,7 @@ inline std::int64_t count_nodes(const Graph& graph) {
   return count;
 }
 
-// Of all constants together.
+// The bytes of all constants together.
 inline std::uint64_t constant_bytes(const Graph& graph) {
   std::uint64_t bytes = 0;
   for (const ValueInfo& v : graph.values()) bytes += v.constant ? v.constant->bytes() : 0;

@@ -9,7 +9,7 @@ namespace sdx {
 std::uint64_t random_bits() {
   std::uint64_t bits = 0;
   if (::getrandom(&bits, sizeof bits, 0) == static_cast<ssize_t>(sizeof bits)) return bits;
-  std::random_device device;  // a kernel or a filter of system calls that refuses getrandom()
+  std::random_device device;  // for kernels, and filters of system calls, that refuse getrandom()
   return std::uint64_t{device()} << 32 | device();
 }
 

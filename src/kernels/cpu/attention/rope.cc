@@ -12,7 +12,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Cosines and sines of each position, for one offset.
+// The cosines and sines of each position, for one offset.
 template <class C>
 struct Angles {
   std::vector<C> cosine, sine;

@@ -1,5 +1,5 @@
 #pragma once
-// Rotations by position of all floating types. Source: RoFormer, arXiv:2104.09864.
+// Rotary position embedding for all floating types. Source: RoFormer, arXiv:2104.09864.
 
 #include <cstdint>
 
@@ -18,8 +18,8 @@ struct Rope {
   const float* frequencies = nullptr;  // [dims / 2]; null: powers of the base
 };
 
-// y: x with each row rotated by its number in the sequence plus an offset: one for all rows, or one for each of `count` equal
-// parts. Split over current_pool().
+// Rotates each row of x by its number in the sequence plus an offset: one for all rows, or one for each of `count` equal parts.
+// Split over current_pool().
 void rope(DataType type, const Rope& r, const std::int64_t* offsets, std::int64_t count, const void* x, void* y);
 
 }  // namespace sdx::cpu

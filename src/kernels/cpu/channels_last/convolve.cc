@@ -24,7 +24,8 @@ struct Matrix {
   const T* packed = nullptr;  // of a right operand: see Packed
 };
 
-// Weights of each group in the order that products read them, since blocks of positions are many. float64 has no such order.
+// The weights of each group in the order in which products read them, since there are many blocks of positions. float64 has no
+// such order.
 template <class T>
 class Packed {
  public:
@@ -53,7 +54,7 @@ class Packed {
   Tensor packed_;
 };
 
-// c = op(a) op(b), or c += where `adds`.
+// c = op(a) op(b), or c += op(a) op(b) if `adds`.
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<float> a, Matrix<float> b, float* c, std::int64_t ldc,
               bool adds) {
   GemmArgs g;
@@ -79,7 +80,7 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<double> a, 
   }
 }
 
-// Positions whose windows are multiplied at once: some 512 KB of them.
+// The number of positions whose windows are multiplied at once: some 512 KB of them.
 std::int64_t block_of(const Windows& w, std::size_t element) {
   const std::int64_t fit = (std::int64_t{1} << 19) / std::max<std::int64_t>(1, w.window() * static_cast<std::int64_t>(element));
   return std::clamp<std::int64_t>(fit, 48, 1024);
@@ -111,7 +112,7 @@ void convolve_input(const Windows& w, const T* y, const T* weights, T* x) {
   if (w.depthwise()) return spread_depthwise(w, y, weights, x);
   const std::int64_t block = block_of(w, sizeof(T)), each = w.out_size();
   const Packed<T> packed(w, weights, false, w.out_each(), w.window());
-  // Windows overlap: one thread writes all of a picture.
+  // Windows overlap, so one thread writes all of a picture.
   parallel_for(w.batch, 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<T> windows(static_cast<std::size_t>(block * w.window()));
     for (std::int64_t first = begin * each; first < end * each; first += std::min(block, each - first % each)) {

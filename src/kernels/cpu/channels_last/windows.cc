@@ -9,7 +9,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Calls fn(tap, number of the input's row, where the window begins in it) for each row of the window that lies inside.
+// Calls fn(tap, number of the input's row, beginning of the window in it) for each row of the window that lies inside.
 template <class F>
 void for_taps(const Windows& w, std::int64_t position, F&& fn) {
   const std::int64_t picture = position / w.out_size(), rest = position % w.out_size();
@@ -37,7 +37,7 @@ std::pair<std::int64_t, std::int64_t> inside(const Windows& w, std::int64_t star
   return {std::min(low, w.kernel[2]), std::max(std::min(low, w.kernel[2]), high)};
 }
 
-// fn(tap, offset of the input's element, number of elements that follow each other in both).
+// Calls fn(tap, offset of the input's element, number of elements that are contiguous in both).
 template <class F>
 void for_runs(const Windows& w, std::int64_t position, std::int64_t g, F&& fn) {
   const std::int64_t each = w.in_each();
@@ -54,7 +54,7 @@ void for_runs(const Windows& w, std::int64_t position, std::int64_t g, F&& fn) {
   });
 }
 
-// Weights of each channel by itself as [taps, channels].
+// Rearranges the weights of each channel to [taps, channels].
 template <class T>
 std::vector<T> by_taps(const Windows& w, const T* weights) {
   std::vector<T> out(static_cast<std::size_t>(w.taps() * w.in_channels));
@@ -64,7 +64,7 @@ std::vector<T> by_taps(const Windows& w, const T* weights) {
   return out;
 }
 
-// fn(tap, offset of the input's channels) for each tap of the window that lies inside.
+// Calls fn(tap, offset of the input's channels) for each tap of the window that lies inside.
 template <class F>
 void for_channels(const Windows& w, std::int64_t position, F&& fn) {
   for_taps(w, position, [&](std::int64_t tap, std::int64_t row, std::int64_t start) {

@@ -1,5 +1,5 @@
 #pragma once
-// Windows of pictures (or rows, or volumes) with channels last; internal to this folder but for the struct.
+// Windows of pictures (or rows, or volumes) with channels last; apart from the struct, internal to this folder.
 
 #include <array>
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace sdx::cpu {
 
 using Three = std::array<std::int64_t, 3>;
 
-// One to three spatial axes; those that are not there have extent 1.
+// One to three spatial axes; missing ones have extent 1.
 struct Windows {
   std::int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
   Three in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
@@ -23,19 +23,19 @@ struct Windows {
   bool depthwise() const { return groups > 1 && in_each() == 1 && out_each() == 1; }
 };
 
-// The windows of positions [first, first + count) of group g, one after the other; zeros beyond the input's edges.
+// Copies the windows of positions [first, first + count) of group g, one after the other; zeros beyond the input's edges.
 template <class T>
 void read_windows(const Windows& w, const T* x, std::int64_t g, std::int64_t first, std::int64_t count, T* windows);
 // The reverse: adds to x.
 template <class T>
 void add_windows(const Windows& w, const T* windows, std::int64_t g, std::int64_t first, std::int64_t count, T* x);
 
-// Each channel by itself.
+// Convolves each channel separately.
 template <class T>
 void convolve_depthwise(const Windows& w, const T* x, const T* weights, T* y);
 template <class T>
 void spread_depthwise(const Windows& w, const T* y, const T* weights, T* x);
-// Adds to `weights` what positions [first, last) say.
+// Adds the contributions of positions [first, last) to `weights`.
 template <class T>
 void correlate_depthwise(const Windows& w, const T* x, const T* y, std::int64_t first, std::int64_t last, T* weights);
 

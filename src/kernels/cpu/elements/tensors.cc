@@ -9,10 +9,10 @@
 namespace sdx::cpu {
 namespace {
 
-// Elements that are worth a thread where each is a call of the C library.
+// The number of elements that are worth a thread if each is a call of the C library.
 constexpr std::int64_t kCallGrain = 2048;
 
-// Extents and steps with neighbours merged that all N operands step through evenly, without extents of 1. Outermost first.
+// Extents and steps without extents of 1; neighbours that all N operands step through evenly are merged. Outermost first.
 template <int N>
 struct Merged {
   std::vector<std::int64_t> extents;
@@ -51,7 +51,8 @@ Merged<N> merge(const Shape& out, const std::array<const Shape*, N>& shapes) {
   return m;
 }
 
-// part(plan, at, out) for each part of the output that has a plan: operand k's elements begin at at[k], the output's at `out`.
+// Calls part(plan, at, out) for each part of the output that has a plan: operand k's elements begin at at[k], the output's at
+// `out`.
 template <int N, class F>
 void for_parts(const Shape& out, const std::array<const Shape*, N>& shapes, F&& part) {
   if (element_count(out) == 0) return;
@@ -73,7 +74,7 @@ void for_parts(const Shape& out, const std::array<const Shape*, N>& shapes, F&& 
   }
 }
 
-// Elements from place `i` on.
+// The elements from place `i` on.
 const std::byte* from(const Tensor& t, std::int64_t i) {
   return static_cast<const std::byte*>(t.data()) + i * bit_width(t.dtype()) / 8;
 }

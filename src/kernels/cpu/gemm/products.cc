@@ -54,7 +54,7 @@ void multiply_wide(const Product& p, const void* a, const void* b, void* c, cons
   }
 }
 
-// 16-bit floats as float32.
+// Converts 16-bit floats to float32.
 void multiply_half(const Product& p, const void* a, const void* b, void* c, const Ints& a_at, const Ints& b_at) {
   const bool half = p.type == DataType::float16;
   const auto widen = half ? half_to_f32 : bfloat_to_f32;
@@ -67,7 +67,7 @@ void multiply_half(const Product& p, const void* a, const void* b, void* c, cons
   (half ? f32_to_half : f32_to_bfloat)(z.data(), c, static_cast<std::int64_t>(z.size()));
 }
 
-// Real and imaginary parts apart: four products of real numbers.
+// Separates real and imaginary parts: four products of real numbers.
 template <class T>
 void multiply_complex(Product p, const void* a, const void* b, void* c, const Ints& a_at, const Ints& b_at) {
   const auto part = [](const void* from, std::int64_t count, int which) {

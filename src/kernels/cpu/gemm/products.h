@@ -15,7 +15,8 @@ struct Product {
   std::int64_t m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
 };
-// As many products as numbers: product i is of the matrices a_at[i] and b_at[i] (numbers of matrices), to matrix i of c.
+// Computes as many products as there are numbers: product i multiplies the matrices a_at[i] and b_at[i] (numbers of matrices)
+// into matrix i of c.
 void multiply(const Product& p, const void* a, const void* b, void* c, const std::vector<std::int64_t>& a_at,
               const std::vector<std::int64_t>& b_at);
 

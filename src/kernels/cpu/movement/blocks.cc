@@ -34,15 +34,15 @@ void gather_parts(const Blocks& b, const std::byte* x, std::byte* y) {
                });
 }
 
-// How much of each run of elements a thread takes at least, of so many runs.
+// The least part of each run of elements that a thread takes, for this number of runs.
 std::int64_t scatter_grain(std::int64_t runs) {
   return std::max<std::int64_t>(64, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, runs));
 }
 
-// Updates that change what is there, of 16-bit floats: a place that many of them go to is rounded once, at the end.
+// Updates that combine with existing 16-bit floats: a place that many of them go to is rounded once, at the end.
 bool accumulates(UpdateFn fn, DataType type) { return (fn == UpdateFn::add || fn == UpdateFn::multiply) && is_half(type); }
 
-// f(Tag, function of two floats) for such an update.
+// Calls f(Tag, function of two floats) for such an update.
 template <class F>
 void with_accumulation(UpdateFn fn, DataType type, F&& f) {
   const auto halves = [&](auto tag) {
@@ -52,7 +52,7 @@ void with_accumulation(UpdateFn fn, DataType type, F&& f) {
   return type == DataType::float16 ? halves(Tag<Float16>()) : halves(Tag<BFloat16>());
 }
 
-// Numbers in runs that go to one place, each run in its own order: run(first, last) for parts of `order`.
+// Sorts numbers into runs that go to one place, each run in its own order: run(first, last) for parts of `order`.
 template <class Place, class Run>
 void each_place(std::vector<std::int64_t>& order, Place&& place, Run&& run) {
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return place(a) < place(b); });
@@ -94,7 +94,7 @@ void scatter_halves(UpdateFn fn, DataType type, const Blocks& b, const void* x, 
   });
 }
 
-// Each line is changed by one thread alone. slabs(fn): fn(which of the outer ones).
+// Each line is changed by one thread only. slabs(fn): fn(which of the outer ones).
 struct Lines : PickedLines {
   template <class F>
   void slabs(F&& fn) const {
@@ -103,7 +103,7 @@ struct Lines : PickedLines {
       for (std::int64_t o = begin; o < end; ++o) fn(o);
     });
   }
-  // Line i of a slab: fn(its first position, its first element).
+  // Calls fn(first position, first element) for each line of a slab.
   template <class F>
   void each(F&& fn) const {
     slabs([&](std::int64_t o) {
@@ -146,7 +146,7 @@ void gather_blocks(int bytes, const Blocks& b, const void* x, void* y) {
   }
 }
 
-// Where blocks are long, threads take parts of all of them; else one thread takes all: two may hit the same place.
+// If blocks are long, threads take parts of all of them; otherwise one thread takes all, because two could hit the same place.
 void scatter_blocks(UpdateFn fn, DataType type, const Blocks& b, const void* x, void* y) {
   if (accumulates(fn, type) && b.offsets.size() > 1) return scatter_halves(fn, type, b, x, y);
   with_update(fn, type, [&](auto tag, auto update) {

@@ -1,6 +1,6 @@
 #pragma once
-// Parts of an array that are read, or changed by other elements: of all types that arrays have, aligned to their size. Split over
-// current_pool(). Where several changes go to one place they come in order; of 16-bit floats sums and products are rounded once.
+// Reads parts of an array, or changes them by other elements: of all types that arrays have, aligned to their size. Split over
+// current_pool(). Several changes to one place are applied in order; sums and products of 16-bit floats are rounded once.
 
 #include <cstdint>
 #include <vector>
@@ -9,10 +9,11 @@
 
 namespace sdx::cpu {
 
-// What becomes of the element that is there.
+// The effect of an update on the existing element.
 enum class UpdateFn : std::uint8_t { set, add, multiply, maximum, minimum };
 
-// Where blocks begin in the array, and how they lie: rows of `run` elements that are contiguous in array and block alike.
+// The beginnings of blocks in the array, and their layout: rows of `run` elements that are contiguous both in the array and in
+// the block.
 struct Blocks {
   std::vector<std::int64_t> offsets;  // of each block in the array
   std::vector<std::int64_t> rows;     // of each row within a block of the array
@@ -20,9 +21,9 @@ struct Blocks {
   std::int64_t size() const { return run * static_cast<std::int64_t>(rows.size()); }
 };
 
-// y: the blocks of x, one after the other. Elements are of 1, 2, 4, 8 or 16 bytes.
+// Copies the blocks of x to y, one after the other. Elements are of 1, 2, 4, 8 or 16 bytes.
 void gather_blocks(int bytes, const Blocks& b, const void* x, void* y);
-// The reverse: changes y by x.
+// The reverse: changes y by the blocks of x.
 void scatter_blocks(UpdateFn fn, DataType type, const Blocks& b, const void* x, void* y);
 
 // Lines along an axis: y is [outer, extent, inner], x and the places are [outer, picks, inner].

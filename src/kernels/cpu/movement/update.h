@@ -1,5 +1,5 @@
 #pragma once
-// What updates do with the element that is there; internal to this folder.
+// Combines updates with existing elements; internal to this folder.
 
 #include <complex>
 #include <cstdint>

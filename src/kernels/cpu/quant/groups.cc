@@ -30,7 +30,7 @@ const Table& e4m3_values() {
 
 constexpr float kE2M1[16] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6, -0.0F, -0.5F, -1, -1.5F, -2, -3, -4, -6};
 
-// Ties go towards zero, and there is no negative zero.
+// Ties are rounded towards zero, and there is no negative zero.
 std::uint8_t to_e2m1(float v) {
   constexpr float kBounds[7] = {0.25F, 0.75F, 1.25F, 1.75F, 2.5F, 3.5F, 5};
   const float size = std::fabs(v);
@@ -45,7 +45,7 @@ float scale_value(GroupMode mode, std::uint8_t code) {
 
 // --- packing ---------------------------------------------------------------------------------------------------------------
 
-// Codes one after the other from the lowest bit on.
+// Codes follow each other from the lowest bit on.
 void pack(const Format& f, const std::uint8_t* codes, std::uint8_t* to) {
   std::uint64_t held = 0;
   int count = 0;
@@ -55,7 +55,7 @@ void pack(const Format& f, const std::uint8_t* codes, std::uint8_t* to) {
   }
 }
 
-// Eight codes at a time take as many bytes as one has bits.
+// Eight codes take as many bytes as one has bits.
 template <int kBits>
 void unpack(std::int64_t count, const std::uint8_t* from, std::uint8_t* codes) {
   for (std::int64_t i = 0; i < count; i += 8, from += kBits) {
@@ -79,7 +79,7 @@ void unpack(const Format& f, const std::uint8_t* from, std::uint8_t* codes) {
 
 // --- groups ----------------------------------------------------------------------------------------------------------------
 
-// To the nearest, ties to even, for numbers below 2^22: without a call of the C library, so that loops vectorise.
+// Rounds to the nearest, ties to even, for numbers below 2^22: without a call of the C library, so that loops vectorise.
 float nearest(float v) {
   constexpr float kShift = 12582912;  // 1.5 * 2^23
   return (v + kShift) - kShift;
@@ -89,7 +89,7 @@ float nearest(float v) {
 void encode_affine(const Format& f, const float* w, std::uint8_t* codes, float& scale, float& bias) {
   const auto [low, high] = std::minmax_element(w, w + f.group);
   const auto most = static_cast<float>((1 << f.bits) - 1);
-  // Of one bit both ends are met.
+  // With one bit, both ends are met.
   const bool below = f.bits == 1 || std::fabs(*low) > std::fabs(*high);
   scale = std::max((*high - *low) / most, 1e-7F);
   if (!below) scale = -scale;
@@ -125,7 +125,7 @@ std::uint8_t encode_small(const Format& f, const float* w, std::uint8_t* codes) 
   return scale;
 }
 
-// Group number g as floats.
+// Decodes group number g to floats.
 void decode(const GroupedCodes& q, std::int64_t g, float* to) {
   if (q.format.mode == GroupMode::affine && q.format.bits == 4) {
     const float scale = q.scales[g], bias = q.biases[g];
@@ -149,7 +149,7 @@ void decode(const GroupedCodes& q, std::int64_t g, float* to) {
   for (std::int64_t i = 0; i < q.format.group; ++i) to[i] = table[codes[static_cast<std::size_t>(i)]] * scale;
 }
 
-// y[m, columns] of a block of w's rows (x @ w.T) or columns (x @ w), which are decoded first.
+// Computes y[m, columns] for a block of w's rows (x @ w.T) or columns (x @ w), which are decoded first.
 void multiply_block(const GroupedCodes& q, std::int64_t matrix, const GroupProducts& z, const float* x, std::int64_t begin,
                     std::int64_t end, float* y, std::vector<float>& block) {
   const std::int64_t width = end - begin, row = z.transpose ? z.k : z.n, rows = z.transpose ? z.n : z.k;
@@ -196,7 +196,7 @@ void dequantize_groups(const GroupedCodes& q, std::int64_t count, float* y) {
 }
 
 void matmul_groups(const GroupedCodes& q, const GroupProducts& z, const float* x, float* y) {
-  // Blocks of some 256 KB when decoded, whole groups of columns.
+  // The size of blocks: some 256 KB when decoded, whole groups of columns.
   const std::int64_t unit = z.transpose ? 8 : q.format.group;
   const std::int64_t width = std::max<std::int64_t>(unit, 65536 / std::max<std::int64_t>(1, z.k) / unit * unit);
   const std::int64_t blocks = (z.n + width - 1) / width;

@@ -22,13 +22,13 @@ struct GroupedCodes {
   const std::uint8_t* small_scales = nullptr;        // all other modes
 };
 
-// `count` groups of w as codes, with scales and biases (affine) or small scales.
+// Encodes `count` groups of w, with scales and biases (affine) or small scales.
 void quantize_groups(const GroupFormat& f, const float* w, std::int64_t count, std::uint8_t* codes, float* scales, float* biases,
                      std::uint8_t* small_scales);
 void dequantize_groups(const GroupedCodes& q, std::int64_t count, float* y);
 
-// y[count, m, n]: product i is of matrix of_x[i] of x[.., m, k] and of matrix of_w[i] of the codes: [k, n], or [n, k] if
-// `transpose`.
+// Computes y[count, m, n]: product i multiplies matrix of_x[i] of x[.., m, k] and matrix of_w[i] of the codes: [k, n], or [n, k]
+// if `transpose`.
 struct GroupProducts {
   std::int64_t count = 0, m = 0, n = 0, k = 0;
   bool transpose = false;
