@@ -16,7 +16,6 @@
 #include "cache/folder.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/values/outputs.h"
 #include "providers/interface/provider.h"
 
 namespace sdx::cli {

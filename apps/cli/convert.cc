@@ -105,8 +105,6 @@ int judge(const std::vector<Checked>& checked, const std::string& type) {
   return code;
 }
 
-std::string number_json(double v) { return std::isfinite(v) ? fmt::format("{}", v) : "null"; }
-
 std::string report_text(const ConvertReport& r, const std::string& output, const std::string& dtype) {
   std::string out =
       fmt::format("{}: {} of {} nodes compute in {}, {} instead of {}\n", output, r.converted, r.nodes - r.casts, dtype,
@@ -141,7 +139,7 @@ std::string report_json(const ConvertReport& r, const ConvertCommand& c, const s
   }
   for (const Checked& o : checked) {
     outputs += fmt::format("{}{{\"output\":{},\"max_abs\":{},\"max_rel\":{}}}", outputs.empty() ? "" : ",", json_string(o.output),
-                           number_json(o.max_abs), number_json(o.max_rel));
+                           json_number(o.max_abs), json_number(o.max_rel));
   }
   return fmt::format(
       "{{\"model\":{},\"output\":{},\"dtype\":{},\"nodes\":{},\"converted\":{},\"kept\":[{}],\"casts\":{},\"constants\":{},"
@@ -174,8 +172,8 @@ int ConvertCommand::run_language_model() const {
     print(
         fmt::format("{{\"model\":{},\"output\":{},\"dtype\":{},\"architecture\":{},\"context\":{},\"bytes\":{},"
                     "\"files\":{}}}\n",
-                    json_string(model), json_string(output), dtype.empty() ? "null" : json_string(dtype),
-                    json_string(done.architecture), done.context, done.bytes, json_list(done.files)));
+                    json_string(model), json_string(output), json_or_null(dtype), json_string(done.architecture), done.context,
+                    done.bytes, json_list(done.files)));
   } else {
     print(fmt::format("{}{}: {} with a context of {} tokens, weights {}, {:.1f} MB\n", dry_run ? "would write " : "", output,
                       done.architecture, done.context, dtype.empty() ? "as they were" : "in " + dtype,

@@ -14,7 +14,6 @@
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "cli/values/inputs.h"
-#include "cli/values/outputs.h"
 #include "inspect/facts.h"
 
 namespace sdx::cli {
@@ -49,7 +48,7 @@ std::string short_number(double v) {
 
 std::string spec_json(const ValueSpec& s) {
   std::string out = fmt::format("{{\"name\":{},\"type\":{},\"dtype\":{}", json_string(s.name), json_string(s.type),
-                                s.dtype == DataType::undefined ? "null" : json_string(std::string(name(s.dtype))));
+                                s.dtype == DataType::undefined ? "null" : json_string(name(s.dtype)));
   out += ",\"shape\":";
   if (!s.has_shape) {
     out += "null";
@@ -60,7 +59,7 @@ std::string spec_json(const ValueSpec& s) {
       if (s.shape[i] >= 0) {
         out += std::to_string(s.shape[i]);
       } else {
-        out += s.symbols[i].empty() ? "null" : json_string(s.symbols[i]);
+        out += json_or_null(s.symbols[i]);
       }
     }
     out += ']';

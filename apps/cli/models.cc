@@ -14,7 +14,6 @@
 #include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/session_flags.h"
-#include "cli/values/outputs.h"
 #include "hub/staging.h"
 #include "project/find.h"
 #include "project/resolve.h"
@@ -224,20 +223,17 @@ int ModelsCommand::show() const {
 
 int ModelsCommand::validate() const {
   const Registry all = open();
-  std::string items;
-  int missing = 0;
+  std::vector<std::string> problems;
   for (const RegistryEntry& e : all.entries()) {
     if (exists(e)) continue;
-    ++missing;
-    const std::string why = fmt::format("{}: {}: there is no model file '{}'", e.place, e.name, e.file.string());
-    items += (items.empty() ? "" : ",") + json_string(why);
-    note("error: " + why);
+    problems.push_back(fmt::format("{}: {}: there is no model file '{}'", e.place, e.name, e.file.string()));
+    note("error: " + problems.back());
   }
-  print(json ? fmt::format("{{\"registry\":{},\"models\":{},\"problems\":[{}]}}\n", json_string(all.file().string()),
-                           all.entries().size(), items)
+  print(json ? fmt::format("{{\"registry\":{},\"models\":{},\"problems\":{}}}\n", json_string(all.file().string()),
+                           all.entries().size(), json_list(problems))
              : fmt::format("{}: {}, {} missing\n", all.file().string(),
-                           counted(static_cast<std::int64_t>(all.entries().size()), "model"), missing));
-  return missing == 0 ? kOk : kFailed;
+                           counted(static_cast<std::int64_t>(all.entries().size()), "model"), problems.size()));
+  return problems.empty() ? kOk : kFailed;
 }
 
 // Checks that the entry's inputs are inputs of the model at `path`.

@@ -12,7 +12,6 @@
 #include "base/text/text_table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/values/outputs.h"
 #include "session/selection.h"
 
 namespace sdx::cli {

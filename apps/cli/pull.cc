@@ -11,7 +11,6 @@
 #include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/session_flags.h"
-#include "cli/values/outputs.h"
 #include "hub/pull.h"
 
 namespace sdx::cli {

@@ -16,7 +16,6 @@
 #include "cli/resolve.h"
 #include "cli/values/cases.h"
 #include "cli/values/inputs.h"
-#include "cli/values/outputs.h"
 #include "compare/values.h"
 #include "onnx/reader.h"
 
@@ -80,8 +79,6 @@ Value read_expected(const std::string& file, const ValueSpec* spec) {
   return read_value_file(file, spec != nullptr ? &plain : nullptr, InputFlags());
 }
 
-std::string number_json(double v) { return std::isfinite(v) ? fmt::format("{}", v) : "null"; }
-
 void VerifyCommand::show(const std::string& set, const std::string& output, const compare::Comparison& c,
                          const compare::Tolerance& t) {
   ++(c.pass ? passed_ : failed_);
@@ -89,8 +86,8 @@ void VerifyCommand::show(const std::string& set, const std::string& output, cons
   results_ += fmt::format(
       "{{\"model\":{},\"set\":{},\"output\":{},\"type\":{},\"pass\":{},\"max_abs\":{},\"max_rel\":{},\"differing\":{},"
       "\"tolerance\":{},\"why\":{}}}",
-      json_string(session.model), json_string(set), json_string(output), json_string(c.type), c.pass, number_json(c.max_abs),
-      number_json(c.max_rel), c.differing, json_string(t.reason), json_string(c.why));
+      json_string(session.model), json_string(set), json_string(output), json_string(c.type), c.pass, json_number(c.max_abs),
+      json_number(c.max_rel), c.differing, json_string(t.reason), json_string(c.why));
   if (json || (quiet && c.pass)) return;
   print_verdict(fmt::format("{} {}{}{}: {}  max abs {:.3g}, max rel {:.3g}  ({})\n", c.pass ? "PASS" : "FAIL", set,
                             set.empty() ? "" : " ", one_line(output), c.type, c.max_abs, c.max_rel, t.reason));

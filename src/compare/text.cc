@@ -61,16 +61,14 @@ std::string node_text(const OutputsComparison& c, std::size_t width) {
   return out;
 }
 
-ordered_json number_json(double v) { return std::isfinite(v) ? ordered_json(v) : ordered_json(nullptr); }
-
 ordered_json list_json(const std::vector<ValueDifference>& list) {
   ordered_json out = ordered_json::array();
   for (const ValueDifference& d : list) {
     out.push_back({{"name", d.name},
                    {"type", d.type},
                    {"pass", d.pass},
-                   {"max_abs", number_json(d.max_abs)},
-                   {"max_rel", number_json(d.max_rel)},
+                   {"max_abs", d.max_abs},
+                   {"max_rel", d.max_rel},
                    {"differing", d.differing},
                    {"tolerance", d.tolerance},
                    {"why", d.why}});

@@ -10,7 +10,6 @@
 #include "base/suggest.h"
 #include "base/text/json_text.h"
 #include "cli/command.h"
-#include "cli/values/outputs.h"
 #include "inputs/input_plan.h"
 #include "session/selection.h"
 

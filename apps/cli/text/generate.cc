@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <memory>
 
 #include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/text/generation_flags.h"
-#include "cli/values/outputs.h"
 
 namespace sdx::cli {
 namespace {
@@ -32,8 +30,7 @@ struct GenerateCommand {
 };
 
 std::string share_json(const text::OpenModel& model, const TokenLogprob& p) {
-  return fmt::format("\"id\":{},\"token\":{},\"logprob\":{}", p.id, json_string(model.token(p.id)),
-                     std::isfinite(p.logprob) ? fmt::format("{}", p.logprob) : "null");
+  return fmt::format("\"id\":{},\"token\":{},\"logprob\":{}", p.id, json_string(model.token(p.id)), json_number(p.logprob));
 }
 
 std::string logprobs_json(const text::OpenModel& model, const Choice& choice) {

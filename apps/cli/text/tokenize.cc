@@ -11,7 +11,6 @@
 #include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "cli/values/outputs.h"
 #include "text/tools.h"
 
 namespace sdx::cli {

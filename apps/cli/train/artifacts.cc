@@ -151,7 +151,7 @@ std::string report_json(const ArtifactFiles& f) {
   for (const auto& [key, path] : {std::pair("training_model", &f.training_model), std::pair("eval_model", &f.eval_model),
                                   std::pair("optimizer_model", &f.optimizer_model), std::pair("checkpoint", &f.checkpoint),
                                   std::pair("nominal_checkpoint", &f.nominal_checkpoint)}) {
-    out += fmt::format("\"{}\":{},", key, path->empty() ? "null" : json_string(path->string()));
+    out += fmt::format("\"{}\":{},", key, json_or_null(path->string()));
   }
   return out + fmt::format("\"trained\":{},\"trained_elements\":{},\"frozen\":{},\"frozen_elements\":{}}}\n", f.trained,
                            f.trained_elements, f.frozen, f.frozen_elements);

@@ -14,7 +14,6 @@
 #include "base/text/text_table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/values/outputs.h"
 #include "tensor/element.h"
 #include "tensor/npz.h"
 #include "tensor/safetensors.h"
@@ -87,13 +86,11 @@ Size size_of(const Tensor& t) {
   return {std::sqrt(squares), largest};
 }
 
-// JSON knows no infinity.
-std::string json_number(double v) { return std::isfinite(v) ? fmt::format("{:.9g}", v) : "null"; }
 std::string number_text(double v) { return std::isfinite(v) ? fmt::format("{:.6g}", v) : "not finite"; }
 
 std::string property_text(const train::Property& value, bool json) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *whole);
-  if (const auto* real = std::get_if<float>(&value)) return json ? json_number(*real) : fmt::format("{}", *real);
+  if (const auto* real = std::get_if<float>(&value)) return json ? json_number(*real, 9) : fmt::format("{}", *real);
   return json ? json_string(std::get<std::string>(value)) : std::get<std::string>(value);
 }
 
@@ -124,14 +121,14 @@ std::string state_json(const CheckpointState& s) {
   std::string parameters, groups, properties;
   for (const Parameter& p : s.parameters) {
     const Size size = s.nominal ? Size() : size_of(p.value);
-    parameters +=
-        fmt::format("{}{{\"name\":{},\"dtype\":\"{}\",\"shape\":{},\"trained\":{},\"norm\":{},\"largest\":{}}}",
-                    parameters.empty() ? "" : ",", json_string(p.name), name(p.value.dtype()), to_string(p.value.shape()),
-                    p.requires_grad, s.nominal ? "null" : json_number(size.norm), s.nominal ? "null" : json_number(size.largest));
+    parameters += fmt::format("{}{{\"name\":{},\"dtype\":\"{}\",\"shape\":{},\"trained\":{},\"norm\":{},\"largest\":{}}}",
+                              parameters.empty() ? "" : ",", json_string(p.name), name(p.value.dtype()),
+                              to_string(p.value.shape()), p.requires_grad, s.nominal ? "null" : json_number(size.norm, 9),
+                              s.nominal ? "null" : json_number(size.largest, 9));
   }
   for (const auto& [called, group] : s.optimizers) {
     groups += fmt::format("{}{{\"name\":{},\"step\":{},\"initial_learning_rate\":{},\"moments\":{},\"parameters\":{}}}",
-                          groups.empty() ? "" : ",", json_string(called), group.step, json_number(group.initial_learning_rate),
+                          groups.empty() ? "" : ",", json_string(called), group.step, json_number(group.initial_learning_rate, 9),
                           json_list(moment_names(group)), group.moments.size());
   }
   for (const auto& [called, value] : s.properties) {
@@ -187,7 +184,7 @@ int CheckpointCommand::diff() const {
     different += size.largest > atol ? 1 : 0;
     rows.push_back({p.name, p.value.type_string(), number_text(size.norm), number_text(relative), number_text(size.largest)});
     list += fmt::format("{}{{\"name\":{},\"norm\":{},\"relative\":{},\"largest\":{}}}", list.empty() ? "" : ",",
-                        json_string(p.name), json_number(size.norm), json_number(relative), json_number(size.largest));
+                        json_string(p.name), json_number(size.norm, 9), json_number(relative, 9), json_number(size.largest, 9));
   }
   if (!output.empty()) load_module<train::Tools>().save(delta, output, false);
   print(json ? fmt::format("{{\"different\":{},\"parameters\":[{}]}}\n", different, list)

@@ -64,15 +64,6 @@ std::vector<std::string> read_labels(const std::string& path) {
   return labels;
 }
 
-std::string json_list(const std::vector<std::string>& items) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i != 0) out += ',';
-    append_json_string(out, items[i]);
-  }
-  return out + "]";
-}
-
 std::string report_json(const Report& r, double run_ms) {
   std::string out = fmt::format(
       "{{\"model\":{},\"runtime\":{},\"providers\":{},\"fallbacks\":{},\"warnings\":{},\"load_ms\":{:.3f},\"init_ms\":{:.3f},"

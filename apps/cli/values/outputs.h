@@ -14,7 +14,6 @@ std::vector<std::string> read_labels(const std::string& path);
 // {"model", "runtime", "providers", "fallbacks", "warnings", "load_ms", "init_ms", "peak_bytes"}, and "run_ms" where >= 0.
 std::string report_json(const Report& report, double run_ms);
 // "[\"a\",\"b\"]"
-std::string json_list(const std::vector<std::string>& items);
 
 // {"outputs": {NAME: value}, ["top": …,] "report": {…}} and a newline; `extra` is inserted as it is (",\"top\":…").
 std::string outputs_json(const NamedValues& outputs, const Report& report, double run_ms, const std::string& extra = "");

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/counted.h"
 #include "base/error.h"
@@ -24,9 +23,7 @@ std::string class_text(const project::RankedClass& c, int place, bool rows) {
 
 std::string class_json(const std::string& output, const project::RankedClass& c, bool rows) {
   return fmt::format("{{\"output\":{},{}\"index\":{},\"score\":{},\"label\":{}}}", json_string(output),
-                     rows ? fmt::format("\"row\":{},", c.row) : "", c.index,
-                     std::isfinite(c.score) ? fmt::format("{}", c.score) : "null",
-                     c.label.empty() ? "null" : json_string(c.label));
+                     rows ? fmt::format("\"row\":{},", c.row) : "", c.index, json_number(c.score), json_or_null(c.label));
 }
 
 // More than one sample's scores.

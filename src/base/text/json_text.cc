@@ -1,5 +1,9 @@
 #include "base/text/json_text.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "base/text/utf8.h"
 
 namespace sdx {
@@ -42,6 +46,23 @@ std::string json_string(std::string_view text) {
   std::string out;
   append_json_string(out, text);
   return out;
+}
+
+std::string json_or_null(std::string_view text) { return text.empty() ? "null" : json_string(text); }
+
+std::string json_list(const std::vector<std::string>& texts) {
+  std::string out = "[";
+  for (const std::string& text : texts) {
+    if (out.size() > 1) out += ',';
+    append_json_string(out, text);
+  }
+  return out + "]";
+}
+
+std::string json_number(float value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+std::string json_number(double value, int digits) {
+  return std::isfinite(value) ? fmt::format("{:.{}g}", value, digits) : "null";
 }
 
 std::string json_piece(std::string_view piece) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace sdx {
@@ -29,6 +30,17 @@ TEST(JsonText, WhatIsNotUtf8IsReplaced) {
     EXPECT_EQ(json_string(bad), nlohmann::json(bad).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   EXPECT_EQ(json_string("a\xE6\x97z"), "\"a\uFFFDz\"");
+}
+
+TEST(JsonText, ListsAndNumbers) {
+  EXPECT_EQ(json_list({}), "[]");
+  EXPECT_EQ(json_list({"a", "\""}), "[\"a\",\"\\\"\"]");
+  EXPECT_EQ(json_or_null(""), "null");
+  EXPECT_EQ(json_number(0.1F), "0.1");
+  EXPECT_EQ(json_number(0.1), "0.1");
+  EXPECT_EQ(json_number(2.0 / 3, 3), "0.667");
+  EXPECT_EQ(json_number(std::nan("")), "null");
+  EXPECT_EQ(json_number(HUGE_VALF), "null");
 }
 
 TEST(JsonText, PiecesMayEndWithinACharacter) {

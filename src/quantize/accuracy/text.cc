@@ -12,8 +12,6 @@
 namespace sdx {
 namespace {
 
-std::string number(double v) { return std::isfinite(v) ? fmt::format("{:.6g}", v) : "null"; }
-
 std::string decibels(double v) { return std::isfinite(v) ? fmt::format("{:.1f} dB", v) : v > 0 ? "exact" : "lost"; }
 
 std::string tensors_json(const std::vector<TensorAccuracy>& list) {
@@ -21,7 +19,7 @@ std::string tensors_json(const std::vector<TensorAccuracy>& list) {
   for (const TensorAccuracy& t : list) {
     out += fmt::format("{}{{\"name\":{},\"node\":{},\"op\":{},\"signal_to_noise_db\":{},\"cosine\":{},\"quantized\":{}}}",
                        out.size() > 1 ? "," : "", json_string(t.name), json_string(t.node), json_string(t.op),
-                       number(t.signal_to_noise), number(t.cosine), t.quantized);
+                       json_number(t.signal_to_noise, 6), json_number(t.cosine, 6), t.quantized);
   }
   return out + "]";
 }
@@ -73,24 +71,23 @@ std::string QuantReport::text(std::size_t layers) const {
 }
 
 std::string QuantReport::json() const {
-  std::string ops, left, warned;
+  std::string ops, left;
   for (const auto& [op, count] : quantized_by_op) ops += fmt::format("{}{}:{}", ops.empty() ? "" : ",", json_string(op), count);
   for (const Kept& k : kept) {
     left += fmt::format("{}{{\"node\":{},\"op\":{},\"why\":{}}}", left.empty() ? "" : ",", json_string(k.node), json_string(k.op),
                         json_string(k.why));
   }
-  for (const std::string& w : warnings) warned += (warned.empty() ? "" : ",") + json_string(w);
   std::string measured = "null";
   if (accuracy) {
     measured = fmt::format("{{\"batches\":{},\"loss\":{},\"top1\":{},\"outputs\":{},\"layers\":{}}}", accuracy->samples,
-                           number(accuracy->loss), accuracy->top1 ? number(*accuracy->top1) : "null",
+                           json_number(accuracy->loss, 6), accuracy->top1 ? json_number(*accuracy->top1, 6) : "null",
                            tensors_json(accuracy->outputs), tensors_json(accuracy->layers));
   }
   return fmt::format(
       "{{\"mode\":{},\"nodes\":{},\"quantized\":{},\"quantized_by_op\":{{{}}},\"kept\":[{}],\"bytes_before\":{},\"bytes_after\":{"
       "},"
-      "\"accuracy\":{},\"warnings\":[{}]}}\n",
-      json_string(mode), nodes, quantized, ops, left, bytes_before, bytes_after, measured, warned);
+      "\"accuracy\":{},\"warnings\":{}}}\n",
+      json_string(mode), nodes, quantized, ops, left, bytes_before, bytes_after, measured, json_list(warnings));
 }
 
 }  // namespace sdx

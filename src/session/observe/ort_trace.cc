@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/system/mapped_file.h"
+#include "base/text/json_text.h"
 #include "providers/interface/provider.h"
 
 namespace sdx::session {
@@ -91,7 +92,7 @@ class Writer {
     const Json event{{"cat", category}, {"pid", pid_}, {"tid", thread},           {"dur", duration},
                      {"ts", start},     {"ph", "X"},   {"name", std::move(name)}, {"args", std::move(args)}};
     if (!text_.empty()) text_ += ",\n";
-    text_ += event.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text_ += dump_json(event);
   }
 
   const int pid_ = ::getpid();

@@ -12,27 +12,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/system/new_file.h"
+#include "base/text/json_text.h"
 
 namespace sdx::session {
-namespace {
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') out += '\\';
-    // Control characters would make the line unreadable for a parser.
-    if (byte < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(byte));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
-}  // namespace
-
 std::unique_ptr<Telemetry> Telemetry::open(const std::string& where) {
   std::string target = where;
   if (target.empty()) {
@@ -56,7 +38,7 @@ void Telemetry::run(const TelemetrySubject& subject, double latency_ms, std::str
     const std::string line = fmt::format(
         "{{\"event\":\"run\",\"time\":{:.3f},\"runtime\":{},\"provider\":{},\"model\":{},\"latency_ms\":{:.4f},\"status\":\"{}\"}"
         "}\n",
-        now, quoted(subject.runtime), quoted(subject.provider), quoted(subject.model), latency_ms, status);
+        now, json_string(subject.runtime), json_string(subject.provider), json_string(subject.model), latency_ms, status);
     if (!write_all(fd_, line.data(), line.size()) && !failed_.exchange(true)) {
       log::warning("telemetry is lost: {}", std::strerror(errno));
     }

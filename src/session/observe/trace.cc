@@ -7,23 +7,9 @@
 
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/text/json_text.h"
 
 namespace sdx::session {
-
-std::string json_string(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 void append_steps(const plan::Program& program, const std::string& prefix, Report& report) {
   for (std::size_t i = 0; i < program.steps().size(); ++i) {

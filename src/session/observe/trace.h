@@ -13,8 +13,6 @@
 
 namespace sdx::session {
 
-std::string json_string(const std::string& text);  // with its quotes
-
 // Adds the program's steps, those of subgraphs under "node/branch/…", to the report.
 void append_steps(const plan::Program& program, const std::string& prefix, Report& report);
 

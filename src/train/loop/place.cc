@@ -1,6 +1,5 @@
 #include "train/loop/place.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -13,18 +12,17 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostPoints = 1000;  // 20 KB of a checkpoint
 constexpr std::int64_t kMost = 1'000'000'000'000'000;
 
-// JSON has neither infinities nor NaN. Finite numbers are written so that the same ones are read back.
-Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+// JSON has neither infinities nor NaN: null stands for them.
 double number(const Json& j, double otherwise) { return j.is_null() ? otherwise : j.get<double>(); }
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 Json epoch_json(const FitEpoch& e) {
   return {{"epoch", e.epoch},
-          {"loss", number(e.loss)},
-          {"accuracy", number(e.accuracy)},
-          {"validation_loss", number(e.validation_loss)},
-          {"validation_accuracy", number(e.validation_accuracy)},
+          {"loss", e.loss},
+          {"accuracy", e.accuracy},
+          {"validation_loss", e.validation_loss},
+          {"validation_accuracy", e.validation_accuracy},
           {"learning_rate", e.learning_rate},
           {"best", e.best}};
 }
@@ -108,7 +106,7 @@ std::string to_text(const Place& p) {
                {"curve", p.curve.losses},
                {"point_sum", p.point_sum},
                {"point_batches", p.point_batches},
-               {"best_loss", number(p.best_loss)},
+               {"best_loss", p.best_loss},
                {"best_epoch", p.best_epoch},
                {"history", std::move(history)}};
   return j.dump();

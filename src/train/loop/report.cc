@@ -14,8 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
-
 std::string percent(double v) { return std::isfinite(v) ? fmt::format("{:.2f} %", 100 * v) : "–"; }
 
 std::string table(const std::vector<FitEpoch>& history) {
@@ -35,15 +33,13 @@ std::string table(const std::vector<FitEpoch>& history) {
 std::string data_json(const Report& r) {
   Json epochs = Json::array();
   for (const FitEpoch& e : r.history) {
-    epochs.push_back({{"loss", number(e.loss)},
-                      {"accuracy", number(e.accuracy)},
-                      {"validation_loss", number(e.validation_loss)},
-                      {"validation_accuracy", number(e.validation_accuracy)}});
+    epochs.push_back({{"loss", e.loss},
+                      {"accuracy", e.accuracy},
+                      {"validation_loss", e.validation_loss},
+                      {"validation_accuracy", e.validation_accuracy}});
   }
-  Json losses = Json::array();
-  for (const double v : r.curve.losses) losses.push_back(number(v));
   return Json{{"epochs", std::move(epochs)},
-              {"losses", std::move(losses)},
+              {"losses", r.curve.losses},
               {"batches_each", r.curve.batches_each},
               {"batches_per_epoch", r.batches_per_epoch}}
       .dump();

@@ -30,8 +30,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kBetweenReports{10};
 constexpr std::chrono::milliseconds kBetweenFlushes{100};  // of lines that a program may wait for
 
-Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
-
 // The output for a person, or for a program with --json.
 class Telling {
  public:
@@ -116,8 +114,8 @@ void Telling::step(const FitStep& s) {
     event("step", {{"epoch", s.epoch + 1},
                    {"batch", s.batch + 1},
                    {"batches_done", s.batches_done},
-                   {"loss", number(s.loss)},
-                   {"accuracy", number(s.accuracy)},
+                   {"loss", s.loss},
+                   {"accuracy", s.accuracy},
                    {"learning_rate", s.learning_rate}});
     if (Clock::now() - last_flush_ >= kBetweenFlushes) {
       console_.flush();
@@ -130,10 +128,10 @@ void Telling::step(const FitStep& s) {
 void Telling::epoch(const FitEpoch& e) {
   if (r_.json) {
     event("epoch", {{"epoch", e.epoch + 1},
-                    {"loss", number(e.loss)},
-                    {"accuracy", number(e.accuracy)},
-                    {"validation_loss", number(e.validation_loss)},
-                    {"validation_accuracy", number(e.validation_accuracy)},
+                    {"loss", e.loss},
+                    {"accuracy", e.accuracy},
+                    {"validation_loss", e.validation_loss},
+                    {"validation_accuracy", e.validation_accuracy},
                     {"learning_rate", e.learning_rate},
                     {"best", e.best}});
     console_.flush();

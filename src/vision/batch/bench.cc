@@ -90,8 +90,7 @@ std::string json(const Request& r, const std::vector<Result>& results, std::size
   for (std::size_t k = 0; k < results.size(); ++k) {
     const Result& result = results[k];
     out += fmt::format("{}\n{{\"runtime\": {}, \"provider\": {}, \"error\": {}, \"median_ms\": {{", k == 0 ? "" : ",",
-                       json_string(result.runtime), result.provider.empty() ? "null" : json_string(result.provider),
-                       result.why_not.empty() ? "null" : json_string(result.why_not));
+                       json_string(result.runtime), json_or_null(result.provider), json_or_null(result.why_not));
     for (std::size_t i = 0; i < kStages; ++i) out += fmt::format("\"{}\": {:.4f}, ", kNames[i], median(result.ms[i]));
     out += fmt::format("\"total\": {:.4f}}}, \"pictures_per_s\": {:.2f}, \"faces\": {}}}", median(result.total_ms),
                        per_second(result), result.faces);

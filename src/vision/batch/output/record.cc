@@ -46,11 +46,10 @@ std::string face_json(const FaceRecord& f, bool with_outputs) {
       "\"exposure\": {}, \"size_px\": {}, \"yaw\": {}, \"pitch\": {}, \"roll\": {}}}",
       number(b.x, 3), number(b.y, 3), number(b.width, 3), number(b.height, 3), number(f.face.score, 6), points, name_of(q.level),
       number(q.sharpness, 3), number(q.exposure, 4), number(q.size_px, 2), angle(q.yaw), angle(q.pitch), angle(q.roll));
-  if (with_outputs) out += ", \"output\": " + (f.output.empty() ? "null" : json_string(f.output));
+  if (with_outputs) out += ", \"output\": " + json_or_null(f.output);
   return out + "}";
 }
 
-std::string or_null(const std::string& text) { return text.empty() ? "null" : json_string(text); }
 std::string or_null(int value) { return value == 0 ? "null" : fmt::format("{}", value); }
 
 std::string text_at(const Json& object, const char* key) {
@@ -124,9 +123,9 @@ std::string record_json(const Record& r, bool with_outputs) {
       "{{\"file\": {}, \"width\": {}, \"height\": {}, \"runtime\": {}, \"provider\": {}, \"turned\": {}, \"times_ms\": "
       "{{\"decode\": {}, "
       "\"preprocess\": {}, \"inference\": {}, \"postprocess\": {}, \"crop\": {}, \"encode\": {}}}, \"error\": {}, \"faces\": [",
-      json_string(r.file), or_null(r.width), or_null(r.height), or_null(r.runtime), or_null(r.provider), r.turned,
+      json_string(r.file), or_null(r.width), or_null(r.height), json_or_null(r.runtime), json_or_null(r.provider), r.turned,
       number(t.decode, 3), number(t.preprocess, 3), number(t.inference, 3), number(t.postprocess, 3), number(t.crop, 3),
-      number(t.encode, 3), or_null(r.error));
+      number(t.encode, 3), json_or_null(r.error));
   for (std::size_t i = 0; i < r.faces.size(); ++i) out += (i == 0 ? "" : ", ") + face_json(r.faces[i], with_outputs);
   out += "]";
   if (!r.output.empty()) out += ", \"output\": " + json_string(r.output);
