@@ -136,7 +136,7 @@ function(sdx_folder name)
 endfunction()
 
 # sdx_always_poisoned(TEST...): runs these tests with uninitialised memory filled (docs/environment.md), so `make test-poisoned` skips them.
-# For tests that compute the same as others in another way.
+# For tests that compute the same as others in another way, and for long ones: a poisoned run finds whatever another one does.
 function(sdx_always_poisoned)
   foreach(test IN LISTS ARGN)
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT SDX_POISON=1)
