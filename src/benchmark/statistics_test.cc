@@ -202,7 +202,7 @@ TEST(Diff, GoesByProcessesAndByTheSpeedOfTheMachine) {
   EXPECT_GT(found, kPairs * 95 / 100);
 }
 
-// Rounds of which a share meets a neighbour that empties the caches: they take up to 40 % longer, and so does reading memory.
+// Rounds, a share of which meet a neighbour that empties the caches: they take up to 40 % longer, and so does reading memory.
 BenchRun in_rounds(double factor, double disturbed, std::uint64_t seed) {
   SplitMix64 random(seed);
   BenchRun run = in_processes(factor, 1, 0.05, seed);
@@ -234,7 +234,7 @@ TEST(Diff, ComparesQuietRoundsWithQuietOnes) {
   EXPECT_GT(e.quiet_rounds, 8);
   EXPECT_LT(e.quiet_rounds, 40);
   EXPECT_NEAR(e.change_percent, 10, 1.5);
-  // Where one side has no quiet rounds, everything is compared.
+  // If one side has no quiet rounds, everything is compared.
   EXPECT_EQ(diff(in_rounds(1, 0, 1), in_rounds(1, 1, 2)).entries[0].quiet_rounds, 0);
 }
 

@@ -143,7 +143,7 @@ TEST_F(CompiledModelTest, OptionsHaveFilesOfTheirOwn) {
   EXPECT_EQ(open(true).report().compiled, "");
 }
 
-// What is there may be any bytes with a right checksum: refused, or a graph that verifies; never a crash.
+// A file may hold any bytes with a right checksum: it is refused, or gives a graph that verifies; it never crashes.
 TEST_F(CompiledModelTest, NoContentCrashes) {
   open(true);
   const fs::path file = place().folder / compiled::kFile;

@@ -13,7 +13,7 @@
 namespace sdx::dropin {
 namespace {
 
-// Functions of each version's end, by which all between them are fixed: as many as the version has.
+// The last functions of each version, which fix the places of all functions between them: as many as the version has.
 struct VersionEnd {
   int version;
   unsigned count;

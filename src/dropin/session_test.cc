@@ -59,7 +59,7 @@ TEST(DropinSession, TheOptimisedModelIsWrittenWhereAskedFor) {
   EXPECT_EQ(data_of(y.get())[3], 8);
 }
 
-// In the format of ONNX Runtime's own files, of which the engine alone knows the metadata.
+// In the format of ONNX Runtime's own files; only the engine knows their metadata.
 TEST(DropinSession, CustomMetadataAreApartFromTheModelsFields) {
   Model model = testing::parse_model(kAdd);
   ops::infer_in_place(model.graph);

@@ -85,7 +85,7 @@ std::string with_orientation(const std::string& jpeg, int orientation, bool big)
 
 TEST(Image, HonoursExifOrientation) {
   const std::string jpeg = encode_jpeg(gradient(32, 16, 3), 95);
-  // Where the stored picture's left upper corner (red 0, green 0) and right lower corner (255, 255) end up.
+  // The corners at which the stored picture's left upper corner (red 0, green 0) and right lower corner (255, 255) end up.
   const struct {
     int orientation, x, y;
   } cases[] = {{1, 0, 0}, {2, 1, 0}, {3, 1, 1}, {4, 0, 1}, {5, 0, 0}, {6, 1, 0}, {7, 1, 1}, {8, 0, 1}};

@@ -1,4 +1,4 @@
-// What is kept when a picture is cut and written in another format.
+// Metadata that are kept when a picture is cut and written in another format.
 
 #include <gtest/gtest.h>
 

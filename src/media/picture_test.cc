@@ -180,7 +180,7 @@ TEST(Picture, JpegShrinksWhileItDecodes) {
       EXPECT_EQ(small.scale, 1.0 / shrink) << at_least;
       EXPECT_EQ(std::max(small.image.width, small.image.height), (801 + shrink - 1) / shrink);
       EXPECT_EQ(small.full_width, whole.width);
-      // Each pixel is about the mean of what it is said to show.
+      // Each pixel is about the mean of its area in the original.
       for (const auto& [u, v] : {std::pair{5, 7}, {small.image.width - 6, small.image.height - 8}}) {
         const double x = small.region.x + (u + 0.5) * shrink, y = small.region.y + (v + 0.5) * shrink;
         const std::uint8_t* near = whole.row(static_cast<int>(y)) + static_cast<int>(x) * 3;

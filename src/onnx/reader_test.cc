@@ -341,7 +341,7 @@ TEST(Reader, NestingIsLimited) {
   EXPECT_REFUSED(model(graph(p)), "a type is nested");
 }
 
-// 63 levels, each of which hands 50 000 values on: a gigabyte from less than a megabyte.
+// 63 levels, each of which passes 50 000 values on: a gigabyte from less than a megabyte.
 TEST(Reader, CapturesAreCounted) {
   GraphParts parts{{}, {}, {value("y", 1, {2, 3})}, {}, {}, {}};
   GraphParts main = relu_parts();

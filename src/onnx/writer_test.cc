@@ -365,7 +365,7 @@ fs::path test_models() {
   return folder != nullptr ? folder : "";
 }
 
-// A dump in which _0, _1 and so on at the end of names are left out.
+// A dump without _0, _1 and so on at the end of names.
 std::string without_numbers(const std::string& dump) {
   std::string out;
   for (std::size_t i = 0; i < dump.size();) {
@@ -401,7 +401,7 @@ TEST(Writer, RoundTripsModelFiles) {
   EXPECT_GT(count, 100);
 }
 
-// Which of the malformed files reading itself must refuse; the others break rules of operators.
+// The malformed files that reading itself must refuse; the others break rules of operators.
 TEST(Reader, MalformedFiles) {
   const fs::path source = test_models() / "malformed";
   if (!fs::exists(source)) GTEST_SKIP() << "no model files (SDX_TEST_MODELS)";

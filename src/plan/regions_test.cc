@@ -121,7 +121,7 @@ TEST(Regions, AGroupNeverWaitsForItself) {
       "d = Add(c, e)\n"
       "output d\n",
       {&some});
-  // Of its two results only `e` is for the other region alone.
+  // Of its two results, only `e` is for the other region alone.
   EXPECT_EQ(some.seen, (std::vector<std::string>{"Relu Neg keeps e", "Add"}));
   EXPECT_EQ(o.left, "Region Abs Region");
 }

@@ -27,7 +27,7 @@ TEST(Process, ClassesAreRankedRowByRow) {
   EXPECT_EQ(best[2].row, 1);
   p.axis = 0;
   EXPECT_EQ(indices(ranked(Tensor::of<float>({2, 3}, {1, 3, 2, 9, 7, 8}), p)), (std::vector<std::int64_t>{1, 0, 1, 0, 1, 0}));
-  // Where the last extents are 1 the axis before them holds the classes.
+  // If the last extents are 1, the axis before them holds the classes.
   p.axis = -1;
   EXPECT_EQ(indices(ranked(Tensor::of<float>({1, 3, 1, 1}, {1, 3, 2}), p)), (std::vector<std::int64_t>{1, 2}));
   p.axis = 4;

@@ -117,7 +117,7 @@ TEST_F(Quantizing, SmoothQuantIsNearerWhereChannelsDiffer) {
   EXPECT_LT(losses[1] * 5, losses[0]);
 }
 
-// As Caffe2 joins branches: left in float, the sum would take what is around it out of the bytes.
+// Branches joined as Caffe2 does it: a float sum would keep its neighbours from computing in bytes.
 TEST_F(Quantizing, SumsOfTwoAsAdditions) {
   write_model(model_of("opset 17\ninput x: float32[1,4,6,6]\nconstant v: float32[4,4,1,1] 0\nconstant w: float32[4,4,1,1] 0\n"
                        "a = Conv(x, v)\nb = Conv(x, w)\nc = Sum(a, b)\nd = Relu(c)\ny = Conv(d, v)\noutput y\n"),

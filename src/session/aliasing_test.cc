@@ -281,7 +281,7 @@ TEST(Aliasing, StretchesOfAValue) {
   };
   const auto sums = values(0, 16, [](float v) { return 2 * v - 2; });
   const std::string split = kCut + "p, q = Split(a, sizes) {axis=1}\n";
-  // What could be computed in a stretch, while something else needs the whole, and the other way round.
+  // Steps that could be computed in a stretch while another step needs the whole, and the other way round.
   expect(split + "e = Exp(p)\nf = Concat(e, e) {axis=1}\nb = Add(a, a)\ny = Neg(q)\noutput f\noutput b\noutput y", counted(),
          {{"f", twice(values(0, 16, power))},
           {"b", values(0, 32, [](float v) { return 2 * v; })},

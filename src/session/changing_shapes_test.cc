@@ -34,8 +34,8 @@ void expect_same(const NamedValues& a, const NamedValues& b) {
   }
 }
 
-// A cache that grows by what comes, a product over it, extents computed from shapes, joined inputs, views, results that lie in
-// their inputs' memory, a branch that captures what changes, a shape that data decide, and a part that never changes.
+// A cache that grows by the new tokens, a product over it, extents computed from shapes, joined inputs, views, results that lie
+// in their inputs' memory, a branch that captures changing values, a shape that data decide, and a part that never changes.
 constexpr const char* kText = R"(
   input x: float32[1,n,8]
   input past: float32[1,p,8]

@@ -54,7 +54,7 @@ class ServiceTest : public ::testing::Test {
     return o;
   }
   static Session open(const SessionOptions& o, const std::string& text = kModel) { return testing::open(text, o); }
-  // Whether the run gave the right answer.
+  // Whether the run returned the right answer.
   static bool right(const Session& session, float a, float b) {
     const Tensor x = Tensor::of<float>({2}, {a, b});
     const NamedValues out = session.run({{"x", x}});
@@ -244,7 +244,7 @@ TEST_F(ServiceTest, ACompilerThatHangsIsLeftBehindAndTheNextAnswers) {
   const Session other = open(o);
   EXPECT_TRUE(right(other, 1, 2));
   EXPECT_NE(other.report().fallbacks.at(0).find("has not finished compiling another model"), std::string::npos);
-  // What it made in the end is taken, without compiling again.
+  // Its late result is used, without compiling again.
   for (int i = 0; i < 5000 && s.report().providers != std::vector<std::string>{"fault"}; ++i) {
     ASSERT_TRUE(right(s, 3, 4));
     std::this_thread::sleep_for(milliseconds(1));
@@ -396,7 +396,7 @@ TEST_F(ServiceTest, WhereTheBackgroundFailsAStrictSessionSaysSoToEveryRun) {
   for (std::thread& t : clients) t.join();
 }
 
-// A vendor's library may throw anything, also on a thread that nobody else would catch it on.
+// A vendor's library may throw anything, even on a thread where nothing else would catch it.
 TEST_F(ServiceTest, WhateverTheBackgroundThrowsIsReported) {
   SessionOptions o = options({{"throw_compile", "vector::_M_range_check"}});
   o.start_on = "cpu";

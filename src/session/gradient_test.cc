@@ -103,7 +103,7 @@ TEST(Gradient, OtherFloatTypes) {
   EXPECT_EQ(out.tensor("g").dtype(), DataType::float16);
 }
 
-// Where the slopes of both sides would do; -0 is as 0.
+// At a kink, where the slopes of both sides would be right; -0 is like 0.
 TEST(Gradient, AtCornersThatOfFrameworksThatTrain) {
   const struct {
     const char* op;

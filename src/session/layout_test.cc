@@ -112,7 +112,7 @@ TEST(Layout, ResidualsAndPlainNeighbours) {
           {{1, 3, 10, 10}}, 3, 3);
 }
 
-// As in AlexNet: normalised across channels, of which some lie beyond a block; groups.
+// As in AlexNet: normalised across channels, some of which lie beyond a block; groups.
 TEST(Layout, ResponsesNormalisedBetween) {
   compare("input x: float32[n,3,h,w]\n" + weights("w0", {20, 3, 3, 3}) + weights("w1", {64, 20, 5, 5}) +
               weights("w2", {32, 32, 3, 3}) +
@@ -195,8 +195,8 @@ TEST(Layout, OneConvolutionAlonePaysForTheWay) {
   compare(alone({32, 1, 3, 3}, "group=32, pads=[1,1,1,1]"), {{1, 32, 9, 9}}, 0, 0);
 }
 
-// As in ResNeXt: groups that several together fill a block, with zeros between their weights.
-// As in PoolFormer: by single pixels, which alone do not pay for the way, with Gelu between them or behind one of them.
+// As in ResNeXt: groups, several of which fill a block together, with zeros between their weights. As in PoolFormer: products by
+// single pixels, which alone do not pay for the conversion, with Gelu between them or after one of them.
 TEST(Layout, GeluBetween) {
   const std::string head = "opset 13\nopset com.microsoft 1\ninput x: float32[n,32,h,w]\n" + weights("w1", {64, 32, 1, 1}) +
                            weights("w2", {32, 64, 1, 1}) + "a = Conv(x, w1)\nb = com.microsoft.Gelu(a)\n";

@@ -1,4 +1,4 @@
-// Model files that somebody writes to while sessions are open.
+// Model files that are written to while sessions are open.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -44,7 +44,7 @@ Tensor rows(const Tensor& t, std::int64_t first, std::int64_t count) {
   return out;
 }
 
-// Caches of kBlocks blocks, as inputs and as what outputs are bound to.
+// Caches of kBlocks blocks, as inputs and as memory that outputs are bound to.
 struct Pool {
   explicit Pool(DataType type) {
     for (const char* name : {"kc", "vc"}) add(name, Tensor(type, {kBlocks, kKv, kBlock, kSize}));
@@ -104,7 +104,7 @@ TEST(PagedSession, TwoThreadsShareAPool) {
     std::thread other([&] { write(1); });
     write(0);
     other.join();
-    // Blocks of nobody's are as they were.
+    // Blocks without an owner are unchanged.
     const Tensor keys = pool.inputs.tensor("kc");
     for (const std::int64_t block : {1, 4, 5, 6, 8, 10}) {
       for (std::int64_t i = 0; i < kKv * kBlock * kSize; ++i)

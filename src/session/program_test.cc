@@ -50,7 +50,7 @@ std::vector<Value> run_with(const plan::Program& program, std::vector<Value> inp
   return program.run(std::move(inputs), env);
 }
 
-// Where the sequence went in and came out: the same place if it was changed, another one if it was copied.
+// The places of the sequence before and after: the same if it was changed, different if it was copied.
 struct Travel {
   const void *from, *to;
   std::size_t items;

@@ -46,7 +46,7 @@ const char* const kEndless = R"(
   output y
 )";
 
-// What types alone cannot tell before the run. Before, Equal read 64 numbers of 8 bytes from 64 of 4.
+// Errors that types alone cannot show before the run: Equal would read 64 numbers of 8 bytes from 64 of 4.
 TEST(Session, WhatReadsEitherOfTwoTypesChecksWhatComes) {
   const std::string text =
       "input c: bool[]\n"
@@ -80,7 +80,7 @@ TEST(Session, ConstantsOfTypesThatDoNotGoTogetherAreNotComputedWith) {
   expect_parts(error_of(ErrorCode::invalid_model, [&] { open(text); }), {"Less"});
 }
 
-// Operators whose first result, or only one, the file leaves out. Before, kernels wrote to what was not there.
+// Operators whose first result, or only one, the file leaves out: kernels must not write to missing outputs.
 TEST(Session, ResultsThatAreLeftOutAreComputedForNobody) {
   const std::string text =
       "input x: float32[1,2,4,4]\n"
@@ -470,7 +470,8 @@ TEST(Session, BytesThatAreNoModel) {
   expect_parts(error_of(ErrorCode::io, [] { Session::open("/nonexistent/model.onnx"); }), {"/nonexistent/model.onnx"});
 }
 
-// What is packed for one node and read by another: in memory of ours or the caller's it cannot be fetched from a file again.
+// Weights that are packed for one node and read by another: in our memory, or the caller's, they cannot be fetched from a file
+// again.
 TEST(Session, WeightsOfAModelInMemoryStay) {
   const Session s = open(
       "input x: float32[1,64]\n input i: int64[2]\n constant w: float32[64,64] 0.5\n constant r: float32[2,192,64] 0.01\n"
@@ -484,7 +485,7 @@ TEST(Session, WeightsOfAModelInMemoryStay) {
   for (const float v : elements(out.tensor("h"))) EXPECT_NEAR(v, 0.1950296F, 1e-5F);
 }
 
-// What a node makes of its attributes in the first run serves the next.
+// Data that a node derives from its attributes in the first run serve the next.
 TEST(Session, TablesOfANodeServeEveryRun) {
   const Session s = open(
       "opset ai.onnx.ml 2\n input x: int64[n]\n"

@@ -1,4 +1,5 @@
-// What runs hand out: values whose shapes the data decide, of branches, loops and sequences, and that share memory.
+// Values that runs return: those whose shapes the data decide, those of branches, loops and sequences, and those that share
+// memory.
 
 #include <gtest/gtest.h>
 
@@ -78,8 +79,8 @@ TEST(SessionValues, ABranchThatCannotRunMayStand) {
   expect_parts(error_of(ErrorCode::runtime_failure, [&] { s.run({{"c", Tensor::scalar(true)}, {"x", x}}); }), {"seven", "Cast"});
 }
 
-// Kernels are chosen for what is declared.
-// Inference finds no element type behind such an If and believes what the file says of `g`; kernels were chosen for that.
+// Kernels are chosen for the declared types. Inference finds no element type behind such an If, and trusts the file's declaration
+// of `g`, for which kernels were chosen.
 TEST(SessionValues, TypesMayBeOthersThanDeclared) {
   const auto opened = [](const std::string& last) {
     Model model = testing::parse_model(R"(

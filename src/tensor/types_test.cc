@@ -9,7 +9,7 @@
 namespace sdx {
 namespace {
 
-// What the bits mean, from the definition: (-1)^s * 2^(e - bias) * 1.m, and 2^(1 - bias) * 0.m below. No special values.
+// The meaning of the bits, from the definition: (-1)^s * 2^(e - bias) * 1.m, and 2^(1 - bias) * 0.m below. No special values.
 double by_definition(unsigned bits, int exponent_bits, int mantissa_bits, int bias) {
   const unsigned mantissa = bits & ((1U << mantissa_bits) - 1);
   const int exponent = static_cast<int>((bits >> mantissa_bits) & ((1U << exponent_bits) - 1));

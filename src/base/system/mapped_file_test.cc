@@ -73,7 +73,7 @@ TEST_F(MappedFileTest, WhatAFileNoLongerHasReadsAsZeros) {
   EXPECT_EQ(sum_of(*file), 100 * 'a');
   EXPECT_THROW(file->check_unchanged(), Error);
   EXPECT_NE(damage().find("was cut short while in use"), std::string::npos) << damage();
-  // What was read stays damaged, whatever becomes of the file; so does the process's knowledge of it.
+  // A damaged part stays damaged, whatever happens to the file, and so does the process's knowledge of it.
   write(path_, std::string(kBytes, 'a'));
   std::filesystem::remove(path_);
   EXPECT_THROW(file->check_unchanged(), Error);

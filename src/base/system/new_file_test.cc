@@ -59,7 +59,7 @@ TEST_F(NewFileTest, SaysBeforehandWhatCannotBeWritten) {
   EXPECT_EQ(refusal(folder_ / "file"), "");
 }
 
-// A pipe in place of a file, as /dev/stdout is: renaming a file over it would end it for whoever reads.
+// A pipe instead of a file, such as /dev/stdout: renaming a file over it would end it for its readers.
 TEST_F(NewFileTest, WritesIntoAPipeThatIsThere) {
   const fs::path pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

@@ -22,7 +22,7 @@ TEST(Printable, EscapesLineBreaksAndDirectionsOfUnicode) {
             "a\\u0085b\\u2028c\\u2029d");
   EXPECT_EQ(printable("\u202Egpj.exe\u202C \u2066x\u2069 \u200E\u200F\u061C"),
             "\\u202egpj.exe\\u202c \\u2066x\\u2069 \\u200e\\u200f\\u061c");
-  // What joins letters, other scripts and what lies beyond 16 bits stay.
+  // Joiners of letters, other scripts and characters beyond 16 bits stay.
   EXPECT_EQ(printable("\u200C\u200D שלום سلام \U0001F600"), "\u200C\u200D שלום سلام \U0001F600");
 }
 

@@ -8,7 +8,7 @@
 namespace sdx::dropin {
 namespace {
 
-// What the kernels below call, and what came of it.
+// The operators that the kernels below call, and their results.
 struct Called {
   std::string made, invoked;
   OrtOp* op = nullptr;

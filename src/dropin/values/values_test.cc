@@ -66,7 +66,7 @@ void counted_free(OrtAllocator*, void* memory) {
 const OrtMemoryInfo* counted_info(const OrtAllocator*) { return cpu_memory(); }
 
 TEST(DropinValues, AllocatorsOfThePrograms) {
-  // Of version 17: fields behind Info must not be read.
+  // A structure of version 17: fields after Info must not be read.
   struct Short {
     std::uint32_t version = 17;
     void* (*alloc)(OrtAllocator*, std::size_t) = &counted_alloc;

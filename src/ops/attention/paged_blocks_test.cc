@@ -68,7 +68,7 @@ TEST(PagedAttention, InfersShapes) {
   op.checked(p.inputs(), 5);
 }
 
-// Runs a problem of two texts, 20 + 3 and 5 + 1 tokens, in which something was changed.
+// Runs a changed problem of two texts, 20 + 3 and 5 + 1 tokens.
 template <class Change>
 std::string refusal(Change change, DataType cache = DataType::float32) {
   PagedCase c;
@@ -132,7 +132,7 @@ TEST(PagedAttention, RefusesToWriteARowTwice) {
            table[2] = table[1];
          }),
          "two tokens would be written to row 5 of block");
-  // Other rows of one block are nobody's harm.
+  // Other rows of a block do not affect the result.
   EXPECT_EQ(refusal([](Inputs& in) {
               const auto table = in[kTable].mutable_values<std::int32_t>();
               table[2] = table[1];

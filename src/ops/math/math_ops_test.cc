@@ -176,7 +176,7 @@ TEST(Add, BroadcastsALeastExtentToTheOther) {
     const Type x = Type::tensor(DataType::float32, SymShape{a}), y = Type::tensor(DataType::float32, SymShape{b});
     return (*SingleOp("Add", 14).infer({x, y}).shape)[0].str();
   };
-  // What a table of 512 positions gives for s of them fits s only as a whole.
+  // The result of a table of 512 positions for s of them fits s only as a whole.
   EXPECT_EQ(of(s, min(Dim(512), s)), "s");
   EXPECT_EQ(of(min(Dim(512), s), s), "s");
   EXPECT_EQ(of(s + s, min(Dim(512), s + s)), "2*s");

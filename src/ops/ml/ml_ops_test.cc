@@ -68,7 +68,7 @@ struct Wood {
     }
   }
 
-  // One target, or two of which each leaf has one.
+  // One target, or two; each leaf has one of them.
   std::int64_t targets = 2;
   std::int64_t target(std::int64_t tree, std::int64_t node) const { return (tree + node) % targets; }
 
@@ -103,7 +103,7 @@ struct Wood {
     return s.with("aggregate_function", aggregate);
   }
 
-  // By the definition, one tree after the other.
+  // Computed by the definition, one tree after the other.
   Floats sums(const float* row) const {
     Floats out(static_cast<std::size_t>(targets), 0.0F);
     for (std::int64_t t = 0; t < kTrees; ++t) {

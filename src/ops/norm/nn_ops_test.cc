@@ -1,5 +1,5 @@
-// What ONNX's own test data leaves thin: old versions, broken input, empty tensors, types. Expected values were worked out by
-// hand or follow from an identity.
+// Cases that ONNX's own test data hardly cover: old versions, broken input, empty tensors, types. Expected values were worked out
+// by hand or follow from an identity.
 
 #include <gtest/gtest.h>
 

@@ -103,8 +103,7 @@ TEST(DataMovement, PadsReflectMoreThanOnceAndCrop) {
   EXPECT_THROW(pad(INT64_MAX, 1, "constant"), Error);
 }
 
-// Where an element of a padded axis comes from, by the words of the specification: positions are reflected or wrapped step by
-// step.
+// The source of an element of a padded axis, by the words of the specification: positions are reflected or wrapped step by step.
 std::int64_t padded_source(std::int64_t position, std::int64_t first, std::int64_t inside, const std::string& mode) {
   while (position < 0 || position >= inside) {
     if (mode == "constant") return -1;

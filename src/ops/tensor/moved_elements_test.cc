@@ -54,7 +54,7 @@ Node node_of(std::string op, int version, std::size_t inputs, std::vector<std::p
   return n;
 }
 
-// Where element `at` of the output comes from: an offset into the input, or -1 for what is empty.
+// The source of element `at` of the output: an offset into the input, or -1 for an empty place.
 using Source = std::function<std::int64_t(const Ints& at)>;
 
 void expect_moved(const Tensor& in, const Tensor& out, const Shape& shape, const Source& source, const std::string& what) {

@@ -118,8 +118,8 @@ TEST(WidenHalf, ProductsOfBfloat16) {
   EXPECT_EQ(widened("input x: bfloat16[2,3,4]\ninput w: bfloat16[2,4,5]\ny = MatMul(x, w)\noutput y\n"), ".MatMul");
 }
 
-// Graphs of more than the 128 KiB from which on memory goes back to the system at once, so that looking at what a pass held
-// before the graph grew ends the process in every build, and not under sanitizers alone.
+// Graphs of more than the 128 KiB above which freed memory goes back to the system at once. Reading a pass's pointer from before
+// the graph grew then ends the process in every build, not only under sanitizers.
 TEST(GrowingGraph, NodesAreReadWhileOthersAreAdded) {
   constexpr int kNodes = 700;
   std::string text = "input x: float32[1,2]\nconstant b: float32[2] 1 2\n";

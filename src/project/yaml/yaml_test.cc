@@ -13,7 +13,7 @@ namespace {
 
 YamlDocument yaml(std::string_view text) { return YamlDocument::parse(text, "f.yml"); }
 
-// What reading `text` with `use` complains of, or "".
+// The error of reading `text` with `use`, or "".
 template <class F>
 std::string complaint(std::string_view text, F&& use) {
   return testing::error_text([&] {

@@ -193,7 +193,7 @@ TEST(FloatKernels, Pooling) {
   for (const KernelCase& c : cases) compare(c);
 }
 
-// The engine's own operators, in this machine's blocks of channels, of which the last is not full.
+// The engine's own operators, in this machine's blocks of channels, the last of which is not full.
 TEST(FloatKernels, BlockedChannels) {
   const std::string block = std::to_string(channel_block()), most = std::to_string(3 * channel_block() - 3);
   const std::string all = std::to_string(3 * channel_block());
@@ -360,7 +360,7 @@ TEST(FloatKernels, TransposedConvolutionsByTiles) {
   std::string weights = "constant w: float32[32,16,4,4]";
   for (int i = 0; i < 32 * 16 * 16; ++i) weights += " " + std::to_string((i * 37 % 19 - 9) / 64.0);
   weights += "\ninput b: float32[16]\ny = ConvTranspose(x, w, b) {strides=[2,2], pads=[1,1,1,1]}\noutput y\n";
-  // Of fewer pixels or channels, copies would take longer than the products saved.
+  // With fewer pixels or channels, copies would take longer than the products saved.
   for (const auto& [kernel, x] : {std::pair("conv-transpose-winograd-f32", "input x: float32[2,32,15,14]\n"),
                                   std::pair("conv-transpose-phases-f32", "input x: float32[2,32,13,14]\n")}) {
     compare({kernel, (x + weights).c_str()});
@@ -371,7 +371,7 @@ TEST(FloatKernels, TransposedConvolutionsByPhases) {
   std::string weights = "constant w: float32[2,16,4,4]";
   for (int i = 0; i < 2 * 16 * 16; ++i) weights += " " + std::to_string(i * 37 % 19 - 9);
   weights += "\ny = ConvTranspose(x, w) {strides=[2,2], pads=[1,1,1,1]}\noutput y\n";
-  // Of few pixels, phases would read many more.
+  // With few pixels, phases would read many more.
   for (const auto& [kernel, x] : {std::pair("conv-transpose-phases-f32", "input x: float32[2,2,20,12]\n"),
                                   std::pair("conv-transpose-f32", "input x: float32[2,2,3,4]\n")}) {
     compare({kernel, (x + weights).c_str()});

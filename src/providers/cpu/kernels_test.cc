@@ -384,7 +384,8 @@ TEST(CpuQuantised, WeightsInBlocks) {
   }
 }
 
-// Of three sequences of at most four steps: different ones, none of which is the longest possible; all alike; none with any step.
+// Three sequences of at most four steps: of different lengths, none of which is the longest possible; all equal; none with any
+// step.
 std::vector<Tensor> some_lengths() {
   std::vector<Tensor> out;
   for (const auto& lengths : {std::array{2, 0, 3}, std::array{3, 3, 3}, std::array{4, 1, 4}, std::array{0, 0, 0}}) {

@@ -173,7 +173,7 @@ TEST(PagedKernel, NumbersThatAreNoneStayWithTheirText) {
         PagedCase c;
         c.texts = {{30, fresh}, {600, 1}, {5, fresh}}, c.cache = type;
         PagedProblem p(c);
-        // Of the first text's last token.
+        // Belongs to the first text's last token.
         p.inputs()[kKey].mutable_values<float>()[static_cast<std::size_t>((fresh - 1) * 32 + 3)] =
             std::numeric_limits<float>::quiet_NaN();
         Compiled compiled(p);

@@ -59,7 +59,7 @@ const void* const* table_of(std::uint32_t version) {
   return version == 22 ? table.data() : nullptr;
 }
 
-// Libraries outlive the process's list of what was registered with them.
+// Libraries outlive the process's list of their registrations.
 const Library& a_runtime() {
   static auto* const kept = new std::vector<std::shared_ptr<const Library>>;
   kept->push_back(Library::from({&table_of, [] { return "1.22.0"; }}, "/somewhere/libonnxruntime.so", nullptr));

@@ -25,7 +25,7 @@ Histogram counted(const std::vector<float>& values, int bins = 2048) {
   return h;
 }
 
-// What 256 codes over the range make of the values.
+// The values after rounding to 256 codes over the range.
 double error(const std::vector<float>& values, Range r) {
   const double step = (r.high - r.low) / kCodes;
   double sum = 0;

@@ -47,7 +47,7 @@ std::vector<float> products(const std::vector<float>& x, std::int64_t rows, std:
   return h;
 }
 
-// Of the products with the inputs, relative to their size.
+// The error of the products with the inputs, relative to their size.
 double output_error(const std::vector<float>& x, std::int64_t rows, const std::vector<float>& w, const BlockMatrix& m) {
   double error = 0, size = 0;
   for (std::int64_t r = 0; r < rows; ++r) {

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 const std::string kGet = "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-// Keeps what arrives until somebody answers it.
+// Keeps requests until a test answers them.
 class Desk {
  public:
   ServerCallbacks callbacks() {

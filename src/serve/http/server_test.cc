@@ -304,7 +304,7 @@ TEST(Server, RefusesWhenTooManyWait) {
   EXPECT_EQ(status_of(first.receive("\r\n\r\n")), 200);
 }
 
-// As where memory is out.
+// Fails like a system without memory.
 class Failing : public Encryption {
  public:
   std::unique_ptr<Transport> transport(Tcp::socket socket) override {

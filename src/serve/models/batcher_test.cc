@@ -27,7 +27,7 @@ NamedValues input(float value, std::int64_t rows = 1) {
   return {{"x", floats({rows, 2}, Floats(static_cast<std::size_t>(rows) * 2, value))}};
 }
 
-// As many requests at the same time as there are values; returns the outputs' first elements.
+// Makes as many requests at the same time as there are values; returns the outputs' first elements.
 std::vector<float> at_once(Batcher& batcher, int requests) {
   std::vector<float> out(static_cast<std::size_t>(requests), -1);
   std::vector<std::thread> threads;

@@ -344,7 +344,7 @@ TEST_F(CatalogTest, models_of_the_command_line_are_loaded_again_when_their_files
   EXPECT_TRUE(logged("info model 'm' has changed on disk and is loaded again"));
   write_model(folder_ / "m.onnx", 4);
   wait_for(catalog, 4);
-  // What cannot be loaded is said, and what served goes on; so does a model whose file is gone.
+  // A model that cannot be loaded is reported, and the previous one continues to serve; so does a model whose file is gone.
   std::ofstream(folder_ / "m.onnx") << "no model";
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!logged("error model 'm'") && std::chrono::steady_clock::now() < end) std::this_thread::yield();

@@ -40,7 +40,7 @@ Generation one_answer(std::string text, std::string reason) {
   return g;
 }
 
-// What a client reads: the events, but for the last, which must be [DONE].
+// The events that a client reads, without the last, which must be [DONE].
 std::vector<json> events_of(const std::string& stream) {
   std::vector<json> out;
   std::size_t at = 0;

@@ -166,7 +166,7 @@ TEST(OpenAiRequests, MalformedOthers) {
 
 std::string ignored_in_chat(const std::string& body) { return read_chat_request(read_body(body)).generation.ignored.text(); }
 
-// What clients send beside what is read: the answer names it, once for all messages.
+// Members that clients send but nothing reads: the answer names them, once for all messages.
 TEST(OpenAiRequests, UnknownFieldsAreIgnoredAndNamed) {
   EXPECT_EQ(ignored_in_chat(chat(R"("foo": 1, "chat_id": null)")), "foo, chat_id");
   EXPECT_EQ(ignored_in_chat(chat("")), "");
@@ -177,7 +177,7 @@ TEST(OpenAiRequests, UnknownFieldsAreIgnoredAndNamed) {
       {"role": "user", "content": "y", "opts": {}}])")),
       "messages[].id, messages[].parsed, messages[].reasoning_details, messages[].thinking_blocks, "
       "messages[].provider_specific_fields, messages[].opts");
-  // As openai-python gives back the message that its parse() returned.
+  // The form in which openai-python returns the message of its parse().
   EXPECT_EQ(ignored_in_chat(chat_with(R"([{"role": "assistant", "content": null, "tool_calls": [{"id": "1", "type": "function",
       "function": {"name": "f", "arguments": "{}", "parsed_arguments": {}}}]}, {"role": "tool", "tool_call_id": "1", "content": ""}])")),
             "messages[].tool_calls[].function.parsed_arguments");

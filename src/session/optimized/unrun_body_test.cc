@@ -1,5 +1,5 @@
-// What Loop and Scan give where their body never runs: the same with and without passes, and as ONNX Runtime has it where that
-// knows the shape of an element.
+// The results of Loop and Scan whose body never runs: the same with and without passes, and like ONNX Runtime's if it knows the
+// shape of an element.
 
 #include <gtest/gtest.h>
 
@@ -152,7 +152,7 @@ TEST(UnrunBody, ALoopInALoopInABranch) {
   expect_shape(model, inputs, {0, 0, 3, 2});
 }
 
-// What is computed of the result's shape agrees with it.
+// Values computed from the result's shape agree with it.
 TEST(UnrunBody, ExtentsOfTheResultAreNotTakenFromTheInputs) {
   const Model model = loop("input x: float32[n,2]\nconstant one: int64[1] 1", "all = Loop(m, _)", R"(
     on = Identity(go)

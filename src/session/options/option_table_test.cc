@@ -27,7 +27,7 @@ SessionOptions with(std::string_view name, std::string_view text, SessionOptions
   return o;
 }
 
-// How many members an aggregate has: the most values in braces that it takes.
+// The number of an aggregate's members: the most values in braces that it takes.
 struct Anything {
   template <class T>
   operator T() const;
@@ -76,7 +76,7 @@ TEST(OptionTable, SaysWhereAndWhyNot) {
     if (o.python.present()) {
       EXPECT_EQ(o.python.name, o.name);
     }
-    // What is shown as the default is taken.
+    // The default that is shown is accepted as a value.
     const std::string text = default_text(o);
     if (!text.empty()) {
       EXPECT_EQ(complaint(o.name, text), "") << o.name;

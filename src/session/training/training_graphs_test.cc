@@ -47,7 +47,7 @@ Tensor first_batch(const Tensor& all) {
   return one;
 }
 
-// The training graph with the gradients as outputs "grad.NAME", and what its inputs are fed with.
+// The training graph with the gradients as outputs "grad.NAME", and values for its inputs.
 struct Case {
   std::string bytes;
   NamedValues inputs;

@@ -36,7 +36,7 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.what; }
 
-// What events say must be what the whole is.
+// The events together must equal the whole.
 ParsedAnswer gather(const Case& c, const std::vector<std::string_view>& pieces, const char* tools = kTools) {
   AnswerFormat format;
   format.calls = c.format;

@@ -136,7 +136,7 @@ TEST(ForcedCalls, WhatCannotBeForcedIsRefused) {
       {"tool 'f'"});
   EXPECT_THROW(grammar_of_calls({}, R"([{"name": "f", "parameters": {"type": 3}}])", {}, ""), Error);
   const AnswerFormat tags{.calls = Format::qwen_xml};
-  // Values in tags are texts, of which only lengths and lists are held to.
+  // Values in tags are texts; only their lengths and lists are enforced.
   EXPECT_EQ(grammar_of_calls(tags, R"([{"name": "f", "parameters": {"dependentRequired": {"a": ["b"]}, "properties": {
                                           "a": {"type": "string", "not": {"const": "x"}}}}}])",
                              {}, "")

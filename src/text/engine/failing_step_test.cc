@@ -1,4 +1,4 @@
-// What one request does to a step that it shares with others.
+// The effect of a failing request on a step that it shares with others.
 
 #include <gtest/gtest.h>
 

@@ -344,7 +344,7 @@ TEST_F(Engine, ItGoesOnWhereTheCacheIsFull) {
     EXPECT_EQ(most.choices[0].finish_reason, "length");
     GenerationSettings three = greedy(1000);
     three.n = 3;
-    // Where nothing is shared each of them must find room for the whole prompt, once it had to make room for others.
+    // Without shared prefixes, each of them must find room for the whole prompt after it had to make room for others.
     const std::size_t room = 2U * 64 - (share ? prompts[0].size() % 64 : prompts[0].size()) + 1;
     const GenerationTask beside[] = {engine.submit(asking(prompts[0], three)), engine.submit(asking(prompts[0], three))};
     for (const GenerationTask& t : beside) {
@@ -414,7 +414,7 @@ TEST_F(Engine, WhatIsKeptForPromptsToComeIsLimited) {
   EXPECT_EQ(engine.submit(asking(prompt, greedy(3))).wait().cached_tokens, 0);
 }
 
-// How far logits move when keys and values are rounded, and that answers of an engine are those of single texts.
+// The change of logits when keys and values are rounded; answers of an engine must be those of single texts.
 TEST_F(Engine, TypesOfCaches) {
   const Ids prompt = shared_prompts(1)[0];
   const Tensor exact = model().new_state().append(prompt);
@@ -461,8 +461,7 @@ TEST(GenerationEngine, SmolLM2AnswersAsRecordedAmongOthers) {
   if (file == nullptr || !fs::exists(recorded)) GTEST_SKIP() << "no model files (SDX_TEST_SMOLLM2, SDX_TEST_MODELS)";
   const nlohmann::json expected = json_of(recorded);
   const LanguageModel model = load(file, 2);
-  // All of them twice, the second time with what is known from the first, beside others; and where few fit
-  // at a time.
+  // All of them twice, the second time with the prefixes known from the first, beside others; and with room for few at a time.
   std::size_t longest = 0;
   for (const auto& p : expected["prompts"]) longest = std::max(longest, p["prompt_ids"].size() + p["generated_ids"].size());
   const std::uint64_t tight = (longest / 64 + 3) * block_bytes(model);

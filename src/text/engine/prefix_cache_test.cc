@@ -76,7 +76,7 @@ TEST(PrefixCache, FindsTheLongestBeginning) {
   Ids other = text;
   other[kTokens + 8] = 9999;
   EXPECT_EQ(cache.find(PrefixCache::kStart, other, 9).blocks.size(), 1U);
-  // What is known already stays.
+  // Blocks that are known already stay.
   BlockList twin(pool);
   ASSERT_TRUE(twin.reserve(0, kBlock));
   cache.add(PrefixCache::kStart, std::span(text).first(kTokens), twin.ids()[0]);

@@ -44,7 +44,7 @@ GenerationSettings greedy(std::int64_t count) {
   return s;
 }
 
-// What refuses must name the setting.
+// A refusal must name the setting.
 void refuses(const LanguageModel& model, const GenerationSettings& settings, const char* name) {
   testing::expect_error(ErrorCode::invalid_argument, [&] { model.generate(Ids{1, 403}, settings); }, {name});
 }
@@ -273,7 +273,7 @@ TEST_F(GrowingStories, TheContextSlides) {
   EXPECT_LE(state.tokens().size(), 32U);
   EXPECT_TRUE(std::equal(prompt.begin(), prompt.begin() + 4, state.tokens().begin()));
   EXPECT_TRUE(std::equal(state.tokens().rbegin(), state.tokens().rend() - 4, answer.rbegin() + 1));
-  // By hand: the same text from the beginning each time.
+  // Computed by hand: the same text from the beginning each time.
   Ids text = prompt, expected;
   while (expected.size() < answer.size()) {
     if (text.size() > 32) text.erase(text.begin() + 4, text.end() - 14);

@@ -29,7 +29,7 @@ class PerplexityTest : public ::testing::Test {
     tokens_ = model_->tokenizer().encode(kText).ids;
   }
 
-  // The loop of Hugging Face's page, with labels of -100 for what an earlier window scored.
+  // The loop of Hugging Face's page, with labels of -100 for tokens that an earlier window scored.
   double by_hand(std::size_t window, std::size_t stride, std::int64_t* scored) const {
     double sum = 0;
     *scored = 0;

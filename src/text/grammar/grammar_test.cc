@@ -75,7 +75,7 @@ TEST(Grammar, ReadsJsonSchemas) {
       Grammar::from_json_schema(
           R"({"$ref": "#/$defs/node", "$defs": {"node": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/node"}}]}}})"),
       {"null", "[]", "[[null],null]"}, {"[1]", "[", "nul"});
-  // What both say of the value without restricting it need not be the same.
+  // Annotations of both schemas, which do not restrict the value, need not be equal.
   expect(
       Grammar::from_json_schema(
           R"({"allOf": [{"type": "integer", "example": 1, "name": "a", "xml": {}}, {"maximum": 2, "example": 2, "name": "b", "xml": 1}],
@@ -88,7 +88,7 @@ TEST(Grammar, ReadsJsonSchemas) {
   expect(Grammar::json_object(), {"{}", "{\"a\":1}"}, {"[]", "1"});
 }
 
-// What pydantic, zod and servers of tools write.
+// Schemas in the form of pydantic, zod and servers of tools.
 TEST(Grammar, ReadsNumbersWithAnyBounds) {
   expect(Grammar::from_json_schema(R"({"type": "integer", "minimum": -9007199254740991, "maximum": 9007199254740991})"),
          {"0", "-1", "9007199254740991", "-9007199254740991", "123456"}, {"9007199254740992", "-9007199254740992", "-0", "1.5"});
@@ -181,7 +181,7 @@ TEST(Grammar, ReadsConditionsOfConditions) {
   expect(Grammar::from_json_schema(R"({"type": "string", "not": {"enum": ["", "no"]}})"), {R"("n")", R"("now")", R"("yes")"},
          {R"("")", R"("no")", "1"});
   expect(Grammar::from_json_schema(R"({"type": ["string", "null"], "not": {"type": "null"}})"), {R"("n")"}, {"null"});
-  // What no grammar says of the condition is left to others as a whole.
+  // A condition that no grammar can express is left to the caller as a whole.
   const Grammar loose = Grammar::from_json_schema(
       R"({"type": "object", "properties": {"a": {"type": "string"}}, "if": {"properties": {"a": {"pattern": "^x"}}},
           "then": {"required": ["a"]}})");

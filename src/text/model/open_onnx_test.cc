@@ -134,7 +134,7 @@ TEST(OnnxFolders, TheTokenizersEndIsAnEndToo) {
   EXPECT_EQ(ends(), (Ids{2, 3}));
   folder.write("generation_config.json", R"({"eos_token_id": [3, 1]})");
   EXPECT_EQ(ends(), (Ids{3, 1}));
-  // By its name in the vocabulary; numbers that the network does not foretell are none.
+  // Found by its name in the vocabulary; numbers that the network does not predict are no tokens.
   folder.write("tokenizer_config.json", "{}");
   folder.write("special_tokens_map.json", R"({"eos_token": "c"})");
   folder.write("tokenizer.json",

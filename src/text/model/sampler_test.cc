@@ -15,7 +15,7 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 
-// How often each token comes in `count` draws from these shares.
+// The frequency of each token in `count` draws from these shares.
 std::map<TokenId, int> draws(const SamplingSettings& s, const std::vector<float>& shares, int count) {
   Sampler sampler(s, {}, 0);
   std::map<TokenId, int> out;

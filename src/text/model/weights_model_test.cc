@@ -88,7 +88,7 @@ TEST_F(WeightsModels, ControlTokensOfKnownTextsEndAnAnswer) {
   EXPECT_EQ(ends_of(tiny({{"a"}, {"<end_of_turn>", kUserDefined}, {"<|end|>", kNormal}})), (Ids{1, 2}));
   // A piece of a page, and control tokens that begin something.
   EXPECT_EQ(ends_of(tiny({{"</s>", kNormal}, {"<s>", kControl}, {"<|im_start|>", kControl}, {"<pad>", kControl}})), Ids{});
-  // What the file says comes first.
+  // Settings in the file come first.
   EXPECT_EQ(ends_of(tiny({{"<|end|>", kControl}, {"a"}, {"b", kControl}}).u32("tokenizer.ggml.eos_token_id", 2)), (Ids{2, 0}));
   // Between Harmony's messages.
   EXPECT_EQ(ends_of(tiny({{"<|end|>", kControl}, {"<|return|>", kControl}, {"<|call|>", kControl}})), (Ids{1, 2}));

@@ -55,7 +55,7 @@ TEST(ChatTemplate, StripsTagsAsMarkupSafeDoes) {
   EXPECT_EQ(render("{{ '<!-->a<!--->b<!-- c --->d'|striptags }}"), "abd");
   EXPECT_EQ(render("{{ '<!<!-- -->-- x -->y <<!-- -->b>z'|striptags }}"), "y z");
   EXPECT_EQ(render("{{ 'a <!-- b > c < d'|striptags }}"), "a c < d");
-  // What is opened without an end is looked through once: else this takes minutes.
+  // An opening mark without an end is searched for once: otherwise this takes minutes.
   EXPECT_EQ(render("{{ ('<' * 4000000)|striptags|length }}"), "4000000");
   EXPECT_EQ(render("{{ ('<!--' * 1000000)|striptags|length }}"), "4000000");
 }

@@ -59,7 +59,7 @@ Padding padding_of(const json& j) {
   return p;
 }
 
-// What is recorded of an encoding, and nothing else.
+// The recorded parts of an encoding, and nothing else.
 std::string difference(const Encoding& e, const json& expected) {
   json got;
   got["ids"] = e.ids;

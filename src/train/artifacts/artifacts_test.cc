@@ -142,7 +142,7 @@ TEST(Artifacts, UnknownOperatorsAreNamed) {
   EXPECT_NE(message.find("BitShiftless"), std::string::npos);
 }
 
-// Of BatchNormalization in every form that exporters write.
+// Every form of BatchNormalization that exporters write.
 std::string normalised(int opset, const std::string& node) {
   return "opset " + std::to_string(opset) +
          "\ninput x: float32[n,2,3]\nconstant s: float32[2] 1.5 0.5\nconstant o: float32[2] 0.1 -0.2\nconstant m: float32[2] 0.3 "

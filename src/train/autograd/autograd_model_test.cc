@@ -102,7 +102,7 @@ TEST(AutogradModel, ResultsHaveMemoryOfTheirOwn) {
   EXPECT_EQ(floats(out[2]), (std::vector<float>{1, -2, 3, -4}));
 }
 
-// A value that is kept may be a view of an input: whoever changes that must hear of it.
+// A value that is kept may be a view of an input: the caller must be told not to change that.
 TEST(AutogradModel, SaysWhichInputsMustStayWhereViewsAreKept) {
   AutogradModel model(testing::parse_model("input x: float32[2,2]\nv = Flatten(x)\ny = Mul(v, v)\noutput y\n"));
   const std::vector<Tensor> inputs{Tensor::of<float>({2, 2}, {1, -2, 3, -4})};
@@ -136,7 +136,7 @@ TEST(AutogradModel, StatisticsOfBatchNormalisationAreOutputs) {
   const std::vector<Tensor> out = model.forward(inputs, std::vector<bool>(5, false), 0, nullptr);
   ASSERT_EQ(out.size(), 3U);
   EXPECT_FLOAT_EQ(floats(out[1])[0], 0.75F * 8 + 0.25F * 4);
-  // Of the sample: 20 / 3, where the population's is 5.
+  // The variance of the sample: 20 / 3, whereas the population's is 5.
   EXPECT_FLOAT_EQ(floats(out[2])[0], 0.75F * 2 + 0.25F * 20 / 3);
 }
 

@@ -42,7 +42,7 @@ class FitTest : public ::testing::Test {
     FitResult result;
     CheckpointState state;
   };
-  // `stop_after`: batches of this run after which it is stopped.
+  // `stop_after`: the number of batches after which this run is stopped.
   Run train(const FitOptions& options, CheckpointState state, std::int64_t stop_after = -1, bool validate = true) const {
     Run run;
     run.state = std::move(state);

@@ -10,7 +10,7 @@
 namespace sdx::train {
 namespace {
 
-// By operator: how many nodes there are.
+// The number of nodes for each operator.
 std::map<std::string, int> operators(const Graph& graph) {
   std::map<std::string, int> count;
   for (const Node& n : graph.nodes()) ++count[n.op_type];

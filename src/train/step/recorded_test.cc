@@ -1,4 +1,4 @@
-// What ONNX Runtime's training 1.19.2 computed, step by step, from its artifacts. Needs SDX_TEST_MODELS.
+// Results of ONNX Runtime's training 1.19.2, step by step, from its artifacts. Needs SDX_TEST_MODELS.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -67,8 +67,8 @@ void expect_close(const Tensor& got, const Tensor& want, const std::string& name
 bool ends_with_a_tie(const Case& c) { return c.folder.filename() == "cnn_maxpool_sgd"; }
 
 void expect_final(const Case& c, const CheckpointState& state) {
-  // By how much two exact enough computations differ: AdamW makes steps of a gradient that is zero but for rounding, as that of
-  // an attention's keys' bias is.
+  // The difference between two computations that are both exact enough: AdamW makes full steps of a gradient that is zero apart
+  // from rounding, such as that of the bias of attention's keys.
   constexpr const char* kKnown = "difference_from_an_independent_float64_calculation";
   double more = c.expected.contains(kKnown) ? 10 * c.expected[kKnown]["final_params_max_absolute"].get<double>() : 2e-5;
   if (ends_with_a_tie(c)) more = 2e-3;

@@ -1,4 +1,4 @@
-// What is found in pictures that the decoder reduces, with a real detector: pictures full of faces, made of one photo's.
+// Faces in pictures that the decoder reduces, with a real detector: pictures full of faces, made from one photo's.
 
 #include "vision/batch/cut.h"
 

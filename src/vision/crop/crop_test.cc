@@ -50,7 +50,7 @@ Face with_eyes(const Box& box, double degrees) {
   return face;
 }
 
-// Where the white square of a black picture lies in a crop, as shares of its size.
+// The position of the white square of a black picture in a crop, as shares of its size.
 std::array<double, 2> middle_of(const Image& image) {
   double x = 0, y = 0, sum = 0;
   for (int j = 0; j < image.height; ++j) {

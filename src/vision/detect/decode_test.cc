@@ -131,7 +131,7 @@ TEST(FaceDecoders, CountsThatDoNotFitAreErrors) {
             std::string::npos);
   made[6].values.resize(7);
   EXPECT_NE(complaint(Family::yunet, made, {64, 64}).find("bbox_8"), std::string::npos);
-  // Where one output is for a map that is rounded up and another for one that is rounded down.
+  // One output is for a map that is rounded up, and another for one that is rounded down.
   std::vector<Made> mixed = yunet(random, 64, 64, true);
   mixed[1].values.resize(20, 1.0F);  // 5 x 4 cells
   EXPECT_NE(complaint(Family::yunet, mixed, {71, 64}).find("'obj_16' must hold 1 numbers for each of 5 x 4 cells, but holds 16"),

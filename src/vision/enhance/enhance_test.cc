@@ -175,7 +175,7 @@ TEST(Enhance, SkinIsSmoothedInTheFaceAlone) {
   // The edge of the hair stays where it was.
   EXPECT_NEAR(at(picture, 98, 100)[0], 205, 8);
   EXPECT_NEAR(at(picture, 105, 100)[0], 205, 8);
-  // What has not the colour of skin stays.
+  // Pixels without the colour of skin stay.
   Image blue = noise(200, 200, 3, 100, 110);
   for (std::size_t i = 2; i < blue.pixels.size(); i += 3) blue.pixels[i] = 220;
   const Image same = blue;
@@ -277,7 +277,7 @@ TEST(ParseEnhance, PresetsAndSettings) {
   }
 }
 
-// How much of the detail inside the face is left: correlation with the original after means of cells have gone.
+// The share of the detail inside the face that is left: correlation with the original after means of cells are subtracted.
 double likeness(const Image& a, const Image& b, int left, int top, int right, int bottom) {
   double ab = 0, aa = 0, bb = 0;
   for (int y = top; y < bottom; ++y) {

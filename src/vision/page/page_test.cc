@@ -129,7 +129,7 @@ TEST_F(PageTest, TheDocumentIsWholeAndRestricted) {
   EXPECT_NE(ask("GET", "/").body.find("nonce"), ask("GET", "/").body.find(nonce));
 }
 
-// What the policy would block must not be there: handlers and styles in attributes, and anything from elsewhere.
+// The policy would block these, so they must not occur: handlers and styles in attributes, and anything from elsewhere.
 TEST_F(PageTest, TheDocumentAsksForNothingElse) {
   for (const char* what : {" onclick=", " onload=", " onerror=", " style=\"", "src=\"http", "href=\"http", "@import", "url(",
                            "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("}) {

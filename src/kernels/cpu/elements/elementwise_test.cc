@@ -84,7 +84,7 @@ T power(T a, T b) {
   return wrapped<T>(result);
 }
 
-// What integers give. Divisors are not 0.
+// The results for integers. Divisors are not 0.
 template <class T>
 Pairs<T> integer_pairs() {
   const auto u = [](T v) { return static_cast<std::uint64_t>(v); };

@@ -334,7 +334,7 @@ TEST(KernelsRows, TopK) {
             ASSERT_EQ(bits(top[i]), bits(x[at[i]]));
           }
           if (k > kMostTopColumns) continue;
-          // As columns of any number, each the row turned by its own number of elements.
+          // Columns of any number, each the row rotated by the column's number of elements.
           for (const std::int64_t columns : {1, 3, 21}) {
             Guarded<float> table(n * columns, 1), tops(k * columns, 1);
             Guarded<std::int64_t> places(k * columns);
@@ -493,7 +493,7 @@ TEST(KernelsRows, GroupNormAndChannelAffine) {
   });
 }
 
-// Of values about a million, a float's mean says no more than 1/16.
+// For values about a million, a float's mean has steps of 1/16.
 TEST(KernelsRows, NormalisingFarFromZero) {
   for_each_isa([] {
     for (const std::int64_t n : {3, 30, 768, 5000}) {

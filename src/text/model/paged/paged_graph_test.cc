@@ -133,7 +133,7 @@ TEST(PagedGraphs, WhatIsNotAsItMustBeStaysAsItIs) {
   Model m = network();
   attention(m).outputs.resize(1);
   refused(std::move(m));
-  // A second one, of which no cache is known.
+  // A second one without a known cache.
   refused(
       network("  z, k, v = com.microsoft.GroupQueryAttention(qkv, _, _, x, x, lengths, total) {num_heads=1, kv_num_heads=1}"));
   refused(network("  z = com.microsoft.GroupQueryAttention(qkv) {num_heads=1, kv_num_heads=1}"));

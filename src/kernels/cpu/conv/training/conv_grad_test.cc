@@ -105,7 +105,7 @@ TEST(ConvGrad, MatchesSumsOverAllProducts) {
   }
 }
 
-// What one weight's gradient is, with the sum of its products' magnitudes, and that sum without the pixel at `odd`.
+// One weight's gradient, with the sum of its products' magnitudes, and that sum without the pixel at `odd`.
 struct WeightGradient {
   double value = 0, size = 0, without = 0;
 };
