@@ -1,7 +1,5 @@
 #include <sdx/array.hpp>
 
-#include <chrono>
-
 #include <gtest/gtest.h>
 
 namespace mx = sdx::array;

@@ -1,10 +1,8 @@
 #include "array/node.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "array/evaluate.h"
-#include "array/streams.h"
 #include "base/error.h"
 #include "tensor/element.h"
 

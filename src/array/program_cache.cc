@@ -8,7 +8,6 @@
 #include "array/backend.h"
 #include "array/emitter.h"
 #include "array/memory.h"
-#include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "ops/infer.h"

@@ -5,13 +5,11 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "array/backend.h"
 #include "array/node.h"

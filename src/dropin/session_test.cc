@@ -1,7 +1,6 @@
 
 #include <array>
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
 #include "base/system/mapped_file.h"

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/suggest.h"
 #include "providers/interface/provider.h"
 
 namespace sdx {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <type_traits>
-
 #include "base/error.h"
 #include "project/config_keys.h"
 #include "providers/interface/provider.h"

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <sdx/project.hpp>
 
 #include "base/error.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/suggest.h"
 #include "cache/folder.h"
 #include "providers/table.h"

@@ -7,7 +7,6 @@
 #include <sdx/sdx.hpp>
 #include <thread>
 
-#include "onnx/writer.h"
 #include "support/graph_text.h"
 #include "support/session.h"
 #include "tensor/element.h"

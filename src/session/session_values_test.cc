@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "onnx/writer.h"
 #include "support/session.h"
 
 namespace sdx::session {

@@ -2,7 +2,6 @@
 // Processes outputs before they are shown: the project's postprocessing sections and --labels, --top-k, --softmax.
 
 #include <string>
-#include <vector>
 
 #include <sdx/project.hpp>
 #include <sdx/session.hpp>

@@ -2,7 +2,6 @@
 // What rules for batches (vmap) have in common.
 
 #include <cstdint>
-#include <vector>
 
 #include "array/kind.h"
 

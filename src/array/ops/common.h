@@ -2,7 +2,6 @@
 // What building operations have in common: types, shapes, axes, messages.
 
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 

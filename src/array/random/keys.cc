@@ -8,7 +8,6 @@
 
 #include "array/ops/common.h"
 #include "array/random/threefry.h"
-#include "array/transforms/tape.h"
 #include "base/system/random_bits.h"
 
 namespace sdx::array {

@@ -11,7 +11,6 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 

@@ -1,7 +1,6 @@
 // Derivatives along a tape: gradients from its end to its beginning, tangents the other way.
 
 #include <algorithm>
-#include <numeric>
 
 #include <sdx/array.hpp>
 

@@ -1,6 +1,5 @@
 #include <sdx/array/transforms.hpp>
 
-#include <cmath>
 #include <stdexcept>
 
 #include <gtest/gtest.h>

@@ -1,7 +1,6 @@
 // vmap: the function is called once with arguments that lack the axis; its operations are then made anew for whole batches.
 
 #include <algorithm>
-#include <cstring>
 
 #include <sdx/array.hpp>
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <fstream>
 #include <string>
 #include <thread>
 

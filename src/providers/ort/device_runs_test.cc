@@ -4,7 +4,6 @@
 
 #include <thread>
 
-#include "base/error.h"
 #include "ops/context.h"
 #include "providers/ort/region_kernel.h"
 #include "support/errors.h"

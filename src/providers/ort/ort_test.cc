@@ -4,7 +4,6 @@
 #include <fstream>
 #include <map>
 
-#include "base/error.h"
 #include "providers/ort/options.h"
 #include "providers/ort/ort_provider.h"
 #include "support/errors.h"

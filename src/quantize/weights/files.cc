@@ -13,7 +13,6 @@
 #include "quantize/accuracy/measure.h"
 #include "quantize/accuracy/sensitive.h"
 #include "quantize/model/edit.h"
-#include "quantize/model/model_file.h"
 #include "quantize/weights/weight_only.h"
 #include "session/pipeline.h"
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "graph/edit.h"
 #include "ops/op.h"
 #include "tensor/element.h"
@@ -174,12 +175,12 @@ void refuse_group_norm(Graph& graph, NodeId id) {
 }
 
 struct Rule {
-  const char* op;
+  std::string_view ops;
   int since;
   Change change;
 };
 
-// Sorted by operator; the rules of one operator are in the order of versions.
+// The rules of one operator are in the order of versions.
 constexpr std::array kRules{
     Rule{"BatchNormalization", 9, batch_norm},
     Rule{"BatchNormalization", 14, batch_norm_outputs},
@@ -187,29 +188,17 @@ constexpr std::array kRules{
     Rule{"Dropout", 12, dropout},
     Rule{"GridSample", 20, grid_sample},
     Rule{"GroupNormalization", 21, refuse_group_norm},
-    Rule{"Hardmax", 13, softmax},
-    Rule{"LogSoftmax", 13, softmax},
+    Rule{"Hardmax LogSoftmax Softmax", 13, softmax},
     Rule{"Pad", 11, pad},
-    Rule{"ReduceL1", 18, axes},
-    Rule{"ReduceL2", 18, axes},
-    Rule{"ReduceLogSum", 18, axes},
-    Rule{"ReduceLogSumExp", 18, axes},
-    Rule{"ReduceMax", 18, axes},
-    Rule{"ReduceMean", 18, axes},
-    Rule{"ReduceMin", 18, axes},
-    Rule{"ReduceProd", 18, axes},
-    Rule{"ReduceSum", 13, axes},
-    Rule{"ReduceSumSquare", 18, axes},
+    Rule{"ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSumSquare", 18, axes},
+    Rule{"ReduceSum Squeeze Unsqueeze", 13, axes},
     Rule{"Resize", 11, upsample},
     Rule{"RoiAlign", 16, roi_align},
     Rule{"Scatter", 11, scatter},
     Rule{"Slice", 10, slice},
-    Rule{"Softmax", 13, softmax},
     Rule{"Split", 13, split},
     Rule{"Split", 18, split_evenly},
-    Rule{"Squeeze", 13, axes},
     Rule{"TopK", 10, top_k},
-    Rule{"Unsqueeze", 13, axes},
     Rule{"Upsample", 10, upsample},
 };
 
@@ -226,7 +215,7 @@ void convert_node(Graph& graph, NodeId id, int target) {
   if (own == nullptr) return;
   bool changed = false;
   for (const Rule& rule : kRules) {
-    if (rule.op != before.op_type || before.version >= rule.since || rule.since > target) continue;
+    if (!has_word(rule.ops, before.op_type) || before.version >= rule.since || rule.since > target) continue;
     rule.change(graph, id);
     changed = true;
   }

@@ -5,7 +5,6 @@
 #include <sdx/session.hpp>
 
 #include "base/error.h"
-#include "onnx/writer.h"
 #include "ops/infer.h"
 #include "support/errors.h"
 #include "support/graph_text.h"

@@ -7,8 +7,6 @@
 #include <fstream>
 #include <sdx/sdx.hpp>
 
-#include "base/error.h"
-#include "base/suggest.h"
 #include "session/agreement.h"
 #include "support/graph_text.h"
 #include "support/session.h"

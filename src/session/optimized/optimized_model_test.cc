@@ -1,8 +1,5 @@
-#include "session/optimized/optimized_model.h"
 
 #include <gtest/gtest.h>
-
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <sdx/session.hpp>
 
-#include "onnx/writer.h"
 #include "ops/infer.h"
 #include "passes/expand_gradients.h"
 #include "support/graph_text.h"

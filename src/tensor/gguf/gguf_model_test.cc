@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "base/error.h"
 #include "support/gguf_bytes.h"
 #include "support/temporary_folder.h"

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "base/text/safe_name.h"
 #include "tensor/json.h"

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <sdx/generation_engine.hpp>
 
 #include "base/error.h"

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <sdx/chat_template.hpp>
 #include <sdx/error.hpp>
 #include <string>

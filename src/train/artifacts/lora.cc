@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/suggest.h"
 #include "ops/infer.h"
 #include "passes/simplify/simplify.h"
 #include "train/artifacts/model_edit.h"

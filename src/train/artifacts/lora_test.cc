@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "support/errors.h"
 #include "support/made_artifacts.h"
-#include "train/artifacts/transfer.h"
 
 namespace sdx::train {
 namespace {

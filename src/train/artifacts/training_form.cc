@@ -1,11 +1,9 @@
 #include "train/artifacts/training_form.h"
 
-#include "base/error.h"
 #include "base/log.h"
 #include "graph/edit.h"
 #include "ops/norm/signatures.h"
 #include "tensor/element.h"
-#include "train/artifacts/model_edit.h"
 
 namespace sdx::train {
 namespace {

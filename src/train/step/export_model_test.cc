@@ -1,4 +1,3 @@
-#include "train/step/export_model.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,6 @@
 #include <limits>
 #include <memory>
 
-#include "base/error.h"
 #include "graph/edit.h"
 #include "ops/context.h"
 #include "ops/custom.h"

@@ -2,7 +2,6 @@
 // One picture and one face of it at a time, without files: what a batch and the page have in common, so that both give the same
 // bytes. Exported for libsdx_faces_page.so of the same build.
 
-#include <string>
 #include <string_view>
 
 #include <sdx/faces.hpp>

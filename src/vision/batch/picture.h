@@ -2,8 +2,6 @@
 // A picture of a batch, decoded no further than is needed.
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <sdx/faces.hpp>
 #include <sdx/image.hpp>

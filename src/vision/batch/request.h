@@ -1,12 +1,9 @@
 #pragma once
 // The arguments of `sdx faces detect|crop|align|blur|bench`, as they were typed.
 
-#include <cstddef>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <sdx/session.hpp>

@@ -1,7 +1,6 @@
 #pragma once
 // The settings of a request: texts parsed, defaults filled in, contradictions refused.
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>

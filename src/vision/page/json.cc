@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/text/json_text.h"
 #include "vision/names.h"
 
 namespace sdx::faces::page {

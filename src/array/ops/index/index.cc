@@ -4,7 +4,6 @@
 
 #include <sdx/array.hpp>
 
-#include "array/kind.h"
 #include "array/ops/batch.h"
 #include "array/ops/common.h"
 #include "array/ops/index/slice.h"

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <limits>
 #include <map>
-#include <optional>
 
 #include "array/ops/common.h"
 

@@ -2,7 +2,6 @@
 // Einstein sums: what the subscripts say, and in what order operands are contracted.
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <sdx/tensor.hpp>

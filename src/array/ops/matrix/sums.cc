@@ -5,7 +5,6 @@
 #include <sdx/array.hpp>
 
 #include "array/ops/common.h"
-#include "array/ops/matrix/matmul.h"
 
 namespace sdx::array {
 

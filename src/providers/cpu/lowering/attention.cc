@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "base/thread_pool.h"
@@ -13,7 +12,6 @@
 #include "kernels/cpu/attention/attention_steps.h"
 #include "kernels/cpu/elements/functions.h"
 #include "ops/attention/signatures.h"
-#include "ops/tensor/axes.h"
 #include "providers/cpu/attention_cache.h"
 #include "providers/cpu/kernel_table.h"
 

@@ -10,7 +10,6 @@
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "ops/conv/signatures.h"
 #include "ops/norm/signatures.h"
-#include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/conv_shape.h"
 #include "providers/cpu/denormals.h"

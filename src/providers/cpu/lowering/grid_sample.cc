@@ -3,7 +3,6 @@
 #include "kernels/cpu/image/grid_sample.h"
 
 #include "ops/image/signatures.h"
-#include "ops/tensor/axes.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {

@@ -6,7 +6,6 @@
 #include "kernels/cpu/gemm/gemm.h"
 #include "ops/conv/signatures.h"
 #include "ops/matrix/signatures.h"
-#include "providers/cpu/activation.h"
 #include "providers/cpu/conv_shape.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"

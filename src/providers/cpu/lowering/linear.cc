@@ -9,7 +9,6 @@
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/gemm_strassen.h"
 #include "ops/matrix/signatures.h"
-#include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/late_packed.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm.h"

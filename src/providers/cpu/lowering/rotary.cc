@@ -1,6 +1,5 @@
 // RotaryEmbedding in float32: ai.onnx 23 and com.microsoft 1.
 
-#include <cstring>
 #include <vector>
 
 #include "base/thread_pool.h"

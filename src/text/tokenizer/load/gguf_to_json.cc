@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
-#include "base/system/new_file.h"
 #include "base/text/json_text.h"
 #include "text/tokenizer/load/gguf_source.h"
 

@@ -4,7 +4,6 @@
 #include "base/text/utf8.h"
 #include "text/tokenizer/load/components.h"
 #include "text/tokenizer/load/load.h"
-#include "text/tokenizer/load/pieces.h"
 #include "text/tokenizer/model/bpe.h"
 #include "text/tokenizer/model/word_models.h"
 #include "text/unicode/unicode.h"

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <protozero/pbf_writer.hpp>
 #include <sdx/error.hpp>
 #include <sdx/tokenizer.hpp>

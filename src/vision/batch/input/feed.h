@@ -5,7 +5,6 @@
 #include <istream>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <sdx/image.hpp>

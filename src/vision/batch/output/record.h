@@ -1,7 +1,6 @@
 #pragma once
 // The result for one picture: as text, as JSON, in journals and in reports.
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
