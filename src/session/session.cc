@@ -71,12 +71,12 @@ Report Session::Impl::report() const {
   r.load_ms = load_ms;
   r.init_ms = init_ms;
   r.peak_bytes = context->budget->peak();
-  const std::shared_ptr<Failover> now = serving();
-  const std::shared_ptr<const CompiledChain> chain = now->current();
+  const std::shared_ptr<Failover> in_use = current_failover();
+  const std::shared_ptr<const CompiledChain> chain = in_use->current();
   append_steps(chain->program(), "", r);
   if (chain->from_compiled()) r.compiled = context->compiled->path().string();
   r.runtime = chain->runtime();
-  now->describe(r);
+  in_use->describe(r);
   return r;
 }
 
@@ -91,7 +91,7 @@ void Session::write_trace(const std::filesystem::path& path) const { write_chrom
 
 std::string Session::dump(std::string_view stage) const {
   if (stage == "loaded") return impl_->context->full_model().graph.dump();
-  const std::shared_ptr<const CompiledChain> chain = impl_->serving()->current();
+  const std::shared_ptr<const CompiledChain> chain = impl_->current_failover()->current();
   if (stage == "simplified") return chain->program().graph().dump();
   if (stage == "claimed") return dump_claims(chain->program().graph(), chain->selection());
   if (stage == "planned") return chain->program().dump();

@@ -71,9 +71,9 @@ struct Session::Impl {
   // deciding.cc
   void open_measured();
   void decide(const session::Request& request);
-  void serve(std::size_t first, std::shared_ptr<const session::CompiledChain> ready, cache::Decision found,
-             const std::string& how);
-  std::shared_ptr<session::Failover> serving() const;
+  void use_chain_from(std::size_t first, std::shared_ptr<const session::CompiledChain> ready, cache::Decision found,
+                      const std::string& how);
+  std::shared_ptr<session::Failover> current_failover() const;
 
   // running.cc
   NamedValues run(const NamedValues& given, const RunOptions& run_options, const session::InternalRunOptions& internal);

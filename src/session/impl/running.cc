@@ -171,16 +171,16 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
 // The failover's answer, and a line of telemetry about it.
 std::vector<Value> Session::Impl::answer(const Request& request) {
   if (measures) decide(request);
-  const std::shared_ptr<Failover> now = serving();
-  if (!telemetry) return now->run(request);
+  const std::shared_ptr<Failover> in_use = current_failover();
+  if (!telemetry) return in_use->run(request);
   const auto start = std::chrono::steady_clock::now();
   std::shared_ptr<const CompiledChain> by;
   const auto tell = [&](std::string_view status) {
-    if (!by) by = now->current();
+    if (!by) by = in_use->current();
     telemetry->run({by ? by->runtime() : "", by ? by->providers() : "", context->model.path}, ms_since(start), status);
   };
   try {
-    std::vector<Value> results = now->run(request, &by);
+    std::vector<Value> results = in_use->run(request, &by);
     tell("ok");
     return results;
   } catch (const Error& e) {
