@@ -45,8 +45,9 @@ constexpr Movement kMovements[] = {
     {"gather", "input x: T[4,5]\nconstant i: int64[3] 3 0 -1\ny = Gather(x, i)"},
     {"transpose", "input x: T[4,5]\ny = Transpose(x)"},
     {"concat", "input x: T[4,5]\ninput z: T[4,3]\ny = Concat(x, z) {axis=1}"},
-    {"slice", "input x: T[4,5]\nconstant s: int64[2] 3 0\nconstant e: int64[2] 0 5\nconstant a: int64[2] 0 1\n"
-              "constant p: int64[2] -1 2\ny = Slice(x, s, e, a, p)"},
+    {"slice",
+     "input x: T[4,5]\nconstant s: int64[2] 3 0\nconstant e: int64[2] 0 5\nconstant a: int64[2] 0 1\n"
+     "constant p: int64[2] -1 2\ny = Slice(x, s, e, a, p)"},
     {"where", "input c: bool[4,1]\ninput x: T[4,5]\ninput z: T[5]\ny = Where(c, x, z)"},
 };
 
@@ -72,7 +73,8 @@ TEST(MovementKernels, ReductionsOfScatteredUpdates) {
     if (std::string_view(type) == "bool") continue;
     for (const char* reduction : {"add", "mul", "min", "max"}) {
       const std::string attribute = "reduction=\"" + std::string(reduction) + "\"}";
-      const std::string elements = "input x: T[3,5]\nconstant i: int64[3,2] 0 4 3 3 -1 4\ninput u: T[3,2]\ny = ScatterElements(x, i, u) {axis=1, ";
+      const std::string elements =
+          "input x: T[3,5]\nconstant i: int64[3,2] 0 4 3 3 -1 4\ninput u: T[3,2]\ny = ScatterElements(x, i, u) {axis=1, ";
       compare({"move", of_type(elements + attribute, type).c_str()});
       const std::string nd = "input x: T[4,5]\nconstant i: int64[3,1] 3 1 3\ninput u: T[3,5]\ny = ScatterND(x, i, u) {";
       compare({"move", of_type(nd + attribute, type).c_str()});

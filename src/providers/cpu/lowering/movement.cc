@@ -40,9 +40,9 @@ std::unique_ptr<Kernel> make_nearest(LowerContext& c) {
 }  // namespace
 
 void register_kernels_movement(KernelTable& t) {
-  for (const char* op : {"GatherElements", "GatherND", "Scatter", "ScatterElements", "ScatterND", "TensorScatter", "Split",
-                         "Slice", "Pad", "CenterCropPad", "Tile", "Expand", "DepthToSpace", "SpaceToDepth", "Trilu",
-                         "ReverseSequence", "Compress", "NonZero"}) {
+  for (const char* op :
+       {"GatherElements", "GatherND", "Scatter", "ScatterElements", "ScatterND", "TensorScatter", "Split", "Slice", "Pad",
+        "CenterCropPad", "Tile", "Expand", "DepthToSpace", "SpaceToDepth", "Trilu", "ReverseSequence", "Compress", "NonZero"}) {
     t.add("", op, "move", 20, make_move);
   }
   for (const char* op : {"GatherND", "Pad", "Trilu"}) t.add("com.microsoft", op, "move", 20, make_move);
