@@ -1,12 +1,15 @@
 // float16 and bfloat16 networks in float32: x86 has no float16 arithmetic before AVX512-FP16, so computing in float16 means
 // widening and rounding at every step. Here that happens where values enter and leave a chain of such steps; what lies between
-// keeps the float32 values, which are closer to the exact ones.
+// keeps the float32 values, which are closer to the exact ones. Functions of elements that touch nothing but each other have
+// kernels for 16 bits: they stay, as a chain of three is 1.3 to 2 times as fast as in float32 from a million elements on, and one
+// alone 1.7 to 3.5 times.
 
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <map>
 #include <string_view>
+#include <vector>
 
 #include "base/system/cpu_bf16.h"
 #include "base/words.h"
@@ -30,13 +33,14 @@ constexpr std::int64_t kFewRows = 8;
 // copy of all weights of a language model would double the memory that loading takes.
 constexpr std::int64_t kMaxConstant = std::int64_t{1} << 20;
 
-// Operators with one floating type for inputs and outputs.
+// Operators with one floating type for inputs and outputs: functions of elements, and others.
+constexpr std::string_view kElements =
+    "Abs Add Ceil Celu Clip Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu Log Max Min Mish Mul Neg PRelu Pow "
+    "Reciprocal Relu Round Selu Sigmoid Sign Softplus Softsign Sqrt Sub Sum Swish Tanh ThresholdedRelu";
 constexpr std::string_view kComputes =
-    "Abs Add Attention AveragePool BatchNormalization Ceil Celu Clip Conv ConvTranspose Div Elu Erf Exp Floor Gelu Gemm "
-    "GlobalAveragePool GlobalMaxPool GroupNormalization HardSigmoid HardSwish InstanceNormalization LRN LayerNormalization "
-    "LeakyRelu Log LogSoftmax MatMul Max MaxPool Min Mish Mul Neg PRelu Pow RMSNormalization Reciprocal ReduceMax ReduceMean "
-    "ReduceMin ReduceSum Relu Resize RotaryEmbedding Round Selu Sigmoid Sign SimplifiedLayerNormalization Softmax Softplus "
-    "Softsign Sqrt Sub Sum Swish Tanh ThresholdedRelu";
+    "Attention AveragePool BatchNormalization Conv ConvTranspose Gemm GlobalAveragePool GlobalMaxPool GroupNormalization "
+    "InstanceNormalization LRN LayerNormalization LogSoftmax MatMul MaxPool RMSNormalization ReduceMax ReduceMean ReduceMin "
+    "ReduceSum Resize RotaryEmbedding SimplifiedLayerNormalization Softmax";
 
 // Operators that only move elements: done in float32 where their input is there in float32 already.
 constexpr std::string_view kMoves =
@@ -70,6 +74,7 @@ class Widener {
 
   bool run() {
     const std::size_t count = g_.nodes().size();
+    find_touched();
     bool changed = false;
     for (NodeId id = 0; id < count; ++id) changed = visit(id) || changed;
     return changed;
@@ -87,21 +92,54 @@ class Widener {
   }
   static bool typed_output(const Node& n, std::size_t i) { return i == 0 || !is_paged(n); }
 
+  static bool moves(const Node& n) { return n.domain.empty() && has_word(kMoves, n.op_type); }
+  static bool of_elements(const Node& n) { return n.domain.empty() && has_word(kElements, n.op_type); }
+  static bool of_others(const Node& n) {
+    return is_paged(n) ||
+           (n.domain.empty() ? has_word(kComputes, n.op_type) : n.domain == "com.microsoft" && has_word(kMicrosoft, n.op_type));
+  }
+
+  // What is computed in float32, with casts from and to it, and what touches that through functions of elements and moves.
+  void find_touched() {
+    touched_.resize(g_.nodes().size());
+    std::vector<NodeId> open;
+    const auto touch = [&](NodeId id) {
+      if (id == kNoNode || touched_[id]) return;
+      touched_[id] = true;
+      open.push_back(id);
+    };
+    for (NodeId id = 0; id < g_.nodes().size(); ++id) {
+      const Node& n = g_.node(id);
+      if (!n.removed && (of_others(n) || is_op(n, "Cast"))) touch(id);
+    }
+    const auto touch_next = [&](NodeId id) {
+      const Node& n = g_.node(id);
+      if (!n.removed && (of_elements(n) || moves(n))) touch(id);
+    };
+    while (!open.empty()) {
+      const Node& n = g_.node(open.back());
+      open.pop_back();
+      for (const ValueId v : n.inputs) {
+        if (is_half(g_, v) && g_.value(v).producer != kNoNode) touch_next(g_.value(v).producer);
+      }
+      for (const ValueId v : n.outputs) {
+        if (!is_half(g_, v)) continue;
+        for (const NodeId reader : readers_.of(v)) touch_next(reader);
+      }
+    }
+  }
+
   bool visit(NodeId id) {
     const Node& n = g_.node(id);
     if (n.removed || !n.subgraphs.empty() || n.inputs.empty()) return false;
-    if (!n.domain.empty() && n.domain != "com.microsoft" && !is_paged(n)) return false;
-    const bool microsoft = !n.domain.empty();
-    if (!microsoft && n.op_type == "Cast") return skip_cast(n);
-    const bool computes = is_paged(n) || has_word(microsoft ? kMicrosoft : kComputes, n.op_type);
-    const bool moves = !microsoft && has_word(kMoves, n.op_type);
-    if ((!computes && !moves) || !is_half(g_, n.inputs[0])) return false;
+    if (is_op(n, "Cast")) return skip_cast(n);
+    if (!(of_others(n) || moves(n) || (of_elements(n) && touched_[id])) || !is_half(g_, n.inputs[0])) return false;
     if (has_large_weights(n)) {
       Node linear = as_linear(n);
       rewrite(id, std::move(linear), {1});
       return true;
     }
-    if (!fits(n, moves)) return false;
+    if (!fits(n, moves(n))) return false;
     rewrite(id, is_bfloat_product(n) ? as_linear(n) : n, {});
     return true;
   }
@@ -270,6 +308,7 @@ class Widener {
 
   Graph& g_;
   Readers readers_;
+  std::vector<bool> touched_;            // nodes that stay with those that compute in float32
   std::map<ValueId, ValueId> twins_;     // value of 16 bits -> the same in float32
   std::map<ValueId, ValueId> narrowed_;  // result of a cast -> what was cast
 };
