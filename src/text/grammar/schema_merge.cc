@@ -113,7 +113,7 @@ Json with_companions(const Json& schema, const std::string& key) {
   return out;
 }
 
-// Moves `key` of `other` beside the conditions of `to`, if it cannot be merged; returns whether it did.
+// Puts `key` of `other` beside the conditions of `to`, for keywords that are not merged. Returns whether it did.
 bool set_aside(Json& to, const std::string& key, const Json& other) {
   if (!has_word(kAside, key)) return false;
   const Json mine = with_companions(to, key), theirs = with_companions(other, key);
