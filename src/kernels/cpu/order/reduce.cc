@@ -6,7 +6,8 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/elements/type_list.h"
-#include "kernels/cpu/order/extremes_simd.h"
+#include "kernels/cpu/order/folds_simd.h"
+#include "kernels/cpu/order/reductions.h"
 
 namespace sdx::cpu {
 namespace {
@@ -52,6 +53,15 @@ A widened(T x) {
   return static_cast<A>(load(x));
 }
 
+// Whether sums of T in A are those of folds_simd.h.
+template <class A, class T>
+inline constexpr bool has_vectors = std::is_same_v<A, T> && !is_complex_v<T>;
+
+template <ReduceFn kFn, class T>
+const Fold& fold_of() {
+  return kFn == ReduceFn::sum ? sums(DataTypeOf<T>::value) : products(DataTypeOf<T>::value);
+}
+
 // Eight running results, so that additions do not wait for each other.
 template <ReduceFn kFn, class A, class T>
 A block_of_row(const T* x, std::int64_t n) {
@@ -70,6 +80,11 @@ A block_of_row(const T* x, std::int64_t n) {
 
 template <ReduceFn kFn, class A, class T>
 A row_of(const T* x, std::int64_t n) {
+  if constexpr (has_vectors<A, T>) {
+    A y;
+    fold_of<kFn, T>().row(x, n, &y);
+    return y;
+  }
   if (n <= kBlock) return block_of_row<kFn, A>(x, n);
   const std::int64_t half = n / 2 / 8 * 8;
   return combine<kFn>(row_of<kFn, A>(x, half), row_of<kFn, A>(x + half, n - half));
@@ -90,7 +105,11 @@ void columns_of(const T* x, std::int64_t count, std::int64_t inner, std::int64_t
   }
   for (std::int64_t r = 0; r < count; ++r) {
     const T* row = x + r * inner;
-    for (std::int64_t i = 0; i < width; ++i) y[i] = combine<kFn>(y[i], widened<A>(row[i]));
+    if constexpr (has_vectors<A, T>) {
+      fold_of<kFn, T>().merge(row, width, y);
+    } else {
+      for (std::int64_t i = 0; i < width; ++i) y[i] = combine<kFn>(y[i], widened<A>(row[i]));
+    }
   }
 }
 
@@ -193,50 +212,38 @@ void arg_extreme(const T* x, std::uint32_t* y, const Lanes& e) {
   });
 }
 
-// One long row in parts, whose results are compared.
-void long_extreme(const Extremes& by, const char* x, std::size_t bytes, std::int64_t count, void* y) {
-  const std::int64_t parts = (count + kGrain - 1) / kGrain;
-  std::vector<char> best(static_cast<std::size_t>(parts) * bytes);
-  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t p = begin; p < end; ++p) {
-      by.row(x + static_cast<std::size_t>(p * kGrain) * bytes, std::min(kGrain, count - p * kGrain),
-             best.data() + static_cast<std::size_t>(p) * bytes);
-    }
-  });
-  by.row(best.data(), parts, y);
-}
-
-// The same by vectors, for the types that have them.
-void plain_extreme(const Extremes& by, DataType type, const void* x, void* y, const Lanes& e) {
+// Of rows the extreme, and then where it is; columns in strips.
+template <class I>
+void plain_arg_extreme(DataType type, bool largest, bool last, const void* x, I* y, const Lanes& e) {
+  const Fold& by = extremes(type, largest);
+  const Places& where = places(type, largest);
   const auto bytes = static_cast<std::size_t>(bit_width(type)) / 8;
-  const auto* from = static_cast<const char*>(x);
-  auto* to = static_cast<char*>(y);
-  if (e.outer == 1 && e.inner == 1 && e.count > 4 * kGrain) return long_extreme(by, from, bytes, e.count, y);
-  parallel_for(e.outer, std::max<std::int64_t>(1, outputs_per_part(e) / e.inner), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t o = begin; o < end; ++o) {
-      const char* rows = from + static_cast<std::size_t>(o * e.count * e.inner) * bytes;
-      char* best = to + static_cast<std::size_t>(o * e.inner) * bytes;
-      if (e.inner == 1) {
-        by.row(rows, e.count, best);
-        continue;
+  const auto at = [&](std::int64_t i) { return static_cast<const char*>(x) + static_cast<std::size_t>(i) * bytes; };
+  constexpr std::int64_t kStrip = 256;
+  if (e.inner == 1) {
+    return parallel_for(e.outer, outputs_per_part(e), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t o = begin; o < end; ++o) {
+        alignas(8) char best[8];
+        by.row(at(o * e.count), e.count, best);
+        y[o] = static_cast<I>(where.find(at(o * e.count), e.count, best, last));
       }
-      std::memcpy(best, rows, static_cast<std::size_t>(e.inner) * bytes);
-      for (std::int64_t r = 1; r < e.count; ++r) by.merge(rows + static_cast<std::size_t>(r * e.inner) * bytes, e.inner, best);
-    }
-  });
-}
-
-// Rows alone: the extreme, and then where it is.
-void plain_arg_extreme(const Extremes& by, DataType type, const void* x, std::uint32_t* y, const Lanes& e) {
-  const auto bytes = static_cast<std::size_t>(bit_width(type)) / 8;
-  parallel_for(e.outer, outputs_per_part(e), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t o = begin; o < end; ++o) {
-      const char* row = static_cast<const char*>(x) + static_cast<std::size_t>(o * e.count) * bytes;
-      alignas(8) char best[8];
-      by.row(row, e.count, best);
-      y[o] = static_cast<std::uint32_t>(by.find(row, e.count, best));
-    }
-  });
+    });
+  }
+  const std::int64_t strips = (e.inner + kStrip - 1) / kStrip;
+  parallel_for(e.outer * strips, std::max<std::int64_t>(1, outputs_per_part(e) / kStrip),
+               [&](std::int64_t begin, std::int64_t end) {
+                 alignas(64) char best[kStrip * 8];
+                 for (std::int64_t t = begin; t < end; ++t) {
+                   const std::int64_t o = t / strips, first = t % strips * kStrip, width = std::min(kStrip, e.inner - first);
+                   std::uint32_t found[kStrip] = {};
+                   std::memcpy(best, at(o * e.count * e.inner + first), static_cast<std::size_t>(width) * bytes);
+                   for (std::int64_t r = 1; r < e.count; ++r) {
+                     const void* row = at((o * e.count + r) * e.inner + first);
+                     where.merge(row, width, best, found, static_cast<std::uint32_t>(r), last);
+                   }
+                   std::copy_n(found, width, y + o * e.inner + first);
+                 }
+               });
 }
 
 void logical(bool all, const std::uint8_t* x, std::uint8_t* y, const Lanes& e) {
@@ -273,13 +280,19 @@ DataType result_type_of(ReduceFn fn, DataType type) {
   }
 }
 
+bool has_arg_extreme(DataType type) { return places(type, true).find != nullptr; }
+
+void arg_extreme(DataType type, bool largest, bool last, const void* x, std::int64_t* y, const Lanes& e) {
+  if (e.outer * e.inner > 0) plain_arg_extreme(type, largest, last, x, y, e);
+}
+
 void reduce(ReduceFn fn, DataType type, const void* x, void* y, const Lanes& e) {
   if (e.outer * e.inner == 0) return;
-  const bool place = fn == ReduceFn::argmax || fn == ReduceFn::argmin;
-  if (place || fn == ReduceFn::max || fn == ReduceFn::min) {
-    const Extremes& by = extremes(type, fn == ReduceFn::max || fn == ReduceFn::argmax);
-    if (by.row != nullptr && place && e.inner == 1) return plain_arg_extreme(by, type, x, static_cast<std::uint32_t*>(y), e);
-    if (by.row != nullptr && !place) return plain_extreme(by, type, x, y, e);
+  const bool largest = fn == ReduceFn::max || fn == ReduceFn::argmax;
+  if (extremes(type, largest).row != nullptr) {
+    if (fn == ReduceFn::max) return reduce_typed(Reduce::max, type, x, y, e);
+    if (fn == ReduceFn::min) return reduce_typed(Reduce::min, type, x, y, e);
+    if (largest || fn == ReduceFn::argmin) return plain_arg_extreme(type, largest, false, x, static_cast<std::uint32_t*>(y), e);
   }
   with_type(type, [&](auto tag) {
     using T = typename decltype(tag)::type;

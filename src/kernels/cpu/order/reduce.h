@@ -25,7 +25,14 @@ SDX_TOOLS_API DataType result_type_of(ReduceFn fn, DataType type);
 // argmin.
 SDX_TOOLS_API void reduce(ReduceFn fn, DataType type, const void* x, void* y, const Lanes& extents);
 
+// y[outer, inner]: places of the largest or smallest numbers: of equal ones the first, or the last; NaN, first or last likewise,
+// beats any number. 1 <= count < 2^32.
+bool has_arg_extreme(DataType type);  // integers, float32 and float64
+void arg_extreme(DataType type, bool largest, bool last, const void* x, std::int64_t* y, const Lanes& extents);
+
 // y[outer, count, inner] of x's type: y[i] combines x[0 … i], or x[i …] where `reverse`; without x[i] itself unless `inclusive`.
 void scan(ScanFn fn, DataType type, const void* x, void* y, const Lanes& extents, bool reverse, bool inclusive);
+// Products of float32 in float64, rounded once each.
+void product_in_double(const float* x, float* y, const Lanes& extents, bool reverse, bool inclusive);
 
 }  // namespace sdx::cpu

@@ -63,9 +63,8 @@ A neutral() {
   }
 }
 
-template <ScanFn kFn, class T>
+template <ScanFn kFn, class A, class T>
 void scan_columns(const T* x, T* y, std::int64_t count, std::int64_t inner, std::int64_t width, bool reverse, bool inclusive) {
-  using A = Computed<T>;
   constexpr std::int64_t kWidest = 64;
   A running[kWidest];
   std::fill_n(running, width, neutral<kFn, A>());
@@ -79,25 +78,32 @@ void scan_columns(const T* x, T* y, std::int64_t count, std::int64_t inner, std:
   }
 }
 
-// Scans one row. The running result stays in a register (0.6 ms for a million floats; through memory, as in columns, 3.2).
-template <ScanFn kFn, class T>
-void scan_row(const T* x, T* y, std::int64_t count, bool reverse, bool inclusive) {
-  using A = Computed<T>;
+// Neighbouring rows at once, of which no number waits for another's. What has been combined stays in registers.
+template <ScanFn kFn, class A, int kRows, class T>
+void scan_rows(const T* x, T* y, std::int64_t count, bool reverse, bool inclusive) {
   const std::int64_t step = reverse ? -1 : 1;
   if (reverse) x += count - 1, y += count - 1;
-  A running = neutral<kFn, A>();
+  A running[kRows];
+  std::fill_n(running, kRows, neutral<kFn, A>());
   for (std::int64_t i = 0; i < count; ++i, x += step, y += step) {
-    const A next = combine<kFn>(running, static_cast<A>(load(*x)));
-    *y = static_cast<T>(inclusive ? next : running);
-    running = next;
+    for (int r = 0; r < kRows; ++r) {
+      const A next = combine<kFn>(running[r], static_cast<A>(load(x[r * count])));
+      y[r * count] = static_cast<T>(inclusive ? next : running[r]);
+      running[r] = next;
+    }
   }
 }
 
-template <ScanFn kFn, class T>
+template <ScanFn kFn, class A, class T>
 void scan_all(const T* x, T* y, const Lanes& e, bool reverse, bool inclusive) {
   if (e.inner == 1 && kFn != ScanFn::logaddexp) {
+    constexpr int kRows = 4;
     return parallel_for(e.outer, std::max<std::int64_t>(1, kGrain / e.count), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) scan_row<kFn>(x + r * e.count, y + r * e.count, e.count, reverse, inclusive);
+      std::int64_t r = begin;
+      for (; r + kRows <= end; r += kRows) {
+        scan_rows<kFn, A, kRows>(x + r * e.count, y + r * e.count, e.count, reverse, inclusive);
+      }
+      for (; r < end; ++r) scan_rows<kFn, A, 1>(x + r * e.count, y + r * e.count, e.count, reverse, inclusive);
     });
   }
   constexpr std::int64_t kStrip = 64;
@@ -106,25 +112,30 @@ void scan_all(const T* x, T* y, const Lanes& e, bool reverse, bool inclusive) {
   parallel_for(e.outer * strips, std::max<std::int64_t>(1, kGrain / elements), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
       const std::int64_t first = t % strips * kStrip, at = t / strips * e.count * e.inner + first;
-      scan_columns<kFn>(x + at, y + at, e.count, e.inner, std::min(kStrip, e.inner - first), reverse, inclusive);
+      scan_columns<kFn, A>(x + at, y + at, e.count, e.inner, std::min(kStrip, e.inner - first), reverse, inclusive);
     }
   });
 }
 
 }  // namespace
 
+void product_in_double(const float* x, float* y, const Lanes& e, bool reverse, bool inclusive) {
+  if (e.outer * e.count * e.inner > 0) scan_all<ScanFn::prod, double>(x, y, e, reverse, inclusive);
+}
+
 void scan(ScanFn fn, DataType type, const void* x, void* y, const Lanes& e, bool reverse, bool inclusive) {
   if (e.outer * e.count * e.inner == 0) return;
   with_type(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    using A = Computed<T>;
     const auto* px = static_cast<const T*>(x);
     auto* py = static_cast<T*>(y);
     switch (fn) {
-      case ScanFn::sum: return scan_all<ScanFn::sum>(px, py, e, reverse, inclusive);
-      case ScanFn::prod: return scan_all<ScanFn::prod>(px, py, e, reverse, inclusive);
-      case ScanFn::max: return scan_all<ScanFn::max>(px, py, e, reverse, inclusive);
-      case ScanFn::min: return scan_all<ScanFn::min>(px, py, e, reverse, inclusive);
-      case ScanFn::logaddexp: return scan_all<ScanFn::logaddexp>(px, py, e, reverse, inclusive);
+      case ScanFn::sum: return scan_all<ScanFn::sum, A>(px, py, e, reverse, inclusive);
+      case ScanFn::prod: return scan_all<ScanFn::prod, A>(px, py, e, reverse, inclusive);
+      case ScanFn::max: return scan_all<ScanFn::max, A>(px, py, e, reverse, inclusive);
+      case ScanFn::min: return scan_all<ScanFn::min, A>(px, py, e, reverse, inclusive);
+      case ScanFn::logaddexp: return scan_all<ScanFn::logaddexp, A>(px, py, e, reverse, inclusive);
     }
   });
 }

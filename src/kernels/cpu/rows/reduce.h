@@ -26,25 +26,9 @@ float reduce_part_f32(Reduce op, const float* x, std::int64_t n);
 // Joins all parts of a row of n elements, in order.
 float join_parts_f32(Reduce op, const float* parts, std::int64_t count, std::int64_t n);
 
-// Only sum, max and min, of float64 and of integers of 8 to 64 bits, whose sums wrap around. Sums of float64 run in several
-// lanes; max and min are NaN if an element is.
-bool reduces_typed(Reduce op, DataType type);
-void reduce_typed(Reduce op, DataType type, const void* x, void* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
-
 // Positions along the axis of the largest (max) or smallest elements: of equal ones the first, or the last; NaN, first or last
 // likewise, beats any number. axis below 2^31.
 SDX_TOOLS_API void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner,
                                    bool max, bool last);
-
-// The first k elements of a row of n, sorted with the largest or the smallest first: NaN counts as larger than everything; equal
-// elements keep their order. 1 <= k <= n < 2^32. `scratch` holds n elements. Runs on the calling thread only.
-void top_k_f32(const float* x, std::int64_t n, std::int64_t k, bool largest, float* values, std::int64_t* indices,
-               std::uint64_t* scratch);
-
-// The same of `columns` neighbours at x, whose n elements are `step` apart; n < 2^31, 1 <= k <= kMostTopColumns. Results are also
-// `step` apart in values and indices, each of which may be null. Runs on the calling thread only.
-inline constexpr std::int64_t kMostTopColumns = 16;
-void top_k_columns_f32(const float* x, std::int64_t n, std::int64_t step, std::int64_t columns, std::int64_t k, bool largest,
-                       float* values, std::int64_t* indices);
 
 }  // namespace sdx::cpu

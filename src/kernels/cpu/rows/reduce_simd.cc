@@ -197,7 +197,7 @@ HWY_INLINE VF joined_in_blocks(VF a, VF b, VF c, VF e) {
   return joined<kOp>(hn::BitCast(d, hn::InterleaveLower(d2, ab, ce)), hn::BitCast(d, hn::InterleaveUpper(d2, ab, ce)));
 }
 template <Reduce kOp, class D>
-HWY_INLINE hn::Vec<hn::Full128<float>> joined_blocks(D d, hn::Vec<D> v) {
+HWY_INLINE hn::Vec<hn::Full128<float> > joined_blocks(D d, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D()) > 4) {
     const hn::Half<D> half;
     return joined_blocks<kOp>(half, joined<kOp>(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
@@ -324,124 +324,6 @@ void arg_extreme_columns(const float* x, std::int64_t* y, std::int64_t axis, std
   (max ? arg_columns<true> : arg_columns<false>)(x, y, axis, inner, begin, end, last);
 }
 
-// The first position from `i` on whose element is above (below) the bound or NaN; n if there is none.
-std::int64_t next_beyond(const float* x, std::int64_t i, std::int64_t n, float bound, bool above) {
-  const DF d;
-  const std::int64_t lanes = lanes_f32();
-  const VF b = hn::Set(d, bound);
-  const auto within = [&](VF v) HWY_ATTR { return above ? hn::Le(v, b) : hn::Ge(v, b); };
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    const auto w = hn::And(hn::And(within(hn::LoadU(d, x + i)), within(hn::LoadU(d, x + i + lanes))),
-                           hn::And(within(hn::LoadU(d, x + i + 2 * lanes)), within(hn::LoadU(d, x + i + 3 * lanes))));
-    if (!hn::AllTrue(d, w)) break;
-  }
-  while (i < n && (above ? x[i] <= bound : x[i] >= bound)) ++i;
-  return i;
-}
-
-// Integers wrap. Only sum, max and min. A NaN stays.
-template <class T, Reduce kOp>
-HWY_INLINE T join_one(T a, T v) {
-  if constexpr (kOp == Reduce::sum && std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(v));
-  } else if constexpr (kOp == Reduce::sum) {
-    return a + v;
-  } else {
-    bool better = kOp == Reduce::max ? v > a : v < a;
-    if constexpr (std::is_floating_point_v<T>) better = better || v != v;
-    return better ? v : a;
-  }
-}
-template <class T, Reduce kOp>
-HWY_INLINE hn::Vec<hn::ScalableTag<T>> join_typed(hn::Vec<hn::ScalableTag<T>> a, hn::Vec<hn::ScalableTag<T>> v) {
-  if constexpr (kOp == Reduce::sum) {
-    return hn::Add(a, v);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return hn::IfThenElse(hn::Or(kOp == Reduce::max ? hn::Gt(v, a) : hn::Lt(v, a), hn::IsNaN(v)), v, a);
-  } else {
-    return kOp == Reduce::max ? hn::Max(a, v) : hn::Min(a, v);
-  }
-}
-
-template <class T, Reduce kOp>
-T typed_row(const T* x, std::int64_t n) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  T all = x[0];
-  std::int64_t i = 1;
-  if (n >= 4 * lanes) {
-    auto v0 = hn::LoadU(d, x), v1 = hn::LoadU(d, x + lanes);
-    auto v2 = hn::LoadU(d, x + 2 * lanes), v3 = hn::LoadU(d, x + 3 * lanes);
-    for (i = 4 * lanes; i + 4 * lanes <= n; i += 4 * lanes) {
-      v0 = join_typed<T, kOp>(v0, hn::LoadU(d, x + i));
-      v1 = join_typed<T, kOp>(v1, hn::LoadU(d, x + i + lanes));
-      v2 = join_typed<T, kOp>(v2, hn::LoadU(d, x + i + 2 * lanes));
-      v3 = join_typed<T, kOp>(v3, hn::LoadU(d, x + i + 3 * lanes));
-    }
-    HWY_ALIGN T parts[HWY_MAX_BYTES / sizeof(T)];
-    hn::Store(join_typed<T, kOp>(join_typed<T, kOp>(v0, v1), join_typed<T, kOp>(v2, v3)), d, parts);
-    all = parts[0];
-    for (std::int64_t j = 1; j < lanes; ++j) all = join_one<T, kOp>(all, parts[j]);
-  }
-  for (; i < n; ++i) all = join_one<T, kOp>(all, x[i]);
-  return all;
-}
-
-template <class T, Reduce kOp>
-void typed_columns(const T* x, T* y, std::int64_t axis, std::int64_t inner, std::int64_t begin, std::int64_t end) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t c = begin;
-  for (; c + 2 * lanes <= end; c += 2 * lanes) {
-    auto v0 = hn::LoadU(d, x + c), v1 = hn::LoadU(d, x + c + lanes);
-    for (std::int64_t a = 1; a < axis; ++a) {
-      v0 = join_typed<T, kOp>(v0, hn::LoadU(d, x + a * inner + c));
-      v1 = join_typed<T, kOp>(v1, hn::LoadU(d, x + a * inner + c + lanes));
-    }
-    hn::StoreU(v0, d, y + c);
-    hn::StoreU(v1, d, y + c + lanes);
-  }
-  for (; c < end; ++c) {
-    T all = x[c];
-    for (std::int64_t a = 1; a < axis; ++a) all = join_one<T, kOp>(all, x[a * inner + c]);
-    y[c] = all;
-  }
-}
-
-template <class T, Reduce kOp>
-void reduce_by(const void* x, void* y, std::int64_t axis, std::int64_t inner, std::int64_t begin, std::int64_t end) {
-  if (inner == 1) {
-    *static_cast<T*>(y) = typed_row<T, kOp>(static_cast<const T*>(x), axis);
-  } else {
-    typed_columns<T, kOp>(static_cast<const T*>(x), static_cast<T*>(y), axis, inner, begin, end);
-  }
-}
-
-template <class T>
-void reduce_typed(Reduce op, const void* x, void* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
-                  std::int64_t end) {
-  switch (op) {
-    case Reduce::sum: return reduce_by<T, Reduce::sum>(x, y, axis, inner, begin, end);
-    case Reduce::max: return reduce_by<T, Reduce::max>(x, y, axis, inner, begin, end);
-    default: return reduce_by<T, Reduce::min>(x, y, axis, inner, begin, end);
-  }
-}
-
-TypedReduce typed(DataType type) {
-  switch (type) {
-    case DataType::uint8: return reduce_typed<std::uint8_t>;
-    case DataType::int8: return reduce_typed<std::int8_t>;
-    case DataType::uint16: return reduce_typed<std::uint16_t>;
-    case DataType::int16: return reduce_typed<std::int16_t>;
-    case DataType::uint32: return reduce_typed<std::uint32_t>;
-    case DataType::int32: return reduce_typed<std::int32_t>;
-    case DataType::uint64: return reduce_typed<std::uint64_t>;
-    case DataType::int64: return reduce_typed<std::int64_t>;
-    case DataType::float64: return reduce_typed<double>;
-    default: return nullptr;
-  }
-}
-
 }  // namespace
 
 const ReduceKernels& reduce_table() {
@@ -450,10 +332,8 @@ const ReduceKernels& reduce_table() {
                                    static_cast<int>(lanes_f32()),
                                    static_cast<int>(kMediumVectors * lanes_f32()),
                                    short_rows,
-                                   typed,
                                    arg_extreme_row,
-                                   arg_extreme_columns,
-                                   next_beyond};
+                                   arg_extreme_columns};
   return table;
 }
 

@@ -7,9 +7,6 @@
 
 namespace sdx::cpu {
 
-using TypedReduce = void (*)(Reduce op, const void* x, void* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
-                             std::int64_t end);
-
 struct ReduceKernels {
   float (*row)(Reduce op, const float* x, std::int64_t n);
   void (*columns)(Reduce op, const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
@@ -18,16 +15,12 @@ struct ReduceKernels {
   int lanes;
   int medium;
   void (*short_rows)(Reduce op, const float* x, float* y, std::int64_t rows, std::int64_t n);
-  // For reduce_typed(), null for other types: sum, max and min of [axis, inner] at columns [begin, end); inner == 1: one row.
-  TypedReduce (*typed)(DataType type);
   // Rows shorter than a vector, and of operations that reduces_in_parts() rows of up to `medium` elements.
   bool side_by_side(Reduce op, std::int64_t n) const { return n < lanes || (n <= medium && reduces_in_parts(op)); }
   // Position of the largest (smallest) element; axis below 2^31.
   std::int64_t (*arg_extreme)(const float* x, std::int64_t n, bool max, bool last);
   void (*arg_extreme_columns)(const float* x, std::int64_t* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
                               std::int64_t end, bool max, bool last);
-  // The first position in [i, n) with an element above (below) the bound, or NaN; n: none.
-  std::int64_t (*next_beyond)(const float* x, std::int64_t i, std::int64_t n, float bound, bool above);
 };
 
 const ReduceKernels& reduce_kernels();

@@ -1,4 +1,4 @@
-// Reductions in float32, some also in integers and float64; ArgMax, ArgMin and TopK in float32.
+// Reductions, ArgMax, ArgMin and TopK in float32, float64 and integers.
 
 #include "kernels/cpu/rows/reduce.h"
 
@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/order/reductions.h"
+#include "kernels/cpu/order/top_k.h"
 #include "ops/evaluate.h"
 #include "ops/reduce/signatures.h"
 #include "ops/tensor/axes.h"
@@ -26,37 +28,47 @@ struct Axes {
 class ReduceKernel : public Kernel {
  public:
   ReduceKernel(Reduce op, DataType dtype, std::vector<Axes> groups, Node node)
-      : op_(op), dtype_(dtype), groups_(std::move(groups)), node_(std::move(node)) {}
+      : op_(op),
+        dtype_(dtype),
+        partial_(dtype == DataType::float32 ? dtype : partial_type(op, dtype)),
+        groups_(std::move(groups)),
+        node_(std::move(node)) {}
   std::string_view name() const override { return dtype_ == DataType::float32 ? "reduce-f32" : "reduce-typed"; }
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    // Results of all groups but the last, of which each is no larger than the one before.
+    // Results of all groups but the last, of which each is no larger than the one before; of the last one where they are partial.
     Shape x = c.input_shape(0);
     std::size_t between = 0;
-    for (std::size_t i = 0; i + 1 < groups_.size() && i < 2; ++i) between += rounded_bytes(reduced(x, groups_[i]));
+    for (std::size_t i = 0; i < groups_.size() && i < 2; ++i) {
+      const std::size_t bytes = rounded_bytes(reduced(x, groups_[i]));
+      if (i + 1 < groups_.size() || partial_ != dtype_) between += bytes;
+    }
     c.workspace_bytes = between;
     return nullptr;
   }
   void run(const KernelContext& c) const override {
     Shape x = c.input(0).shape();
-    if (c.output(0).size() == 0) return;
+    const std::int64_t results = c.output(0).size();
+    if (results == 0) return;
     if (c.input(0).size() == 0) return reduce_nothing(c);
     if (x.size() < groups_.front().end) {
       fail(ErrorCode::runtime_failure, "cannot reduce shape {} along axes {} to {}: it has fewer", to_string(x),
            groups_.back().begin, groups_.front().end - 1);
     }
     const void* from = c.input(0).data();
+    void* const y = c.output(0).mutable_data();
     auto* between = static_cast<char*>(c.workspace);
     std::size_t step = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const Axes g = groups_[i];
-      const std::int64_t outer = ops::product(x, 0, g.begin), axis = ops::product(x, g.begin, g.end);
-      const std::int64_t inner = ops::product(x, g.end, x.size());
+      const Lanes e{ops::product(x, 0, g.begin), ops::product(x, g.begin, g.end), ops::product(x, g.end, x.size())};
       const std::size_t bytes = rounded_bytes(reduced(x, g));
-      void* to = i + 1 == groups_.size() ? c.output(0).mutable_data() : between + (i % 2) * step;
+      void* to = i + 1 == groups_.size() && partial_ == dtype_ ? y : between + (i % 2) * step;
       if (i == 0) step = bytes;
-      reduce(op_of(i), from, to, outer, axis, inner);
+      reduce(i, from, to, e);
       from = to;
     }
+    if (dtype_ == DataType::float32 || !has_last_step(op_, dtype_)) return;
+    reduce_last_step(op_, dtype_, from, y, results, c.input(0).size() / results);
   }
 
  private:
@@ -65,7 +77,7 @@ class ReduceKernel : public Kernel {
     const std::vector<Value> made = ops::evaluate(node_, *ops::find(node_), c.inputs);
     ops::copy_all(made.at(0).tensor(), c.output(0));
   }
-  std::size_t rounded_bytes(std::int64_t elements) const { return (byte_size(dtype_, elements) + 63) / 64 * 64; }
+  std::size_t rounded_bytes(std::int64_t elements) const { return (byte_size(partial_, elements) + 63) / 64 * 64; }
   // The number of elements of x without these axes, which get extent 1.
   static std::int64_t reduced(Shape& x, Axes g) {
     for (std::size_t i = g.begin; i < g.end; ++i) x[i] = 1;
@@ -77,16 +89,16 @@ class ReduceKernel : public Kernel {
     if (op_ == Reduce::log_sum && !last) return Reduce::sum;
     return op_ == Reduce::sum_square && !first ? Reduce::sum : op_;
   }
-  void reduce(Reduce op, const void* x, void* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) const {
+  void reduce(std::size_t group, const void* x, void* y, const Lanes& e) const {
     if (dtype_ == DataType::float32) {
-      reduce_f32(op, static_cast<const float*>(x), static_cast<float*>(y), outer, axis, inner);
+      reduce_f32(op_of(group), static_cast<const float*>(x), static_cast<float*>(y), e.outer, e.count, e.inner);
     } else {
-      reduce_typed(op, dtype_, x, y, outer, axis, inner);
+      (group == 0 ? reduce_typed : reduce_partial)(op_, dtype_, x, y, e);
     }
   }
 
   Reduce op_;
-  DataType dtype_;
+  DataType dtype_, partial_;
   std::vector<Axes> groups_;  // at least one; the last axes first
   Node node_;
 };
@@ -126,7 +138,7 @@ std::unique_ptr<Kernel> make_reduce(LowerContext& c) {
   std::vector<bool> flags(x->size(), axes.empty());
   for (const std::int64_t axis : axes) flags[static_cast<std::size_t>(ops::normalize_axis(axis, x->size()))] = true;
   std::vector<Axes> groups = groups_of(*x, flags);
-  if (Op == Reduce::product && groups.size() > 1) {
+  if (Op == Reduce::product && c.dtype(0) == DataType::float32 && groups.size() > 1) {
     return c.refuse("the axes are not neighbours: products of parts leave float32's range sooner than the whole");
   }
   return std::make_unique<ReduceKernel>(Op, c.dtype(0), std::move(groups), c.node());
@@ -134,19 +146,22 @@ std::unique_ptr<Kernel> make_reduce(LowerContext& c) {
 
 class ArgExtremeKernel : public Kernel {
  public:
-  ArgExtremeKernel(std::size_t axis, bool max, bool last) : axis_(axis), max_(max), last_(last) {}
-  std::string_view name() const override { return "arg-extreme-f32"; }
+  ArgExtremeKernel(DataType dtype, std::size_t axis, bool max, bool last) : dtype_(dtype), axis_(axis), max_(max), last_(last) {}
+  std::string_view name() const override { return dtype_ == DataType::float32 ? "arg-extreme-f32" : "arg-extreme-typed"; }
   void run(const KernelContext& c) const override {
     const Shape& x = c.input(0).shape();
     if (c.output(0).size() == 0) return;
     if (x[axis_] == 0 || x[axis_] > INT32_MAX) {
       fail(ErrorCode::runtime_failure, "axis {} of {} must have 1 to 2^31 - 1 elements", axis_, to_string(x));
     }
-    arg_extreme_f32(c.in<float>(0), c.out<std::int64_t>(0), ops::product(x, 0, axis_), x[axis_],
-                    ops::product(x, axis_ + 1, x.size()), max_, last_);
+    const Lanes e{ops::product(x, 0, axis_), x[axis_], ops::product(x, axis_ + 1, x.size())};
+    auto* y = c.out<std::int64_t>(0);
+    if (dtype_ != DataType::float32) return arg_extreme(dtype_, max_, last_, c.input(0).data(), y, e);
+    arg_extreme_f32(c.in<float>(0), y, e.outer, e.count, e.inner, max_, last_);
   }
 
  private:
+  DataType dtype_;
   std::size_t axis_;
   bool max_, last_;
 };
@@ -154,35 +169,38 @@ class ArgExtremeKernel : public Kernel {
 template <bool Max>
 std::unique_ptr<Kernel> make_arg_extreme(LowerContext& c) {
   const auto attr = ops::parse<ops::ArgExtremeAttrs>(c);
-  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  if (!has_arg_extreme(c.dtype(0))) return c.refuse("elements of another type");
   const SymShape* x = c.shape(0);
   if (x == nullptr || x->empty()) return c.refuse("rank unknown or 0");
   const auto axis = static_cast<std::size_t>(ops::normalize_axis(attr.axis, x->size()));
-  return std::make_unique<ArgExtremeKernel>(axis, Max, attr.select_last_index);
+  return std::make_unique<ArgExtremeKernel>(c.dtype(0), axis, Max, attr.select_last_index);
 }
 
 struct TopKState : KernelState {
-  std::int64_t outer = 0, n = 0, inner = 0;
-  std::int64_t rows() const { return outer * inner; }
+  TopK lane;
+  std::int64_t outer = 0;
+  std::size_t scratch = 0;  // bytes for each task
+  std::int64_t inner() const { return lane.step; }
+  std::int64_t rows() const { return outer * lane.step; }
 };
 
 // K is a constant.
 class TopKKernel : public Kernel {
  public:
-  TopKKernel(std::size_t axis, std::int64_t k, bool largest) : axis_(axis), k_(k), largest_(largest) {}
-  std::string_view name() const override { return "top-k-f32"; }
+  TopKKernel(DataType dtype, std::size_t axis, std::int64_t k, bool largest)
+      : dtype_(dtype), axis_(axis), k_(k), largest_(largest) {}
+  std::string_view name() const override { return dtype_ == DataType::float32 ? "top-k-f32" : "top-k-typed"; }
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     auto state = std::make_unique<TopKState>();
     const Shape x = c.input_shape(0);
-    state->n = x[axis_];
+    state->lane = {dtype_, x[axis_], k_, ops::product(x, axis_ + 1, x.size()), largest_};
     state->outer = ops::product(x, 0, axis_);
-    state->inner = ops::product(x, axis_ + 1, x.size());
-    if (k_ < 0 || k_ > state->n || state->n > INT32_MAX) {
-      fail(ErrorCode::runtime_failure, "k is {}; permitted: 0 to the axis' extent {}, which may be up to 2^31 - 1", k_, state->n);
+    if (k_ < 0 || k_ > x[axis_] || x[axis_] > INT32_MAX) {
+      fail(ErrorCode::runtime_failure, "k is {}; permitted: 0 to the axis' extent {}, which may be up to 2^31 - 1", k_, x[axis_]);
     }
     // Tasks have their own scratch, so their number is settled here.
-    if (!by_columns(*state))
-      c.workspace_bytes = static_cast<std::size_t>(tasks(*state) * scratch_words(*state)) * sizeof(std::uint64_t);
+    state->scratch = (top_k_bytes(state->lane) + 63) / 64 * 64;
+    if (!by_columns(*state)) c.workspace_bytes = static_cast<std::size_t>(tasks(*state)) * state->scratch;
     return state;
   }
   void run(const KernelContext& c) const override {
@@ -192,7 +210,7 @@ class TopKKernel : public Kernel {
     const std::int64_t parts = tasks(s);
     parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t part = begin; part < end; ++part) {
-        auto* scratch = static_cast<std::uint64_t*>(c.workspace) + part * scratch_words(s);
+        void* const scratch = static_cast<char*>(c.workspace) + static_cast<std::size_t>(part) * s.scratch;
         const std::int64_t stop = s.rows() * (part + 1) / parts;
         for (std::int64_t r = s.rows() * part / parts; r < stop; ++r) one(c, s, r, scratch);
       }
@@ -202,48 +220,33 @@ class TopKKernel : public Kernel {
  private:
   static constexpr std::int64_t kMostTasks = 16;
   static std::int64_t tasks(const TopKState& s) {
-    const std::int64_t some = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, s.n));
+    const std::int64_t some = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, s.lane.n));
     return std::clamp<std::int64_t>((s.rows() + some - 1) / some, 1, kMostTasks);
   }
-  // Ranks of a row; where its elements are not neighbours, copies of them and of what is found.
-  static std::int64_t scratch_words(const TopKState& s) { return s.inner == 1 ? s.n : 3 * s.n; }
 
-  bool by_columns(const TopKState& s) const { return s.inner > 1 && k_ <= kMostTopColumns; }
+  bool by_columns(const TopKState& s) const { return dtype_ == DataType::float32 && s.inner() > 1 && k_ <= kMostTopColumns; }
   void run_columns(const KernelContext& c, const TopKState& s) const {
     constexpr std::int64_t kColumns = 16;
-    const std::int64_t blocks = (s.inner + kColumns - 1) / kColumns;
-    const std::int64_t some = std::max<std::int64_t>(1, 8192 / (s.n * std::min(s.inner, kColumns)));
+    const std::int64_t n = s.lane.n, inner = s.inner(), blocks = (inner + kColumns - 1) / kColumns;
+    const std::int64_t some = std::max<std::int64_t>(1, 8192 / (n * std::min(inner, kColumns)));
     parallel_for(s.outer * blocks, some, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t outer = i / blocks, column = i % blocks * kColumns, to = outer * k_ * s.inner + column;
-        top_k_columns_f32(c.in<float>(0) + outer * s.n * s.inner + column, s.n, s.inner, std::min(kColumns, s.inner - column), k_,
-                          largest_, c.has_output(0) ? c.out<float>(0) + to : nullptr,
+        const std::int64_t outer = i / blocks, column = i % blocks * kColumns, to = outer * k_ * inner + column;
+        top_k_columns_f32(c.in<float>(0) + outer * n * inner + column, n, inner, std::min(kColumns, inner - column), k_, largest_,
+                          c.has_output(0) ? c.out<float>(0) + to : nullptr,
                           c.has_output(1) ? c.out<std::int64_t>(1) + to : nullptr);
       }
     });
   }
 
-  void one(const KernelContext& c, const TopKState& s, std::int64_t row, std::uint64_t* scratch) const {
-    auto* values = c.has_output(0) ? c.out<float>(0) : nullptr;
-    auto* indices = c.has_output(1) ? c.out<std::int64_t>(1) : nullptr;
-    const auto* x = c.in<float>(0);
-    if (s.inner == 1) {
-      return top_k_f32(x + row * s.n, s.n, k_, largest_, values == nullptr ? nullptr : values + row * k_,
-                       indices == nullptr ? nullptr : indices + row * k_, scratch);
-    }
-    auto* places = reinterpret_cast<std::int64_t*>(scratch + s.n);
-    auto* elements = reinterpret_cast<float*>(scratch + 2 * s.n);
-    const std::int64_t outer = row / s.inner, column = row % s.inner;
-    x += outer * s.n * s.inner + column;
-    for (std::int64_t i = 0; i < s.n; ++i) elements[i] = x[i * s.inner];
-    top_k_f32(elements, s.n, k_, largest_, elements + s.n, places, scratch);
-    for (std::int64_t i = 0; i < k_; ++i) {
-      const std::int64_t to = (outer * k_ + i) * s.inner + column;
-      if (values != nullptr) values[to] = elements[s.n + i];
-      if (indices != nullptr) indices[to] = places[i];
-    }
+  void one(const KernelContext& c, const TopKState& s, std::int64_t row, void* scratch) const {
+    const std::int64_t outer = row / s.inner() * s.inner(), column = row % s.inner(), to = outer * k_ + column;
+    const auto bytes = [&](std::int64_t elements) { return byte_size(dtype_, elements); };
+    top_k(s.lane, c.in<char>(0) + bytes(outer * s.lane.n + column), c.has_output(0) ? c.out<char>(0) + bytes(to) : nullptr,
+          c.has_output(1) ? c.out<std::int64_t>(1) + to : nullptr, scratch);
   }
 
+  DataType dtype_;
   std::size_t axis_;
   std::int64_t k_;
   bool largest_;
@@ -251,7 +254,7 @@ class TopKKernel : public Kernel {
 
 std::unique_ptr<Kernel> make_top_k(LowerContext& c) {
   const auto attr = ops::parse<ops::TopKAttrs>(c);
-  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  if (!has_top_k(c.dtype(0))) return c.refuse("elements of another type");
   const SymShape* x = c.shape(0);
   if (x == nullptr || x->empty()) return c.refuse("rank unknown or 0");
   const auto axis = static_cast<std::size_t>(ops::normalize_axis(attr.axis, x->size()));
@@ -261,7 +264,7 @@ std::unique_ptr<Kernel> make_top_k(LowerContext& c) {
     if (t == nullptr || t->size() != 1) return c.refuse("k is not constant");
     k = element_as_int(*t, 0);
   }
-  return std::make_unique<TopKKernel>(axis, k, attr.largest);
+  return std::make_unique<TopKKernel>(c.dtype(0), axis, k, attr.largest);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// The per-target function behind top_k_columns_f32() in reduce.h; internal to this folder. No threading.
+// The per-target function behind top_k_columns_f32() in top_k.h; internal to this folder. No threading.
 
 #include <cstdint>
 

@@ -1,10 +1,10 @@
-#include "kernels/cpu/rows/top_columns_simd.h"
+#include "kernels/cpu/order/top_columns_simd.h"
 
-#include "kernels/cpu/rows/reduce.h"
+#include "kernels/cpu/order/top_k.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/rows/top_columns_simd.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/order/top_columns_simd.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
 #include <hwy/highway.h>
