@@ -11,19 +11,21 @@ namespace sdx::cpu {
 // Over rows of `n`: y = (x - mean) / sqrt(var + epsilon) * scale + bias. scale has n values; bias may be null.
 // skip (may be null): x + skip (+ skip_bias[n], may be null) is normalised instead and also written to sum_out when that is
 // not null (SkipLayerNormalization). mean_out and inv_std_out (may be null): one value a row.
-struct LayerNormArgs {
-  const float* x = nullptr;
-  const float* skip = nullptr;
-  const float* skip_bias = nullptr;
-  const float* scale = nullptr;
-  const float* bias = nullptr;
+template <class T>
+struct LayerNormArgsOf {
+  const T* x = nullptr;
+  const T* skip = nullptr;
+  const T* skip_bias = nullptr;
+  const T* scale = nullptr;
+  const T* bias = nullptr;
   float epsilon = 1e-5F;
-  float* y = nullptr;
-  float* sum_out = nullptr;
+  T* y = nullptr;
+  T* sum_out = nullptr;
   float* mean_out = nullptr;
   float* inv_std_out = nullptr;
   bool rms = false;  // RMSNorm: no mean subtracted, y = x / sqrt(mean(x^2) + epsilon) * scale
 };
+using LayerNormArgs = LayerNormArgsOf<float>;
 void layer_norm_f32(const LayerNormArgs& args, std::int64_t rows, std::int64_t n);
 
 // y[b, c, i] = act(x[b, c, i] * scale[c] + shift[c]): batch normalisation at inference with statistics folded in

@@ -1,0 +1,189 @@
+#include "kernels/cpu/rows/doubles.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/elements/functions.h"
+#include "kernels/cpu/order/folds_simd.h"
+#include "kernels/cpu/rows/row_tasks.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kGrain = 8192;
+
+// The functions that rows are made of, each of which goes over a row in cache.
+struct Rows {
+  const Fold& adding = sums(DataType::float64);
+  const Fold& largest = extremes(DataType::float64, true);
+  UnaryRow square = unary_row(UnaryFn::square, DataType::float64), abs = unary_row(UnaryFn::abs, DataType::float64);
+  UnaryRow exp = unary_row(UnaryFn::exp, DataType::float64);
+  BinaryRow add = binary_row(BinaryFn::add, DataType::float64), subtract = binary_row(BinaryFn::subtract, DataType::float64);
+  BinaryRow multiply = binary_row(BinaryFn::multiply, DataType::float64),
+            divide = binary_row(BinaryFn::divide, DataType::float64);
+
+  double sum(const double* x, std::int64_t n) const {
+    double y = 0;
+    adding.row(x, n, &y);
+    return y;
+  }
+  // Of fn of the elements.
+  double sum_of(UnaryRow fn, const double* x, std::int64_t n) const {
+    constexpr std::int64_t kSome = 512;
+    double buffer[kSome], total = 0;
+    for (std::int64_t i = 0; i < n; i += kSome) {
+      const std::int64_t some = std::min(kSome, n - i);
+      fn(x + i, buffer, some);
+      total += sum(buffer, some);
+    }
+    return total;
+  }
+  // With one number for all.
+  static void by(BinaryRow fn, const double* x, double number, double* y, std::int64_t n) { fn(x, 1, &number, 0, y, n); }
+};
+
+// fn(x, y) for rows of n elements; where they do not lie side by side, for copies of them.
+template <class F>
+void each_row(const double* x, double* y, std::int64_t outer, std::int64_t n, std::int64_t inner, const F& fn) {
+  if (inner == 1) {
+    return parallel_for(outer, grain(n, kGrain), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t o = begin; o < end; ++o) fn(x + o * n, y + o * n);
+    });
+  }
+  constexpr std::int64_t kColumns = 16;
+  const std::int64_t blocks = (inner + kColumns - 1) / kColumns;
+  parallel_for(outer * blocks, grain(n * std::min(inner, kColumns), kGrain), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<double> rows(static_cast<std::size_t>(n * kColumns));
+    for (std::int64_t b = begin; b < end; ++b) {
+      const std::int64_t column = b % blocks * kColumns, at = b / blocks * n * inner + column;
+      const std::int64_t count = std::min(kColumns, inner - column);
+      double* const to = rows.data();
+      for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t k = 0; k < count; ++k) to[k * n + i] = x[at + i * inner + k];
+      }
+      for (std::int64_t k = 0; k < count; ++k) fn(to + k * n, to + k * n);
+      for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t k = 0; k < count; ++k) y[at + i * inner + k] = to[k * n + i];
+      }
+    }
+  });
+}
+
+void softmax_row(const Rows& r, const double* x, double* y, std::int64_t n, bool log) {
+  double top = 0;
+  r.largest.row(x, n, &top);
+  Rows::by(r.subtract, x, top, y, n);
+  if (log) return Rows::by(r.subtract, y, std::log(r.sum_of(r.exp, y, n)), y, n);
+  r.exp(y, y, n);
+  Rows::by(r.multiply, y, 1 / r.sum(y, n), y, n);
+}
+
+// y: x without its mean. Returns the variance.
+double centre(const Rows& r, const double* x, double* y, std::int64_t n) {
+  const auto count = static_cast<double>(n);
+  Rows::by(r.subtract, x, r.sum(x, n) / count, y, n);
+  return r.sum_of(r.square, y, n) / count;
+}
+
+void layer_norm_row(const Rows& r, const LayerNormArgsOf<double>& a, std::int64_t row, std::int64_t n) {
+  const double* x = a.x + row * n;
+  double* const y = a.y + row * n;
+  if (a.skip != nullptr) {
+    double* const sum = (a.sum_out != nullptr ? a.sum_out : a.y) + row * n;
+    r.add(x, 1, a.skip + row * n, 1, sum, n);
+    if (a.skip_bias != nullptr) r.add(sum, 1, a.skip_bias, 1, sum, n);
+    x = sum;
+  }
+  const double spread = a.rms ? r.sum_of(r.square, x, n) / static_cast<double>(n) : centre(r, x, y, n);
+  Rows::by(r.multiply, a.rms ? x : y, 1 / std::sqrt(spread + static_cast<double>(a.epsilon)), y, n);
+  if (a.scale != nullptr) r.multiply(y, 1, a.scale, 1, y, n);
+  if (a.bias != nullptr) r.add(y, 1, a.bias, 1, y, n);
+}
+
+}  // namespace
+
+void softmax_f64(const double* x, double* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool log) {
+  if (outer <= 0 || axis <= 0 || inner <= 0) return;
+  const Rows r;
+  each_row(x, y, outer, axis, inner, [&](const double* from, double* to) { softmax_row(r, from, to, axis, log); });
+}
+
+void layer_norm_f64(const LayerNormArgsOf<double>& args, std::int64_t rows, std::int64_t n) {
+  if (n <= 0) return;
+  const Rows r;
+  parallel_for(rows, grain(n, kGrain), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) layer_norm_row(r, args, row, n);
+  });
+}
+
+void channel_affine_f64(const double* x, const double* scale, const double* shift, double* y, std::int64_t batch,
+                        std::int64_t channels, std::int64_t inner) {
+  if (inner <= 0 || channels <= 0) return;
+  const Rows r;
+  // Channels side by side are one row, of which each element has its own scale.
+  const std::int64_t n = inner == 1 ? channels : inner, step = inner == 1 ? 1 : 0, rows = batch * channels * inner / n;
+  parallel_for(rows, grain(n, kGrain), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t channel = inner == 1 ? 0 : i % channels;
+      r.multiply(x + i * n, 1, scale + channel, step, y + i * n, n);
+      r.add(y + i * n, 1, shift + channel, step, y + i * n, n);
+    }
+  });
+}
+
+void group_norm_f64(const double* x, const double* scale, const double* bias, float epsilon, double* y, std::int64_t batch,
+                    std::int64_t channels, std::int64_t groups, std::int64_t inner) {
+  if (inner <= 0 || channels <= 0 || groups <= 0) return;
+  const Rows r;
+  const std::int64_t per_group = channels / groups, n = per_group * inner;
+  parallel_for(batch * groups, grain(n, kGrain), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double factor = 1 / std::sqrt(centre(r, x + i * n, y + i * n, n) + static_cast<double>(epsilon));
+      for (std::int64_t k = 0; k < per_group; ++k) {
+        const std::int64_t c = i % groups * per_group + k;
+        double* const to = y + i * n + k * inner;
+        Rows::by(r.multiply, to, factor * scale[c], to, inner);
+        Rows::by(r.add, to, bias[c], to, inner);
+      }
+    }
+  });
+}
+
+void lp_norm_f64(const double* x, double* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool squares) {
+  if (outer <= 0 || axis <= 0 || inner <= 0) return;
+  const Rows r;
+  each_row(x, y, outer, axis, inner, [&](const double* from, double* to) {
+    const double sum = r.sum_of(squares ? r.square : r.abs, from, axis);
+    const double norm = squares ? std::sqrt(sum) : sum;
+    if (norm == 0) {
+      std::fill_n(to, axis, 0.0);
+    } else {
+      Rows::by(r.divide, from, norm, to, axis);
+    }
+  });
+}
+
+void mean_variance_norm_f64(const double* x, double* y, std::int64_t outer, std::int64_t groups, std::int64_t inner) {
+  if (outer <= 0 || groups <= 0 || inner <= 0) return;
+  const Rows r;
+  const auto count = static_cast<double>(outer * inner);
+  parallel_for(groups, grain(outer * inner, kGrain), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t g = begin; g < end; ++g) {
+      const auto each = [&](auto&& fn) {
+        for (std::int64_t o = 0; o < outer; ++o) fn((o * groups + g) * inner);
+      };
+      double sum = 0, squares = 0;
+      each([&](std::int64_t at) { sum += r.sum(x + at, inner); });
+      each([&](std::int64_t at) {
+        Rows::by(r.subtract, x + at, sum / count, y + at, inner);
+        squares += r.sum_of(r.square, y + at, inner);
+      });
+      // ONNX MeanVarianceNormalization-9 adds 1e-9 to the deviation.
+      const double deviation = std::sqrt(squares / count) + 1e-9;
+      each([&](std::int64_t at) { Rows::by(r.divide, y + at, deviation, y + at, inner); });
+    }
+  });
+}
+
+}  // namespace sdx::cpu
