@@ -26,6 +26,13 @@ inline Tensor values_for(const Type& type, int seed, bool sixteenths) {
   return t;
 }
 
+inline void make_special(Tensor& t) {
+  if (!is_floating(t.dtype()) || t.size() < 16) return;
+  set_element(t, 5, std::nan(""));
+  set_element(t, t.size() / 2, INFINITY);
+  set_element(t, t.size() - 1, -INFINITY);
+}
+
 // Results that are rounded to 16 bits may fall to either side where float32 differs in its last digit.
 inline double tolerance(DataType type) { return type == DataType::float16 ? 1e-3 : (type == DataType::bfloat16 ? 8e-3 : 1e-5); }
 
@@ -36,6 +43,7 @@ struct KernelCase {
   // there may stay.
   std::size_t cache_at = 0;
   bool sixteenths = false;  // inputs that bfloat16 holds exactly
+  bool special = false;     // floats with a NaN and both infinities
 };
 
 // Runs the graph's only node through the best kernel and through the reference.
@@ -64,6 +72,7 @@ inline void compare(const KernelCase& test) {
     if (node.inputs[i] == kNoValue) continue;
     const ValueInfo& v = graph.value(node.inputs[i]);
     inputs[i] = v.constant ? *v.constant : values_for(v.type, static_cast<int>(i), test.sixteenths);
+    if (test.special && !v.constant) make_special(inputs[i].tensor());
     in[i] = &inputs[i];
     in_types[i] = &v.type;
   }
