@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/elementwise/cast_simd.h"
 
+#define SDX_NO_SSE4
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE

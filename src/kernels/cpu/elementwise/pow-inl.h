@@ -11,7 +11,7 @@
 
 #include "kernels/cpu/simd/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
 // log2 of normal positive floats, error below 2^-39 of the result: x = 2^e m with m in [sqrt(1/2), sqrt 2), and the series of
@@ -83,6 +83,6 @@ HWY_INLINE void pow_half(VFHalf a, VFHalf b, float* y, std::int64_t count) {
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "kernels/cpu/simd/loops.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
@@ -185,7 +185,7 @@ void float_pass(const FftPass<float>& pass, const FftNumbers<float>& n, std::int
 void double_pass(const FftPass<double>& pass, const FftNumbers<double>& n, std::int64_t stride) { any_pass(pass, n, stride); }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"

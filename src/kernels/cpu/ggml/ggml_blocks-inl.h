@@ -12,7 +12,7 @@
 
 #include "kernels/cpu/simd/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
@@ -345,6 +345,6 @@ struct BlocksQ6K {
 
 }  // namespace
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #endif

@@ -17,7 +17,7 @@
 #include "kernels/cpu/quant/quant_epilogue-inl.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
@@ -460,7 +460,7 @@ const QuantBytesKernels& quant_bytes_table() {
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"

@@ -11,7 +11,7 @@
 #include "kernels/cpu/simd/simd-inl.h"
 #include "kernels/cpu/simd/target_width.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
 using DI = hn::RebindToSigned<DF>;
@@ -135,6 +135,6 @@ HWY_INLINE void put(const Narrow& n, VI v, std::int64_t j, std::int64_t left, vo
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/quant/quant_epilogue-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2  // better targets have lower numbers
@@ -92,6 +92,6 @@ HWY_INLINE void by_kind(const Columns& k, F&& fn) {
 #endif
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "kernels/cpu/simd/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
@@ -55,7 +55,7 @@ const RecurrentKernels& recurrent_table() {
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"

@@ -11,7 +11,7 @@
 #include "kernels/cpu/simd/columns-inl.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
 // Calls body(vector offset, vector, count) over x; the last vector may hold fewer than Lanes elements, followed by zeros.
@@ -157,6 +157,6 @@ HWY_INLINE float row_extreme(const float* x, std::int64_t n) {
 HWY_INLINE bool is_finite(float v) { return v - v == 0; }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <hwy/highway.h>
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
@@ -49,6 +49,6 @@ HWY_INLINE void four_columns(const Row& row, ColumnOf<kRows>& c0, ColumnOf<kRows
 #endif
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "kernels/cpu/simd/target_width.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -347,6 +347,6 @@ HWY_INLINE VF inverse_power(VF base, VF beta) {
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #endif

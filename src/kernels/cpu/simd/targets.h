@@ -1,13 +1,44 @@
 #pragma once
 // Included before any Highway header by every file that is compiled once per instruction set (see foreach_target.h).
 // SSSE3 machines without SSE4 are older than 2008; SVE code paths cannot be tested here, and machines with SVE have NEON.
-#ifdef SDX_NO_AVX512
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+// SDX_NO_SSE4, said by files of plain loops, leaves out SSE4, too: the compiler makes vectors of them for the baseline.
+#ifdef SDX_NO_SSE4
+#define SDX_LEFT_OUT (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_SSE4)
 #else
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#define SDX_LEFT_OUT (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#endif
+#ifdef SDX_NO_AVX512
+#define HWY_DISABLED_TARGETS (SDX_LEFT_OUT | HWY_SSE4 | HWY_AVX3)
+#else
+#define HWY_DISABLED_TARGETS SDX_LEFT_OUT
 #endif
 // One baseline for every compiler: others than GCC 12.2 would compile Highway's emulated vectors of 128 bits, whose Min and Max
 // lose NaN.
 #define HWY_BROKEN_EMU128 1
 // Compile the baseline too, which is what SDX_CPU_ISA=scalar selects.
 #define HWY_COMPILE_ALL_ATTAINABLE 1
+
+// Around the namespace of files with Highway's vectors, in place of HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE: the emulated
+// ones of the baseline, which x86 processors since 2009 need not run, are compiled for size. Their unrolled loops would take half
+// a megabyte.
+#if defined(__GNUC__) && !defined(__clang__) && defined(NDEBUG)
+#define SDX_BEFORE_N_SCALAR _Pragma("GCC push_options") _Pragma("GCC optimize(\"Os\")")
+#define SDX_AFTER_N_SCALAR _Pragma("GCC pop_options")
+#else
+#define SDX_BEFORE_N_SCALAR
+#define SDX_AFTER_N_SCALAR
+#endif
+#define SDX_BEFORE_N_SSE4
+#define SDX_AFTER_N_SSE4
+#define SDX_BEFORE_N_AVX2
+#define SDX_AFTER_N_AVX2
+#define SDX_BEFORE_N_AVX3
+#define SDX_AFTER_N_AVX3
+#define SDX_BEFORE_N_NEON
+#define SDX_AFTER_N_NEON
+#define SDX_BEFORE_NAMESPACE()           \
+  HWY_CONCAT(SDX_BEFORE_, HWY_NAMESPACE) \
+  HWY_BEFORE_NAMESPACE()
+#define SDX_AFTER_NAMESPACE() \
+  HWY_AFTER_NAMESPACE();      \
+  HWY_CONCAT(SDX_AFTER_, HWY_NAMESPACE) static_assert(true, "For requiring trailing semicolon")

@@ -11,7 +11,7 @@
 #include "kernels/cpu/simd/simd-inl.h"
 #include "kernels/cpu/simd/target_width.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
 // Channels of a block.
@@ -43,6 +43,6 @@ HWY_INLINE void with_outputs(std::int64_t outputs, const F& f) {
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #endif

@@ -11,7 +11,7 @@
 #include "kernels/cpu/quant/quant_epilogue-inl.h"
 #include "kernels/cpu/quant/quant_store-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
@@ -102,6 +102,6 @@ inline void finish_rows(const QEpilogue& e, const std::int32_t* sums, std::int64
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #endif

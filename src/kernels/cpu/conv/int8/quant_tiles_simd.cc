@@ -14,7 +14,7 @@
 
 #include "kernels/cpu/quant/quant_store-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_AVX2
@@ -192,7 +192,7 @@ QTilesKernel qtiles_table() { return to_bytes; }
 #endif
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"

@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/simd/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
 // The element of a point: 0 .. V are 0 and the first V of +-1 or +-1/sqrt 2, +-sqrt 2; V + 1 is infinity, which is always the
@@ -168,6 +168,6 @@ HWY_INLINE void taps_of(int t, const At& at, const To& to) {
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #endif

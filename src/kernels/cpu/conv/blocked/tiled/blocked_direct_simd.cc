@@ -14,7 +14,7 @@
 #include "kernels/cpu/conv/winograd/winograd-inl.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
@@ -144,7 +144,7 @@ const BlockedDirectKernels& blocked_direct_table() {
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"

@@ -12,7 +12,7 @@
 #include "kernels/cpu/conv/winograd/winograd-inl.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
@@ -141,7 +141,7 @@ const BlockedWinogradKernels& blocked_winograd_table() {
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"

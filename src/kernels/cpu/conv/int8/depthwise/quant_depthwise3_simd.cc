@@ -13,7 +13,7 @@
 
 #include "kernels/cpu/quant/quant_store-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
@@ -180,7 +180,7 @@ constexpr QDepthwise3Kernel kKernel = nullptr;
 QDepthwise3Kernel qdepthwise3_table() { return kKernel; }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"

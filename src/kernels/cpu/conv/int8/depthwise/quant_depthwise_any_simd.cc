@@ -16,7 +16,7 @@
 #include "kernels/cpu/quant/quant_epilogue-inl.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
@@ -211,7 +211,7 @@ constexpr QDepthwise3Kernel kKernel = signed_or_not;
 QDepthwise3Kernel qdepthwise_any_table() { return kKernel; }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SDX_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
