@@ -4,6 +4,7 @@
 
 #include "array/array_op.h"
 #include "kernels/cpu/elements/tensors.h"
+#include "tensor/halves.h"
 
 namespace sdx::array::detail {
 namespace {
@@ -25,6 +26,8 @@ void run_pair(ops::OpContext& c) {
 const char* onnx_name(UnaryFn fn, Dtype type) {
   const bool real = is_floating(type), whole = is_integer(type);
   const auto of_reals = [&](const char* name) { return real ? name : nullptr; };
+  // The engine computes halves in float32, where the kernels of arrays compute these functions in float64.
+  const auto of_singles_or_halves = [&](const char* name) { return type == Dtype::float32 || is_half(type) ? name : nullptr; };
   const auto of_singles = [&](const char* name) { return type == Dtype::float32 ? name : nullptr; };
   switch (fn) {
     case UnaryFn::logical_not: return type == Dtype::boolean ? "Not" : nullptr;
@@ -38,16 +41,16 @@ const char* onnx_name(UnaryFn fn, Dtype type) {
     case UnaryFn::reciprocal: return of_reals("Reciprocal");
     case UnaryFn::isnan: return of_reals("IsNaN");
     case UnaryFn::isinf: return of_reals("IsInf");
-    case UnaryFn::exp: return of_singles("Exp");
-    case UnaryFn::log: return of_singles("Log");
+    case UnaryFn::exp: return of_singles_or_halves("Exp");
+    case UnaryFn::log: return of_singles_or_halves("Log");
     case UnaryFn::sin: return of_singles("Sin");
     case UnaryFn::cos: return of_singles("Cos");
     case UnaryFn::arcsin: return of_singles("Asin");
     case UnaryFn::arccos: return of_singles("Acos");
     case UnaryFn::arctan: return of_singles("Atan");
-    case UnaryFn::tanh: return of_singles("Tanh");
-    case UnaryFn::sigmoid: return of_singles("Sigmoid");
-    case UnaryFn::erf: return of_singles("Erf");
+    case UnaryFn::tanh: return of_singles_or_halves("Tanh");
+    case UnaryFn::sigmoid: return of_singles_or_halves("Sigmoid");
+    case UnaryFn::erf: return of_singles_or_halves("Erf");
     default: return nullptr;
   }
 }

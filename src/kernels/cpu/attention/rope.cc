@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/elements/halves.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::cpu {
@@ -40,16 +41,26 @@ Angles<C> angles_of(const Rope& r, std::int64_t offset) {
   return a;
 }
 
-template <class T, class C>
-void rotate(const Rope& r, const T* x, const C* cosine, const C* sine, T* y) {
-  if constexpr (std::is_same_v<T, float>) return rotate_f32(x, r.elements, r.dims, cosine, sine, r.interleaved, y);
+void rotate(const Rope& r, const float* x, const float* cosine, const float* sine, float* y, float*) {
+  rotate_f32(x, r.elements, r.dims, cosine, sine, r.interleaved, y);
+}
+
+void rotate(const Rope& r, const double* x, const double* cosine, const double* sine, double* y, float*) {
   const std::int64_t half = r.dims / 2, step = r.interleaved ? 2 : 1, apart = r.interleaved ? 1 : half;
   for (std::int64_t i = 0; i < half; ++i) {
-    const auto a = static_cast<C>(x[i * step]), b = static_cast<C>(x[i * step + apart]);
-    y[i * step] = T(a * cosine[i] - b * sine[i]);
-    y[i * step + apart] = T(a * sine[i] + b * cosine[i]);
+    const double a = x[i * step], b = x[i * step + apart];
+    y[i * step] = a * cosine[i] - b * sine[i];
+    y[i * step + apart] = a * sine[i] + b * cosine[i];
   }
   std::copy(x + r.dims, x + r.elements, y + r.dims);
+}
+
+// 16-bit floats are rotated as float32, in `row`.
+template <class T>
+void rotate(const Rope& r, const T* x, const float* cosine, const float* sine, T* y, float* row) {
+  widen(DataTypeOf<T>::value, x, row, r.elements);
+  rotate_f32(row, r.elements, r.dims, cosine, sine, r.interleaved, row);
+  narrow(DataTypeOf<T>::value, row, y, r.elements);
 }
 
 }  // namespace
@@ -65,10 +76,11 @@ void rope(DataType type, const Rope& r, const std::int64_t* offsets, std::int64_
     auto* to = static_cast<T*>(y);
     const std::int64_t bytes = r.elements * static_cast<std::int64_t>(sizeof(T));
     parallel_for(r.rows, std::max<std::int64_t>(1, 65536 / bytes), [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> row(is_half(type) ? static_cast<std::size_t>(r.elements) : 0);
       for (std::int64_t i = begin; i < end; ++i) {
         const Angles<C>& a = angles[static_cast<std::size_t>(count == 1 ? 0 : i / each)];
         const std::int64_t at = i % r.positions * half;
-        rotate<T, C>(r, from + i * r.elements, a.cosine.data() + at, a.sine.data() + at, to + i * r.elements);
+        rotate(r, from + i * r.elements, a.cosine.data() + at, a.sine.data() + at, to + i * r.elements, row.data());
       }
     });
   });
