@@ -112,8 +112,8 @@ UnaryRow plain_unary_row(UnaryFn fn, DataType type);
 BinaryRow plain_binary_row(BinaryFn fn, DataType type);
 UnaryRow real_math_row(UnaryFn fn, DataType type);
 BinaryRow real_math_row(BinaryFn fn, DataType type);
-// Of complex64 and complex128; null for others. Apart from the tables above, which the engine needs.
-UnaryRow complex_row(UnaryFn fn, DataType type);
-BinaryRow complex_row(BinaryFn fn, DataType type);
+// Of complex64 and complex128; null for others. Apart from the tables above, since ONNX's operators have no use for them.
+SDX_TOOLS_API UnaryRow complex_row(UnaryFn fn, DataType type);
+SDX_TOOLS_API BinaryRow complex_row(BinaryFn fn, DataType type);
 
 }  // namespace sdx::cpu

@@ -31,7 +31,7 @@ bool has_arg_extreme(DataType type);  // integers, float32 and float64
 void arg_extreme(DataType type, bool largest, bool last, const void* x, std::int64_t* y, const Lanes& extents);
 
 // y[outer, count, inner] of x's type: y[i] combines x[0 … i], or x[i …] where `reverse`; without x[i] itself unless `inclusive`.
-void scan(ScanFn fn, DataType type, const void* x, void* y, const Lanes& extents, bool reverse, bool inclusive);
+SDX_TOOLS_API void scan(ScanFn fn, DataType type, const void* x, void* y, const Lanes& extents, bool reverse, bool inclusive);
 // Products of float32 in float64, rounded once each.
 void product_in_double(const float* x, float* y, const Lanes& extents, bool reverse, bool inclusive);
 
