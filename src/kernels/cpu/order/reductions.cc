@@ -147,6 +147,8 @@ struct LogSumExp {
   const Fold& sum = sums(DataType::float64);
   UnaryRow exp = unary_row(UnaryFn::exp, DataType::float64);
 
+  // Beyond it a term is nothing beside the largest one, which is 1; the vectors' formula holds down to it.
+  static constexpr double kLeast = -700;
   // Infinite, or NaN: so is the result.
   static double joined(double top, double total) { return std::isfinite(top) ? top + std::log(total) : top; }
 
@@ -156,7 +158,7 @@ struct LogSumExp {
     for (std::int64_t i = 0; i < n && std::isfinite(top); i += kSome) {
       const std::int64_t some = std::min(kSome, n - i);
       const auto* from = static_cast<const double*>(source.load(x, first + i, some, buffer));
-      for (std::int64_t k = 0; k < some; ++k) buffer[k] = from[k] - top;
+      for (std::int64_t k = 0; k < some; ++k) buffer[k] = std::max(from[k] - top, kLeast);
       exp(buffer, buffer, some);
       double part = 0;
       sum.row(buffer, some, &part);
@@ -170,7 +172,7 @@ struct LogSumExp {
     fold_columns(source, largest, sizeof(double), x, first, e, width, top);
     for (std::int64_t r = 0; r < e.count; ++r) {
       const auto* from = static_cast<const double*>(source.load(x, first + r * e.inner, width, buffer));
-      for (std::int64_t k = 0; k < width; ++k) buffer[k] = from[k] - top[k];
+      for (std::int64_t k = 0; k < width; ++k) buffer[k] = std::max(from[k] - top[k], kLeast);
       exp(buffer, buffer, width);
       sum.merge(buffer, width, total);
     }

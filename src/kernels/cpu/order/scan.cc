@@ -65,7 +65,7 @@ A neutral() {
 
 template <ScanFn kFn, class A, class T>
 void scan_columns(const T* x, T* y, std::int64_t count, std::int64_t inner, std::int64_t width, bool reverse, bool inclusive) {
-  constexpr std::int64_t kWidest = 64;
+  constexpr std::int64_t kWidest = 256;
   A running[kWidest];
   std::fill_n(running, width, neutral<kFn, A>());
   for (std::int64_t r = 0; r < count; ++r) {
@@ -106,7 +106,7 @@ void scan_all(const T* x, T* y, const Lanes& e, bool reverse, bool inclusive) {
       for (; r < end; ++r) scan_rows<kFn, A, 1>(x + r * e.count, y + r * e.count, e.count, reverse, inclusive);
     });
   }
-  constexpr std::int64_t kStrip = 64;
+  constexpr std::int64_t kStrip = 256;
   const std::int64_t strips = (e.inner + kStrip - 1) / kStrip;
   const std::int64_t elements = std::max<std::int64_t>(1, e.count * std::min(kStrip, e.inner));
   parallel_for(e.outer * strips, std::max<std::int64_t>(1, kGrain / elements), [&](std::int64_t begin, std::int64_t end) {

@@ -1,11 +1,13 @@
 #include "kernels/cpu/order/top_k.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <iterator>
 
 #include "kernels/cpu/elements/type_list.h"
 #include "kernels/cpu/order/folds_simd.h"
+#include "kernels/cpu/order/sort_keys_simd.h"
 #include "kernels/cpu/order/top_columns_simd.h"
 #include "tensor/sort_keys.h"
 
@@ -98,23 +100,36 @@ void top_some(const Row<T>& r, Rank<T>* kept) {
   std::sort(kept, kept + k, std::greater<>());
 }
 
-// Counts the values of the keys' upper 11 bits. All ranks above one of these values are among the k largest; ranks with that
-// value supply the rest.
+std::uint64_t key_of(const WideRank& rank) { return rank.key; }
+std::uint64_t key_of(std::uint64_t rank) { return rank >> 32; }
+
+// The first k of the ranks, the largest first.
+template <class R>
+void sort_first(R* ranks, R* end, std::int64_t k) {
+  if constexpr (std::is_same_v<R, std::uint64_t>) {
+    key_sorters().u64(ranks, end - ranks);
+    std::reverse(ranks, end);
+  } else {
+    if (end - ranks > k) std::nth_element(ranks, ranks + k, end, std::greater<>());
+    std::sort(ranks, ranks + k, std::greater<>());
+  }
+}
+
+// Counts keys in 2048 bins between the least and the largest one, or 8192 where exponents have 11 bits. All ranks of the bins
+// above one of them are among the k largest; ranks of this bin supply the rest.
 template <class T>
 void top_many(const Row<T>& r, Rank<T>* ranks) {
-  constexpr int kBits = 11, kShift = std::max(0, static_cast<int>(sizeof(T)) * 8 - kBits);
-  const auto bin_of = [](const Rank<T>& rank) {
-    if constexpr (sizeof(T) == 8) {
-      return rank.key >> kShift;
-    } else {
-      return rank >> (32 + kShift);
-    }
-  };
-  std::uint32_t counts[std::size_t{1} << kBits] = {};
+  constexpr int kBits = sizeof(T) == 8 ? 13 : 11;
+  std::uint64_t least = ~std::uint64_t{0}, most = 0;
   for (std::int64_t i = 0; i < r.n; ++i) {
     ranks[i] = r.rank(i);
-    ++counts[bin_of(ranks[i])];
+    least = std::min(least, key_of(ranks[i]));
+    most = std::max(most, key_of(ranks[i]));
   }
+  const int shift = std::max(0, static_cast<int>(std::bit_width(most - least)) - kBits);
+  const auto bin_of = [&](const Rank<T>& rank) { return (key_of(rank) - least) >> shift; };
+  std::uint32_t counts[std::size_t{1} << kBits] = {};
+  for (std::int64_t i = 0; i < r.n; ++i) ++counts[bin_of(ranks[i])];
   std::uint64_t bin = std::size(counts);
   for (std::int64_t above = 0; above < r.k;) above += counts[--bin];
   Rank<T>* end = ranks;
@@ -123,8 +138,7 @@ void top_many(const Row<T>& r, Rank<T>* ranks) {
     *end = rank;
     end += bin_of(rank) >= bin ? 1 : 0;
   }
-  if (end - ranks > r.k) std::nth_element(ranks, ranks + r.k, end, std::greater<>());
-  std::sort(ranks, ranks + r.k, std::greater<>());
+  sort_first(ranks, end, r.k);
 }
 
 template <class T>

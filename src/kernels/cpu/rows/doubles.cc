@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <limits>
 
 #include "kernels/cpu/elements/functions.h"
 #include "kernels/cpu/order/folds_simd.h"
@@ -12,6 +12,9 @@ namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kGrain = 8192;
+// At most so many columns side by side: strips of 256 KB stay in the second cache.
+constexpr std::int64_t kStrip = 128;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The functions that rows are made of, each of which goes over a row in cache.
 struct Rows {
@@ -43,29 +46,21 @@ struct Rows {
   static void by(BinaryRow fn, const double* x, double number, double* y, std::int64_t n) { fn(x, 1, &number, 0, y, n); }
 };
 
-// fn(x, y) for rows of n elements; where they do not lie side by side, for copies of them.
-template <class F>
-void each_row(const double* x, double* y, std::int64_t outer, std::int64_t n, std::int64_t inner, const F& fn) {
+// row(first element) of [outer, n], or columns(first element, how many) of [outer, n, inner].
+template <class R, class C>
+void over(std::int64_t outer, std::int64_t n, std::int64_t inner, const R& row, const C& columns) {
+  if (outer <= 0 || n <= 0 || inner <= 0) return;
   if (inner == 1) {
     return parallel_for(outer, grain(n, kGrain), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t o = begin; o < end; ++o) fn(x + o * n, y + o * n);
+      for (std::int64_t o = begin; o < end; ++o) row(o * n);
     });
   }
-  constexpr std::int64_t kColumns = 16;
-  const std::int64_t blocks = (inner + kColumns - 1) / kColumns;
-  parallel_for(outer * blocks, grain(n * std::min(inner, kColumns), kGrain), [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> rows(static_cast<std::size_t>(n * kColumns));
-    for (std::int64_t b = begin; b < end; ++b) {
-      const std::int64_t column = b % blocks * kColumns, at = b / blocks * n * inner + column;
-      const std::int64_t count = std::min(kColumns, inner - column);
-      double* const to = rows.data();
-      for (std::int64_t i = 0; i < n; ++i) {
-        for (std::int64_t k = 0; k < count; ++k) to[k * n + i] = x[at + i * inner + k];
-      }
-      for (std::int64_t k = 0; k < count; ++k) fn(to + k * n, to + k * n);
-      for (std::int64_t i = 0; i < n; ++i) {
-        for (std::int64_t k = 0; k < count; ++k) y[at + i * inner + k] = to[k * n + i];
-      }
+  const std::int64_t strip = std::min(inner, std::clamp<std::int64_t>(32768 / n, 16, kStrip)),
+                     strips = (inner + strip - 1) / strip;
+  parallel_for(outer * strips, grain(n * strip, kGrain), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t column = t % strips * strip;
+      columns(t / strips * n * inner + column, std::min(strip, inner - column));
     }
   });
 }
@@ -77,6 +72,41 @@ void softmax_row(const Rows& r, const double* x, double* y, std::int64_t n, bool
   if (log) return Rows::by(r.subtract, y, std::log(r.sum_of(r.exp, y, n)), y, n);
   r.exp(y, y, n);
   Rows::by(r.multiply, y, 1 / r.sum(y, n), y, n);
+}
+
+void softmax_columns(const Rows& r, const double* x, double* y, std::int64_t axis, std::int64_t inner, std::int64_t width,
+                     bool log) {
+  double top[kStrip], total[kStrip] = {}, buffer[kStrip];
+  std::copy_n(x, width, top);
+  for (std::int64_t a = 1; a < axis; ++a) r.largest.merge(x + a * inner, width, top);
+  for (std::int64_t a = 0; a < axis; ++a) {
+    double* const row = y + a * inner;
+    r.subtract(x + a * inner, 1, top, 1, row, width);
+    r.exp(row, log ? buffer : row, width);
+    r.adding.merge(log ? buffer : row, width, total);
+  }
+  for (std::int64_t i = 0; i < width; ++i) total[i] = log ? std::log(total[i]) : 1 / total[i];
+  for (std::int64_t a = 0; a < axis; ++a) (log ? r.subtract : r.multiply)(y + a * inner, 1, total, 1, y + a * inner, width);
+}
+
+// x / norm, or 0 where that is 0.
+void lp_row(const Rows& r, const double* x, double* y, std::int64_t n, bool squares) {
+  const double sum = r.sum_of(squares ? r.square : r.abs, x, n), norm = squares ? std::sqrt(sum) : sum;
+  Rows::by(r.divide, x, norm == 0 ? kInfinity : norm, y, n);
+}
+
+void lp_columns(const Rows& r, const double* x, double* y, std::int64_t axis, std::int64_t inner, std::int64_t width,
+                bool squares) {
+  double norm[kStrip] = {}, buffer[kStrip];
+  for (std::int64_t a = 0; a < axis; ++a) {
+    (squares ? r.square : r.abs)(x + a * inner, buffer, width);
+    r.adding.merge(buffer, width, norm);
+  }
+  for (std::int64_t i = 0; i < width; ++i) {
+    if (squares) norm[i] = std::sqrt(norm[i]);
+    if (norm[i] == 0) norm[i] = kInfinity;
+  }
+  for (std::int64_t a = 0; a < axis; ++a) r.divide(x + a * inner, 1, norm, 1, y + a * inner, width);
 }
 
 // y: x without its mean. Returns the variance.
@@ -104,9 +134,10 @@ void layer_norm_row(const Rows& r, const LayerNormArgsOf<double>& a, std::int64_
 }  // namespace
 
 void softmax_f64(const double* x, double* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool log) {
-  if (outer <= 0 || axis <= 0 || inner <= 0) return;
   const Rows r;
-  each_row(x, y, outer, axis, inner, [&](const double* from, double* to) { softmax_row(r, from, to, axis, log); });
+  over(
+      outer, axis, inner, [&](std::int64_t at) { softmax_row(r, x + at, y + at, axis, log); },
+      [&](std::int64_t at, std::int64_t width) { softmax_columns(r, x + at, y + at, axis, inner, width, log); });
 }
 
 void layer_norm_f64(const LayerNormArgsOf<double>& args, std::int64_t rows, std::int64_t n) {
@@ -151,17 +182,10 @@ void group_norm_f64(const double* x, const double* scale, const double* bias, fl
 }
 
 void lp_norm_f64(const double* x, double* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool squares) {
-  if (outer <= 0 || axis <= 0 || inner <= 0) return;
   const Rows r;
-  each_row(x, y, outer, axis, inner, [&](const double* from, double* to) {
-    const double sum = r.sum_of(squares ? r.square : r.abs, from, axis);
-    const double norm = squares ? std::sqrt(sum) : sum;
-    if (norm == 0) {
-      std::fill_n(to, axis, 0.0);
-    } else {
-      Rows::by(r.divide, from, norm, to, axis);
-    }
-  });
+  over(
+      outer, axis, inner, [&](std::int64_t at) { lp_row(r, x + at, y + at, axis, squares); },
+      [&](std::int64_t at, std::int64_t width) { lp_columns(r, x + at, y + at, axis, inner, width, squares); });
 }
 
 void mean_variance_norm_f64(const double* x, double* y, std::int64_t outer, std::int64_t groups, std::int64_t inner) {
