@@ -41,9 +41,9 @@ int CompareCommand::run() const {
   for (const auto& t : {atol, rtol}) {
     if (t && !(*t >= 0)) throw UsageError("--atol and --rtol must be numbers that are not negative");
   }
-  o.session = session.options();
+  o.session = session.asked().session.values;
   o.resolve = backend_names();
-  o.allow_fallback = !session.given.strict;
+  o.allow_fallback = !session.given.session.values.strict;
   o.atol = atol;
   o.rtol = rtol;
   o.bisect = !no_bisect;
@@ -88,7 +88,7 @@ void add_compare_outputs(const Command& app, Action& action) {
   const auto c = std::make_shared<CompareCommand>();
   c->session.add_to(command);
   for (const char* name : {"--provider", "--runtime"}) command.remove_option(name);
-  c->session.given.strict = true;  // the compared backends must be the requested ones
+  c->session.given.session.values.strict = true;  // the compared backends must be the requested ones
   c->inputs.add_to(command);
   command.remove_option("--random");  // missing inputs are generated
   command

@@ -153,7 +153,7 @@ int InspectCommand::run() {
     return kOk;
   }
   const std::string file = model.model.string();
-  const inspect::ModelFacts facts = inspect::model_facts(file, session.options());
+  const inspect::ModelFacts facts = inspect::model_facts(file, model.options);
   if (json) {
     print(facts_json(file, facts, s));
   } else {

@@ -25,20 +25,11 @@ Session open_project(const Project& project, const SessionOptions& options) {
 
 }  // namespace
 
-project::ResolvedModel resolve_unconverted(const SessionFlags& flags, std::optional<DataType>& wanted) {
-  project::ResolvedModel model = project::resolve(flags.model);
-  model.options = model.project ? flags.options(*model.config()) : flags.options();
-  const bool by_entry = flags.dtype.empty() && model.entry && model.entry->convert;
-  if (!flags.dtype.empty() || by_entry) wanted = by_entry ? model.entry->dtype : parse_precision(flags.dtype);
-  return model;
-}
+project::ResolvedModel resolve_unconverted(const SessionFlags& flags) { return project::resolve(flags.model, flags.asked()); }
 
 project::ResolvedModel resolve(const SessionFlags& flags) {
-  std::optional<DataType> type;
-  project::ResolvedModel model = resolve_unconverted(flags, type);
-  if (type && convert(model, *type, flags.keep_io)) {
-    note(fmt::format("note: converted '{}' to {}", model.source.string(), name(*type)));
-  }
+  project::ResolvedModel model = resolve_unconverted(flags);
+  if (convert(model)) note(fmt::format("note: converted '{}' to {}", model.source.string(), name(model.dtype)));
   return model;
 }
 

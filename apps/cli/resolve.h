@@ -1,7 +1,6 @@
 #pragma once
 // The MODEL of a command: found once, in the same way by all of them.
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,12 +9,12 @@
 
 namespace sdx::cli {
 
-// Finds the model that flags.model names. Its `options` are the project's settings, overridden by the flags; it is converted
-// where --dtype or the registry says so. Throws UsageError, Error.
+// Finds the model that flags.model names, with options as flags.asked() says; it is converted where --dtype or the registry says
+// so. Throws UsageError, Error.
 project::ResolvedModel resolve(const SessionFlags& flags);
 
-// The same for a dry run, without converting the model. `wanted`: the type to which it would be converted.
-project::ResolvedModel resolve_unconverted(const SessionFlags& flags, std::optional<DataType>& wanted);
+// The same for a dry run, without converting the model.
+project::ResolvedModel resolve_unconverted(const SessionFlags& flags);
 
 // Opens it, the project's build where that is up to date, and shows the model's warnings on stderr.
 Session open(const project::ResolvedModel& model);

@@ -185,7 +185,10 @@ int RunCommand::once(const Session& s, const NamedValues& given, const ProjectCo
 
 int RunCommand::run() {
   check_flags();
-  session.given.profile = !profile.empty();
+  if (!profile.empty()) {
+    session.given.session.values.profile = true;
+    session.given.session.typed.push_back("profile");
+  }
   const project::ResolvedModel model = resolve(session);
   if (model.project) use_project(*model.config());
   check_destinations();

@@ -82,7 +82,7 @@ std::pair<std::string, std::string> model_of(const std::string& text) {
 }
 
 int ServeCommand::run() {
-  request.session = session.options();
+  request.session = session.asked().session;
   if (!memory_limit.empty()) request.memory_limit = parse_bytes(memory_limit, "--memory-limit");
   if (delay && !(*delay >= 0 && *delay <= 60000)) throw UsageError("--max-queue-delay-ms must be 0 to 60000");
   request.max_queue_delay_ms = delay.value_or(-1);

@@ -13,7 +13,6 @@
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "project/backends.h"
-#include "project/config.h"
 #include "providers/interface/provider.h"
 #include "session/options/option_table.h"
 
@@ -30,33 +29,30 @@ void as_usage(const char* option, F&& check) {
   }
 }
 
-// "--threads" of "-t,--threads", "--no-cache" of "--no-cache,!--cache".
-std::string long_flag(const session::SessionOption& option) {
-  const std::string_view flags = option.cli.name;
-  const std::size_t start = flags.find("--");
-  return std::string(flags.substr(start, flags.find(',', start) - start));
-}
-
 // The placeholder that --help shows for the flag's value: "MODE:{warn,strict}".
 std::string value_name(const session::SessionOption& option) {
   if (option.words.empty()) return std::string(option.value);
   return fmt::format("{}:{{{}}}", option.value, fmt::join(option.words, ","));
 }
 
-void add_option(const Command& command, const session::SessionOption& option, SessionOptions& given) {
+void add_option(const Command& command, const session::SessionOption& option, session::TypedOptions& given) {
   const std::string flags(option.cli.name), help(option.flag_help.empty() ? option.help : option.flag_help);
   if (option.value.empty()) {
     const bool inverse = flags.starts_with("--no-");
     command
         .add_flag_function(
             flags,
-            [&option, &given, inverse](std::int64_t count) { session::set_from_number(option, given, (count > 0) != inverse); },
+            [&option, &given, inverse](std::int64_t count) {
+              session::set_from_number(option, given.values, (count > 0) != inverse);
+              given.typed.push_back(option.name);
+            },
             help)
         ->last_counts();
     return;
   }
   const auto set = [&option, &given](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) session::set_from_text(option, given, text);
+    for (const std::string& text : texts) session::set_from_text(option, given.values, text);
+    given.typed.push_back(option.name);
   };
   const Argument added = command.add_option_function(flags, set, help);
   added->type_name(value_name(option))->one_word();  // else it would swallow the MODEL behind it
@@ -70,11 +66,13 @@ void SessionFlags::add_to(const Command& command, bool positional_model) {
   command_ = command;
   if (positional_model) command.add_option("MODEL", model, "Model file (.onnx), project file (sdx.yml) or name")->required();
   for (const session::SessionOption& option : session::session_options()) {
-    if (option.cli.present()) add_option(command, option, given);
+    if (option.cli.present()) add_option(command, option, given.session);
   }
   command
-      .add_option("--dtype", dtype,
-                  "Convert the model to float16 or bfloat16 first (see sdx convert) and keep the result in the cache")
+      .add_option_function(
+          "--dtype", [this](const std::vector<std::string>& words) { given.dtype = parse_data_type(words.back()); },
+          "Convert the model to float16 or bfloat16 first (see sdx convert) and keep the result in the cache")
+      ->expected(1)
       ->one_of({"float16", "bfloat16"})
       ->type_name("TYPE");
 }
@@ -82,33 +80,17 @@ void SessionFlags::add_to(const Command& command, bool positional_model) {
 // Some commands have no --provider of their own.
 bool SessionFlags::typed(const char* option) const { return command_ && command_.count(option) > 0; }
 
-SessionOptions SessionFlags::options(const ProjectConfig& project) const {
-  const SessionOptions flags = options();
-  SessionOptions o = session_options_of(project);
-  // A typed chain drops the file's `runtime: native`, and a typed `native` drops the file's chain: they would contradict each
-  // other.
-  if (typed("--provider") && o.runtime == Runtime::native) o.runtime = Runtime::automatic;
-  if (typed("--runtime") && flags.runtime == Runtime::native) o.providers.clear();
-  for (const session::SessionOption& option : session::session_options()) {
-    if (option.cli.present() && typed(long_flag(option).c_str())) session::overlay(option, flags, o);
-  }
-  if (!typed("--provider-option")) session::overlay(session::session_option("provider_options"), flags, o);  // of backends.yaml
-  o.provider_priority = flags.provider_priority;
-  o.platform_defaults = flags.platform_defaults;
-  o.profile = o.profile || flags.profile;
-  return o;
-}
-
-SessionOptions SessionFlags::options() const {
-  if (typed("--keep-compiled") && typed("--no-cache") && given.keep_compiled && !given.cache) {
+project::Asked SessionFlags::asked() const {
+  const SessionOptions& o = given.session.values;
+  if (given.session.has("keep_compiled") && given.session.has("cache") && o.keep_compiled && !o.cache) {
     throw UsageError(
         "--keep-compiled and --no-cache contradict each other: one stores the compiled model, the other stores nothing");
   }
-  SessionOptions o = given;
-  if (const std::optional<Backends> backends = find_backends()) apply_backends(*backends, o);
-  for (const std::string& p : o.providers) as_usage("", [&] { canonical_provider(p); });  // of backends.yaml, too
+  project::Asked asked = given;
+  asked.session = project::with_backends(asked.session);
+  for (const std::string& p : asked.session.values.providers) as_usage("", [&] { canonical_provider(p); });
   if (!o.thread_affinity.empty()) as_usage("--thread-affinity", [&] { parse_cores(o.thread_affinity); });
-  return o;
+  return asked;
 }
 
 std::function<void(SessionOptions&)> backend_names() {

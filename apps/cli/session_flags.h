@@ -6,25 +6,20 @@
 #include <string>
 #include <vector>
 
-#include <sdx/project.hpp>
 #include <sdx/session.hpp>
 
 #include "cli/arguments.h"
+#include "project/resolve.h"
 
 namespace sdx::cli {
 
 struct SessionFlags {
   std::string model;
-  SessionOptions given;  // what was typed of the options of sessions (src/session/options/option_table.cc); commands may set
-                         // their own defaults
-  std::string dtype;
-  bool keep_io = false;  // a converted model's inputs and outputs stay as they are; set by commands
+  project::Asked given;  // commands may set their own defaults
 
   void add_to(const Command& command, bool positional_model = true);
-  // Throws UsageError for values that make no sense.
-  SessionOptions options() const;
-  // The same on top of a project's settings; flags that were typed win.
-  SessionOptions options(const ProjectConfig& project) const;
+  // What was typed, with what backends.yaml says. Throws UsageError for values that make no sense.
+  project::Asked asked() const;
   // Whether the option was given ("--runs").
   bool typed(const char* option) const;
 

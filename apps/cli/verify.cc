@@ -139,7 +139,7 @@ bool VerifyCommand::verify_one(const fs::path& model_file, const fs::path& data)
   }
   if (c.model.empty()) fail(ErrorCode::invalid_argument, "'{}' names no model; name it with --model", data.string());
   session.model = c.model.string();
-  session.keep_io = true;  // recorded values have the model's own types
+  session.given.keep_io = true;  // recorded values have the model's own types
   const project::ResolvedModel resolved = resolve(session);
   const Session s = open(resolved);
   if (!is_case) c.sets = read_case_folder(data, s.inputs(), s.outputs()).sets;

@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <sdx/session.hpp>
-
 #include "base/module/module.h"
+#include "session/options/option_table.h"
 
 namespace sdx::serve {
 
@@ -34,7 +33,7 @@ struct ServeRequest {
   bool log_prompts = false;
   std::string otlp;  // "http://host:4318"
   bool page = true;
-  SessionOptions session;
+  session::TypedOptions session;
 };
 
 // The functions with which the module talks to the command. They are called from any thread.

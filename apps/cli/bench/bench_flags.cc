@@ -28,7 +28,7 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
   session.add_to(command);
   // Lists take the place of the single values that other commands have.
   for (const char* name : {"--provider", "--threads"}) command.remove_option(name);
-  session.given.strict = true;  // the measured backend must be the requested one
+  session.given.session.values.strict = true;  // the measured backend must be the requested one
   inputs.add_to(command);
   command.remove_option("--random");  // missing inputs are generated
   command.remove_option("--rate");    // here that is how often runs start
@@ -93,7 +93,7 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
   command.add_option("--md", markdown, "Write Markdown tables")->type_name("FILE");
 }
 
-BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) const {
+BenchOptions BenchFlags::options(SessionOptions of_model) const {
   BenchOptions o = given;
   if (arrival && given.rate == 0) {
     throw UsageError("--arrival needs --rate: without a rate each run starts when the one before has ended");
@@ -105,9 +105,9 @@ BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) co
                     "--threads, --disable-pass, …) are the same for all backends",
                     b));
   }
-  o.session = project ? session.options(*project) : session.options();
+  o.session = std::move(of_model);
   o.backends = backends;
-  const Runtime runtime = session.given.runtime;
+  const Runtime runtime = session.given.session.values.runtime;
   if (o.backends.empty() && runtime == Runtime::automatic && !o.session.providers.empty()) {
     o.backends = {fmt::format("{}", fmt::join(o.session.providers, ","))};
   }
@@ -122,7 +122,7 @@ BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) co
   }
   o.session.providers.clear();
   o.resolve = backend_names();
-  o.allow_fallback = !session.given.strict;
+  o.allow_fallback = !session.given.session.values.strict;
   o.session.strict = !o.allow_fallback;
   if (!duration.empty()) {
     o.duration_s = static_cast<double>(parse_duration(duration, "--duration").count()) * 1e-3;
@@ -205,25 +205,24 @@ bool show_bench(const BenchFlags& flags, const BenchRun& run) {
 }
 
 BenchSetup BenchFlags::set_up() const {
-  static_cast<void>(options());  // wrong uses come before missing files
+  static_cast<void>(options(session.asked().session.values));  // wrong uses come before missing files
   check_destinations(*this);
-  std::optional<DataType> converting;
-  const project::ResolvedModel model = dry_run ? resolve_unconverted(session, converting) : resolve(session);
+  const project::ResolvedModel model = dry_run ? resolve_unconverted(session) : resolve(session);
   BenchSetup setup;
   setup.shown = model.source.string();
   BenchOptions& o = setup.options;
-  o = options(model.project ? std::optional(*model.config()) : std::nullopt);
+  o = options(model.options);
   o.model = model.model;
   setup.conversion = model.conversion;
   if (model.conversion) setup.converted = o.model.filename().string();
   setup.specs = model_inputs(o.model, o.session);
-  const bool io_stays = session.keep_io || model.project;
+  const bool converting = model.dtype != DataType::undefined && !model.conversion;
   for (ValueSpec& s : setup.specs) {
-    if (!converting || io_stays || s.dtype != DataType::float32) continue;
-    s.dtype = *converting;
-    if (s.type.starts_with("float32")) s.type.replace(0, 7, name(*converting));
+    if (!converting || model.io_stays || s.dtype != DataType::float32) continue;
+    s.dtype = model.dtype;
+    if (s.type.starts_with("float32")) s.type.replace(0, 7, name(model.dtype));
   }
-  if (converting) note(fmt::format("note: '{}' would be converted to {}", setup.shown, name(*converting)));
+  if (converting) note(fmt::format("note: '{}' would be converted to {}", setup.shown, name(model.dtype)));
   {
     // A pool of one thread: threads that stay would keep the combinations from running in processes of their own.
     ThreadPool alone(1);

@@ -39,8 +39,8 @@ struct BenchFlags {
 
   // `batches`: the letter and the name of the option for batch sizes.
   void add_to(const Command& command, const char* batches);
-  // Throws UsageError. What was not typed is as the project says.
-  BenchOptions options(const std::optional<ProjectConfig>& project = {}) const;
+  // `of_model`: options of its session. Throws UsageError.
+  BenchOptions options(SessionOptions of_model) const;
 
   // In a dry run nothing is converted; the types of `specs` are those that a conversion would give. Throws UsageError, Error.
   BenchSetup set_up() const;

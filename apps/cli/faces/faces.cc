@@ -115,7 +115,7 @@ void check_request(void (*with)(const Request&), const Request& request) {
 }
 
 void find_model(SessionFlags& session, Request& request) {
-  static_cast<void>(session.options());  // says what is wrong with them, whether or not there is a model
+  static_cast<void>(session.asked());  // says what is wrong with it, whether or not there is a model
   if (session.model.empty()) {
     session.model = load_module<vision::Tools>().find_detector().string();
     note("note: the detector is " + session.model);

@@ -20,6 +20,7 @@
 
 #include "serve/models/batcher.h"
 #include "serve/models/settings.h"
+#include "session/options/option_table.h"
 
 namespace sdx::serve {
 
@@ -82,7 +83,7 @@ struct CatalogOptions {
   // has no limit of its own, the cache of a language model gets half of the bytes that the loaded models, and its own files,
   // leave; at least 64 MiB.
   std::uint64_t memory_limit = 0;
-  SessionOptions session{};
+  session::TypedOptions session{};
   EngineOptions engine{};
   BatchOptions batch{};  // where neither project nor config.pbtxt says otherwise
   std::function<void(std::string_view level, std::string_view message)> log{};  // from any thread

@@ -11,6 +11,7 @@
 #include "base/text/text_file.h"
 #include "inputs/index_bounds.h"
 #include "inputs/shapes.h"
+#include "project/resolve.h"
 #include "serve/models/value_specs.h"
 
 namespace sdx::serve {
@@ -180,18 +181,28 @@ void warm_up(const TensorService& service, const ModelSettings& settings, const 
   }
 }
 
+// What config.pbtxt says of a session comes before the server's flags.
+session::TypedOptions asked_of(const LoadRequest& request) {
+  session::TypedOptions asked = request.session;
+  if (!request.settings.providers.empty()) {
+    asked.values.providers = request.settings.providers;
+    asked.typed.push_back("providers");
+  }
+  if (request.settings.threads) {
+    asked.values.threads = *request.settings.threads;
+    asked.typed.push_back("threads");
+  }
+  return asked;
+}
+
 std::unique_ptr<TensorService> load_tensors(const LoadRequest& request, const ModelFiles& files) {
   auto service = std::make_unique<TensorService>();
-  SessionOptions options = request.session;
-  if (!request.settings.providers.empty()) options.providers = request.settings.providers;
-  if (request.settings.threads) options.threads = *request.settings.threads;
+  if (files.project) service->project = Project::open(files.path);
+  const SessionOptions options =
+      project::options_for(asked_of(request), service->project ? &service->project->config() : nullptr);
   std::shared_ptr<const Session> session;
-  if (files.project) {
-    service->project = Project::open(files.path);
-    const SessionOptions own = service->project->options();
-    // The server's settings apply where the project has none.
-    const SessionOptions chosen = own.providers.empty() && !request.session.providers.empty() ? options : own;
-    session = std::make_shared<const Session>(service->project->session(chosen));
+  if (service->project) {
+    session = std::make_shared<const Session>(service->project->session(options));
     for (const std::string& warning : service->project->validate(*session)) request.log("warning", request.name + ": " + warning);
   } else {
     session = std::make_shared<const Session>(Session::open(files.path, options));
@@ -232,7 +243,7 @@ EngineOptions engine_options(const LoadRequest& request, std::uint64_t files) {
 
 std::unique_ptr<LanguageService> load_language(const LoadRequest& request, const fs::path& path, std::uint64_t files) {
   LanguageModelOptions options;
-  options.session = request.session;
+  options.session = request.session.values;
   LanguageModel model = LanguageModel::load(path, options);
   std::optional<ChatTemplate> chat;
   if (ChatTemplate::has(path)) chat = ChatTemplate::load(path);
@@ -278,7 +289,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadRequest& request) {
     out->path = files.path;
     out->settings = request.settings;
     EmbedderOptions embedder;
-    embedder.session = request.session;
+    embedder.session = request.session.values;
     switch (files.kind) {
       case ModelKind::tensors: out->tensors = load_tensors(request, files); break;
       case ModelKind::language: out->language = load_language(request, files.path, bytes_of(files.path)); break;

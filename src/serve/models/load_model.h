@@ -17,7 +17,7 @@ struct LoadRequest {
   std::filesystem::path path;      // a model, as recognise_model() takes it
   std::filesystem::path folder{};  // NAME of a repository, with config.pbtxt and files of labels; "": there is none
   ModelSettings settings;
-  SessionOptions session;
+  session::TypedOptions session;
   EngineOptions engine;
   std::optional<std::uint64_t> room{};  // bytes that the model may take, its caches included
   BatchOptions batch;

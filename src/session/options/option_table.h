@@ -77,6 +77,17 @@ SDX_TOOLS_API void set_from_number(const SessionOption& option, SessionOptions& 
 // The value of the option in `from` replaces that in `to`; for maps, only entries with the same key.
 SDX_TOOLS_API void overlay(const SessionOption& option, const SessionOptions& from, SessionOptions& to);
 
+// Options as they come from a command line.
+struct TypedOptions {
+  SessionOptions values;                // of options that were not typed, defaults of who asks
+  std::vector<std::string_view> typed;  // names of those that were (SessionOption::name)
+
+  SDX_TOOLS_API bool has(std::string_view option) const;
+};
+// `settings`, with what was typed over them. A chain that was typed drops `runtime: native` of the settings, and that runtime
+// typed drops their chain: they would contradict each other.
+SDX_TOOLS_API SessionOptions overlay(const TypedOptions& typed, SessionOptions settings);
+
 // Whether the option is a list or map, to which text adds an item.
 SDX_TOOLS_API bool takes_items(const SessionOption& option);
 

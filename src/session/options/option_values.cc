@@ -216,6 +216,15 @@ void overlay(const SessionOption& option, const SessionOptions& from, SessionOpt
   std::visit([&](auto member) { lay_over(to.*member, from.*member); }, option.member);
 }
 
+bool TypedOptions::has(std::string_view option) const { return std::find(typed.begin(), typed.end(), option) != typed.end(); }
+
+SessionOptions overlay(const TypedOptions& given, SessionOptions settings) {
+  if (given.has("providers") && settings.runtime == Runtime::native) settings.runtime = Runtime::automatic;
+  if (given.has("runtime") && given.values.runtime == Runtime::native) settings.providers.clear();
+  for (const std::string_view name : given.typed) overlay(session_option(name), given.values, settings);
+  return settings;
+}
+
 bool takes_items(const SessionOption& option) {
   const auto is_list = []<class T>(T SessionOptions::*) {
     return !std::is_same_v<T, std::string> && requires(T t) { t.emplace_back(); };

@@ -40,7 +40,7 @@ std::vector<Candidate> candidates(const project::Places& places) {
   std::vector<Candidate> out;
   for (const std::string& name : project::known_names(places)) {
     try {
-      const fs::path model = project::resolve(name, places).source;
+      const fs::path model = project::resolve(name, {}, places).source;
       const int rank = std::min(rank_of(name), rank_of(model.filename().string()));
       std::error_code error;
       const std::uintmax_t bytes = fs::file_size(model, error);
