@@ -11,7 +11,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints: the axis. float32.
+// params.ints: the axis. float32 or float64.
 void emit_softmax(Emitter& e) { e.result(e.op("Softmax", {e.in(0)}, {{"axis", e.params().ints[0]}})); }
 
 // Of the weights y: y (g - Σ g y).
@@ -43,10 +43,9 @@ array softmax(const array& a, const Axes& axis, bool, StreamOrDevice s) {
   const std::vector<std::int64_t> over = detail::axes_of("softmax", axis.list(), a.shape().size());
   if (a.size() == 0 || over.empty())
     return a.size() == 0 ? detail::as_type(a, type, s) : ones_like(detail::as_type(a, type, s), {}, s);
-  if (type != Dtype::float64 && !detail::is_complex(type) && over.size() == 1) {
-    const array x = detail::as_type(a, Dtype::float32, s);
-    return detail::as_type(detail::make(detail::kSoftmax, Dtype::float32, x.shape(), {x}, detail::params_of({over[0]}), s), type,
-                           s);
+  if (!detail::is_complex(type) && over.size() == 1) {
+    const array x = detail::as_type(a, type == Dtype::float64 ? type : Dtype::float32, s);
+    return detail::as_type(detail::make(detail::kSoftmax, x.dtype(), x.shape(), {x}, detail::params_of({over[0]}), s), type, s);
   }
   const bool half = type == Dtype::float16 || type == Dtype::bfloat16;
   const array x = detail::as_type(a, half ? Dtype::float32 : type, s);
