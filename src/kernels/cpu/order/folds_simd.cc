@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/order/folds_simd.h"
 
+#define SDX_NO_SSE4
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE

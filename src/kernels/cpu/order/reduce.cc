@@ -297,16 +297,14 @@ void reduce(ReduceFn fn, DataType type, const void* x, void* y, const Lanes& e) 
   with_type(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto* px = static_cast<const T*>(x);
-    switch (fn) {
-      case ReduceFn::sum:
-      case ReduceFn::mean: return accumulate<ReduceFn::sum>(fn, px, y, e);
-      case ReduceFn::prod: return accumulate<ReduceFn::prod>(fn, px, y, e);
-      case ReduceFn::max: return extreme<true>(px, static_cast<T*>(y), e);
-      case ReduceFn::min: return extreme<false>(px, static_cast<T*>(y), e);
-      case ReduceFn::argmax: return arg_extreme<true>(px, static_cast<std::uint32_t*>(y), e);
-      case ReduceFn::argmin: return arg_extreme<false>(px, static_cast<std::uint32_t*>(y), e);
-      case ReduceFn::all:
-      case ReduceFn::any: break;
+    if (fn == ReduceFn::sum || fn == ReduceFn::mean) return accumulate<ReduceFn::sum>(fn, px, y, e);
+    if (fn == ReduceFn::prod) return accumulate<ReduceFn::prod>(fn, px, y, e);
+    // The others went by vectors.
+    if constexpr (!std::is_arithmetic_v<T> || std::is_same_v<T, bool>) {
+      if (fn == ReduceFn::max) return extreme<true>(px, static_cast<T*>(y), e);
+      if (fn == ReduceFn::min) return extreme<false>(px, static_cast<T*>(y), e);
+      if (fn == ReduceFn::argmax) return arg_extreme<true>(px, static_cast<std::uint32_t*>(y), e);
+      if (fn == ReduceFn::argmin) return arg_extreme<false>(px, static_cast<std::uint32_t*>(y), e);
     }
     logical(fn == ReduceFn::all, static_cast<const std::uint8_t*>(x), static_cast<std::uint8_t*>(y), e);
   });
