@@ -5,5 +5,7 @@
 case " $* " in
   *" c++-header "*) export CCACHE_DEPEND=1 ;;
 esac
+# They change how long GCC takes, not what it writes.
+export CCACHE_IGNOREOPTIONS='--param=ggc-min-*'
 export CCACHE_SLOPPINESS=pch_defines,time_macros
 exec ccache "$@"
