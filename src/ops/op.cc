@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "ops/bound_types.h"
 #include "ops/custom.h"
 
@@ -134,14 +135,14 @@ OpDef& OpDef::operator=(OpDef&&) noexcept = default;
 OpDef::~OpDef() = default;
 
 OpDef& OpDef::in(std::string_view formal, std::string_view type_var, TypeSet t, Arity a) & {
-  inputs.push_back({std::string(formal), std::string(type_var), t, a});
+  for_each_word(formal, [&](std::string_view one) { inputs.push_back({std::string(one), std::string(type_var), t, a}); });
   return *this;
 }
 OpDef&& OpDef::in(std::string_view formal, std::string_view type_var, TypeSet t, Arity a) && {
   return std::move(in(formal, type_var, t, a));
 }
 OpDef& OpDef::out(std::string_view formal, std::string_view type_var, TypeSet t, Arity a) & {
-  outputs.push_back({std::string(formal), std::string(type_var), t, a});
+  for_each_word(formal, [&](std::string_view one) { outputs.push_back({std::string(one), std::string(type_var), t, a}); });
   return *this;
 }
 OpDef&& OpDef::out(std::string_view formal, std::string_view type_var, TypeSet t, Arity a) && {

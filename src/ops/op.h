@@ -86,7 +86,7 @@ struct SDX_TOOLS_API OpDef {
   bool deterministic = true;  // same inputs, same outputs: may be folded and shared. False for random operators
   int deprecated_at = 0;      // 0: not; otherwise the opset version from which models may not use it
 
-  // All out of line: inlined, building the 400 definitions is 0.8 MB of code that runs once.
+  // `formal` may be several names with a space between. All out of line: inlined, 400 definitions are 0.8 MB that runs once.
   OpDef(std::string_view op, int since_version);
   OpDef(std::string_view op_domain, std::string_view op, int since_version);
   OpDef(const OpDef&);

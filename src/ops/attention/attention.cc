@@ -331,8 +331,7 @@ void run_attention(OpContext& c) {
 
 OpDef version(const char* domain, int since) {
   OpDef def(domain, "Attention", since);
-  def.in("Q", "T1", types::floats)
-      .in("K", "T1", types::floats)
+  def.in("Q K", "T1", types::floats)
       .in("V", "T2", types::floats)
       .in("attn_mask", "U", types::numeric | types::boolean, Arity::optional)
       .in("past_key", "T1", types::floats, Arity::optional)

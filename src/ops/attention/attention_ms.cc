@@ -217,10 +217,10 @@ void register_attention_ms(OpTable& t) {
   constexpr Arity kOptional = Arity::optional;
   for (const bool decoder : {false, true}) {
     OpDef def("com.microsoft", decoder ? "DecoderMaskedSelfAttention" : "Attention", 1);
-    def.in("input", "T", types::floats).in("weights", "T", types::floats).in("bias", "T", types::floats, kOptional);
+    def.in("input weights", "T", types::floats).in("bias", "T", types::floats, kOptional);
     def.in("mask_index", "M", kInt, kOptional).in("past", "T", types::floats, kOptional);
     def.in("attention_bias", "T", types::floats, kOptional).in("past_sequence_length", "M", kInt, kOptional);
-    if (decoder) def.in("beam_width", "M", kInt, kOptional).in("cache_indirection", "M", kInt, kOptional);
+    if (decoder) def.in("beam_width cache_indirection", "M", kInt, kOptional);
     def.out("output", "T", types::floats).out("present", "T", types::floats, kOptional);
     def.attrs<MultiHeadAttrs>();
     t.add(std::move(def).infer_with(infer_attention).run_with(run_attention));

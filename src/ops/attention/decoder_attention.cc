@@ -155,12 +155,12 @@ void run_decoder_attention(OpContext& c) {
 void register_decoder_attention(OpTable& t) {
   constexpr TypeSet kFloat = set_of(DataType::float32, DataType::float16);
   OpDef d("com.microsoft", "DecoderAttention", 1);
-  for (const char* name : {"query", "key", "q_weight", "kv_weight", "bias"}) d.in(name, "T", kFloat);
+  d.in("query key q_weight kv_weight bias", "T", kFloat);
   d.in("key_padding_mask", "B", types::boolean, Arity::optional);
-  for (const char* name : {"key_cache", "value_cache"}) d.in(name, "T", kFloat, Arity::optional);
-  for (const char* name : {"static_kv", "use_past", "has_layer_state", "has_key_padding_mask"}) d.in(name, "B", types::boolean);
+  d.in("key_cache value_cache", "T", kFloat, Arity::optional);
+  d.in("static_kv use_past has_layer_state has_key_padding_mask", "B", types::boolean);
   d.out("output", "T", kFloat);
-  for (const char* name : {"new_key_cache", "new_value_cache"}) d.out(name, "T", kFloat, Arity::optional);
+  d.out("new_key_cache new_value_cache", "T", kFloat, Arity::optional);
   d.attrs<DecoderAttentionAttrs>();
   t.add(std::move(d).infer_with(infer_decoder_attention).run_with(run_decoder_attention));
 }

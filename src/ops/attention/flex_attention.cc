@@ -176,9 +176,7 @@ void run_flex(OpContext& c) {
 
 void register_flex_attention(OpTable& t) {
   t.add(OpDef("ai.onnx.preview", "FlexAttention", 1)
-            .in("Q", "T1", types::floats)
-            .in("K", "T1", types::floats)
-            .in("V", "T1", types::floats)
+            .in("Q K V", "T1", types::floats)
             .out("Y", "T1", types::floats)
             .attr("score_mod", AttrKind::g)
             .attr("prob_mod", AttrKind::g)

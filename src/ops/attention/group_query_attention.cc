@@ -311,24 +311,16 @@ void run_gqa(OpContext& c) {
 void register_group_query_attention(OpTable& t) {
   OpDef def("com.microsoft", "GroupQueryAttention", 1);
   def.in("query", "T", types::floats)
-      .in("key", "T", types::floats, Arity::optional)
-      .in("value", "T", types::floats, Arity::optional)
-      .in("past_key", "T_CACHE", types::floats, Arity::optional)
-      .in("past_value", "T_CACHE", types::floats, Arity::optional)
-      .in("seqlens_k", "M", bit(DataType::int32))
-      .in("total_sequence_length", "M", bit(DataType::int32))
-      .in("cos_cache", "T", types::floats, Arity::optional)
-      .in("sin_cache", "T", types::floats, Arity::optional)
+      .in("key value", "T", types::floats, Arity::optional)
+      .in("past_key past_value", "T_CACHE", types::floats, Arity::optional)
+      .in("seqlens_k total_sequence_length", "M", bit(DataType::int32))
+      .in("cos_cache sin_cache", "T", types::floats, Arity::optional)
       .in("position_ids", "", types::int64, Arity::optional)
-      .in("attention_bias", "T", types::floats, Arity::optional)
-      .in("head_sink", "T", types::floats, Arity::optional)
-      .in("k_scale", "", types::floats, Arity::optional)
-      .in("v_scale", "", types::floats, Arity::optional)
-      .in("q_norm_weight", "T", types::floats, Arity::optional)
-      .in("k_norm_weight", "T", types::floats, Arity::optional);
+      .in("attention_bias head_sink", "T", types::floats, Arity::optional)
+      .in("k_scale v_scale", "", types::floats, Arity::optional)
+      .in("q_norm_weight k_norm_weight", "T", types::floats, Arity::optional);
   def.out("output", "T", types::floats)
-      .out("present_key", "T_CACHE", types::floats, Arity::optional)
-      .out("present_value", "T_CACHE", types::floats, Arity::optional)
+      .out("present_key present_value", "T_CACHE", types::floats, Arity::optional)
       .out("output_qk", "T", types::floats, Arity::optional);
   def.attrs<GroupQueryAttrs>();
   t.add(std::move(def).infer_with(infer_gqa).run_with(run_gqa));

@@ -226,12 +226,9 @@ void run_linear_attention(OpContext& c) {
 
 OpDef definition(const char* domain, int since) {
   return OpDef(domain, "LinearAttention", since)
-      .in("query", "T", types::floats)
-      .in("key", "T", types::floats)
-      .in("value", "T", types::floats)
+      .in("query key value", "T", types::floats)
       .in("past_state", "S", types::floats, Arity::optional)
-      .in("decay", "T", types::floats, Arity::optional)
-      .in("beta", "T", types::floats, Arity::optional)
+      .in("decay beta", "T", types::floats, Arity::optional)
       .out("output", "T", types::floats)
       .out("present_state", "S", types::floats, Arity::optional)
       .attrs<LinearAttentionAttrs>()

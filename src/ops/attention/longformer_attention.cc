@@ -124,7 +124,7 @@ void run_longformer(OpContext& c) {
 void register_longformer_attention(OpTable& t) {
   constexpr TypeSet kFloat = set_of(DataType::float32, DataType::float16);
   OpDef d("com.microsoft", "LongformerAttention", 1);
-  for (const char* name : {"input", "weight", "bias", "mask", "global_weight", "global_bias"}) d.in(name, "T", kFloat);
+  d.in("input weight bias mask global_weight global_bias", "T", kFloat);
   d.in("global", "G", bit(DataType::int32)).out("output", "T", kFloat);
   d.attrs<LongformerAttentionAttrs>();
   t.add(std::move(d).infer_with(infer_longformer).run_with(run_longformer));

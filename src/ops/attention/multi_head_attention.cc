@@ -278,12 +278,9 @@ void run_mha(OpContext& c) {
 
 OpDef common_part(const char* name) {
   OpDef def("com.microsoft", name, 1);
-  def.in("query", "T", types::floats)
-      .in("key", "T", types::floats, Arity::optional)
-      .in("value", "T", types::floats, Arity::optional);
+  def.in("query", "T", types::floats).in("key value", "T", types::floats, Arity::optional);
   def.out("output", "T", types::floats)
-      .out("present_key", "T", types::floats, Arity::optional)
-      .out("present_value", "T", types::floats, Arity::optional)
+      .out("present_key present_value", "T", types::floats, Arity::optional)
       .out("qk", "QK", types::floats, Arity::optional);
   def.attrs<MultiHeadAttrs>();
   return def;
@@ -296,20 +293,13 @@ void register_multi_head_attention(OpTable& t) {
   OpDef multi = common_part("MultiHeadAttention");
   multi.in("bias", "T", types::floats, Arity::optional)
       .in("key_padding_mask", "M", kInt, Arity::optional)
-      .in("attention_bias", "T", types::floats, Arity::optional)
-      .in("past_key", "T", types::floats, Arity::optional)
-      .in("past_value", "T", types::floats, Arity::optional)
-      .in("past_sequence_length", "M", kInt, Arity::optional)
-      .in("cache_indirection", "M", kInt, Arity::optional);
+      .in("attention_bias past_key past_value", "T", types::floats, Arity::optional)
+      .in("past_sequence_length cache_indirection", "M", kInt, Arity::optional);
   t.add(std::move(multi).infer_with(infer_mha).run_with(run_mha));
   OpDef decoder = common_part("DecoderMaskedMultiHeadAttention");
   decoder.in("mask_index", "M", kInt, Arity::optional)
-      .in("attention_bias", "T", types::floats, Arity::optional)
-      .in("past_key", "T", types::floats, Arity::optional)
-      .in("past_value", "T", types::floats, Arity::optional)
-      .in("past_sequence_length", "M", kInt, Arity::optional)
-      .in("beam_width", "M", kInt, Arity::optional)
-      .in("cache_indirection", "M", kInt, Arity::optional)
+      .in("attention_bias past_key past_value", "T", types::floats, Arity::optional)
+      .in("past_sequence_length beam_width cache_indirection", "M", kInt, Arity::optional)
       .in("bias", "T", types::floats, Arity::optional);
   t.add(std::move(decoder).infer_with(infer_mha).run_with(run_mha));
 }

@@ -180,11 +180,8 @@ void run_packed(OpContext& c) {
 void register_packed_attention(OpTable& t) {
   constexpr TypeSet kInt = bit(DataType::int32);
   t.add(OpDef("com.microsoft", "PackedAttention", 1)
-            .in("input", "T", types::floats)
-            .in("weights", "T", types::floats)
-            .in("bias", "T", types::floats)
-            .in("token_offset", "M", kInt)
-            .in("cumulative_sequence_length", "M", kInt)
+            .in("input weights bias", "T", types::floats)
+            .in("token_offset cumulative_sequence_length", "M", kInt)
             .in("attention_bias", "T", types::floats, Arity::optional)
             .out("output", "T", types::floats)
             .attrs<PackedAttrs>()
@@ -192,11 +189,8 @@ void register_packed_attention(OpTable& t) {
             .run_with(run_packed));
   t.add(OpDef("com.microsoft", "PackedMultiHeadAttention", 1)
             .in("query", "T", types::floats)
-            .in("key", "T", types::floats, Arity::optional)
-            .in("value", "T", types::floats, Arity::optional)
-            .in("bias", "T", types::floats, Arity::optional)
-            .in("token_offset", "M", kInt)
-            .in("cumulative_sequence_length", "M", kInt)
+            .in("key value bias", "T", types::floats, Arity::optional)
+            .in("token_offset cumulative_sequence_length", "M", kInt)
             .in("attention_bias", "T", types::floats, Arity::optional)
             .out("output", "T", types::floats)
             .attrs<PackedAttrs>()

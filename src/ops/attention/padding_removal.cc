@@ -100,9 +100,7 @@ void register_padding_removal(OpTable& t) {
             .in("input", "T", types::floats)
             .in("sequence_token_count", "M", kInt)
             .out("output", "T", types::floats)
-            .out("token_offset", "M", kInt)
-            .out("cumulated_seq_len", "M", kInt)
-            .out("max_seq_len", "M", kInt)
+            .out("token_offset cumulated_seq_len max_seq_len", "M", kInt)
             .infer_with(infer_remove)
             .run_with(run_remove));
   t.add(OpDef("com.microsoft", "RestorePadding", 1)

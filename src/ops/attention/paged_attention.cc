@@ -310,17 +310,15 @@ void register_paged_attention(OpTable& t) {
   constexpr TypeSet kFloat = set_of(DataType::float32, DataType::float16, DataType::bfloat16), kInt = bit(DataType::int32);
   constexpr Arity kOptional = Arity::optional;
   OpDef d("com.microsoft", "PagedAttention", 1);
-  d.in("query", "T", kFloat).in("key", "T", kFloat, kOptional).in("value", "T", kFloat, kOptional);
+  d.in("query", "T", kFloat).in("key value", "T", kFloat, kOptional);
   d.in("key_cache", "T_CACHE", kFloat).in("value_cache", "T_CACHE", kFloat, kOptional);
-  for (const char* name : {"cumulative_sequence_length", "past_seqlens", "block_table"}) d.in(name, "S", kInt);
-  for (const char* name : {"cos_cache", "sin_cache"}) d.in(name, "T", kFloat, kOptional);
+  d.in("cumulative_sequence_length past_seqlens block_table", "S", kInt);
+  d.in("cos_cache sin_cache", "T", kFloat, kOptional);
   d.in("slot_mapping", "S", kInt, kOptional);
-  for (const char* name : {"head_sink", "q_norm_weight", "k_norm_weight"}) d.in(name, "T", kFloat, kOptional);
-  for (const char* name : {"k_scale", "v_scale"}) d.in(name, "T_KV_SCALE", bit(DataType::float32), kOptional);
+  d.in("head_sink q_norm_weight k_norm_weight", "T", kFloat, kOptional);
+  d.in("k_scale v_scale", "T_KV_SCALE", bit(DataType::float32), kOptional);
   d.in("attention_metadata", "S", kInt, kOptional);
-  d.out("output", "T", kFloat)
-      .out("key_cache_out", "T_CACHE", kFloat, kOptional)
-      .out("value_cache_out", "T_CACHE", kFloat, kOptional);
+  d.out("output", "T", kFloat).out("key_cache_out value_cache_out", "T_CACHE", kFloat, kOptional);
   d.attrs<PagedAttentionAttrs>();
   t.add(std::move(d).infer_with(infer_paged).run_with(run_paged));
 }

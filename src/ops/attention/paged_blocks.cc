@@ -190,16 +190,16 @@ void register_paged_blocks(OpTable& t) {
   constexpr TypeSet kCache = kFloat | bit(DataType::int8), kScale = bit(DataType::float32);
   constexpr Arity kOptional = Arity::optional;
   OpDef d("sdx", "PagedAttention", 1);
-  d.in("query", "T", kFloat).in("key", "T", kFloat, kOptional).in("value", "T", kFloat, kOptional);
-  d.in("key_cache", "T_CACHE", kCache).in("value_cache", "T_CACHE", kCache);
-  d.in("key_scales", "T_SCALE", kScale, kOptional).in("value_scales", "T_SCALE", kScale, kOptional);
-  d.in("sequence_starts", "", types::int64).in("past_lengths", "", types::int64);
+  d.in("query", "T", kFloat).in("key value", "T", kFloat, kOptional);
+  d.in("key_cache value_cache", "T_CACHE", kCache);
+  d.in("key_scales value_scales", "T_SCALE", kScale, kOptional);
+  d.in("sequence_starts past_lengths", "", types::int64);
   d.in("block_table", "", bit(DataType::int32));
-  d.in("cos_cache", "T_ANGLE", kFloat, kOptional).in("sin_cache", "T_ANGLE", kFloat, kOptional);
-  for (const char* name : {"head_sink", "q_norm_weight", "k_norm_weight"}) d.in(name, "T", kFloat, kOptional);
+  d.in("cos_cache sin_cache", "T_ANGLE", kFloat, kOptional);
+  d.in("head_sink q_norm_weight k_norm_weight", "T", kFloat, kOptional);
   d.out("output", "T", kFloat);
-  d.out("key_cache_out", "T_CACHE", kCache, kOptional).out("value_cache_out", "T_CACHE", kCache, kOptional);
-  d.out("key_scales_out", "T_SCALE", kScale, kOptional).out("value_scales_out", "T_SCALE", kScale, kOptional);
+  d.out("key_cache_out value_cache_out", "T_CACHE", kCache, kOptional);
+  d.out("key_scales_out value_scales_out", "T_SCALE", kScale, kOptional);
   d.attrs<PagedAttrs>();
   t.add(std::move(d).infer_with(infer_paged).run_with(run_paged));
 }

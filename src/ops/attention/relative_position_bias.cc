@@ -152,14 +152,13 @@ void run_gated(OpContext& c) {
 void register_relative_position_bias(OpTable& t) {
   t.add(OpDef("com.microsoft", "RelativePositionBias", 1)
             .in("bias_table", "T", kFloat)
-            .in("query_length", "U", types::int64)
-            .in("key_length", "U", types::int64)
+            .in("query_length key_length", "U", types::int64)
             .out("output", "T", kFloat)
             .attrs<RelativePositionBiasAttrs>()
             .infer_with(infer_bias)
             .run_with(run_bias));
   OpDef d("com.microsoft", "GatedRelativePositionBias", 1);
-  for (const char* name : {"query_layer", "query_bias", "rel_pos", "weight", "bias", "eco_a"}) d.in(name, "T", kFloat);
+  d.in("query_layer query_bias rel_pos weight bias eco_a", "T", kFloat);
   d.in("token_offset", "M", bit(DataType::int32), Arity::optional)
       .out("output", "T", kFloat)
       .attrs<GatedRelativePositionBiasAttrs>();

@@ -102,7 +102,7 @@ void register_rotary(OpTable& t) {
   // The operator of domain sdx is made by passes/fuse/rotary.cc in models of any opset.
   for (const bool ours : {false, true}) {
     OpDef def = ours ? OpDef("sdx", "RotaryEmbedding", 1) : OpDef("RotaryEmbedding", 23);
-    def.in("X", "T", types::floats).in("cos_cache", "T", types::floats).in("sin_cache", "T", types::floats);
+    def.in("X cos_cache sin_cache", "T", types::floats);
     def.in("position_ids", "M", types::int64, Arity::optional).out("Y", "T", types::floats);
     def.attrs<RotaryAttrs>();
     t.add(std::move(def).infer_with(infer_rotary).run_with(run_rotary));

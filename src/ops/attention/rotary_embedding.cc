@@ -166,7 +166,7 @@ void register_rotary_embedding(OpTable& t) {
   for (const char* name : {"RotaryEmbedding", "MRotaryEmbedding"}) {
     OpDef d("com.microsoft", name, 1);
     d.in("input", "T", types::floats).in("position_ids", "M", types::int64);
-    d.in("cos_cache", "T", types::floats).in("sin_cache", "T", types::floats);
+    d.in("cos_cache sin_cache", "T", types::floats);
     d.out("output", "T", types::floats);
     d.attrs<RotaryAttrs>();
     t.add(std::move(d).infer_with(infer_rotary).run_with(run_rotary));

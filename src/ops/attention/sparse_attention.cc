@@ -240,13 +240,11 @@ void register_sparse_attention(OpTable& t) {
   constexpr TypeSet kFloat = set_of(DataType::float32, DataType::float16, DataType::bfloat16);
   constexpr TypeSet kInt = bit(DataType::int32);
   OpDef d("com.microsoft", "SparseAttention", 1);
-  d.in("query", "T", kFloat).in("key", "T", kFloat, Arity::optional).in("value", "T", kFloat, Arity::optional);
-  d.in("past_key", "T", kFloat).in("past_value", "T", kFloat);
-  for (const char* name : {"block_row_indices", "block_col_indices", "total_sequence_length", "key_total_sequence_lengths"}) {
-    d.in(name, "M", kInt);
-  }
-  d.in("cos_cache", "T", kFloat, Arity::optional).in("sin_cache", "T", kFloat, Arity::optional);
-  for (const char* name : {"output", "present_key", "present_value"}) d.out(name, "T", kFloat);
+  d.in("query", "T", kFloat).in("key value", "T", kFloat, Arity::optional);
+  d.in("past_key past_value", "T", kFloat);
+  d.in("block_row_indices block_col_indices total_sequence_length key_total_sequence_lengths", "M", kInt);
+  d.in("cos_cache sin_cache", "T", kFloat, Arity::optional);
+  d.out("output present_key present_value", "T", kFloat);
   d.attrs<SparseAttentionAttrs>();
   t.add(std::move(d).infer_with(infer_sparse).run_with(run_sparse));
 }

@@ -234,7 +234,7 @@ void register_blocked(OpTable& t) {
             .infer_with(infer_unblock)
             .run_with(run_unblock));
   OpDef conv("sdx", "BlockedConv", 1);
-  conv.in("X", "T", kFloat).in("W", "T", kFloat).in("B", "T", kFloat, Arity::optional).in("Z", "T", kFloat, Arity::optional);
+  conv.in("X W", "T", kFloat).in("B Z", "T", kFloat, Arity::optional);
   conv.out("Y", "T", kFloat).attrs<BlockAttrs>().attrs<JoinedAttrs>().attrs<ConvAttrs>().attrs<FusedActivationFields>();
   t.add(std::move(conv).infer_with(infer_conv).run_with(run_conv_blocked));
   t.add(pool_def("BlockedMaxPool").attrs<PoolAttrs>());

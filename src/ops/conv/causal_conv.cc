@@ -189,12 +189,9 @@ void run_causal(OpContext& c) {
 void register_causal_conv(OpTable& t) {
   for (const bool contrib : {false, true}) {
     t.add(OpDef(contrib ? "com.microsoft" : "", "CausalConvWithState", contrib ? 1 : 27)
-              .in("input", "T", types::floats)
-              .in("weight", "T", types::floats)
-              .in("bias", "T", types::floats, Arity::optional)
-              .in("past_state", "T", types::floats, Arity::optional)
-              .out("output", "T", types::floats)
-              .out("present_state", "T", types::floats)
+              .in("input weight", "T", types::floats)
+              .in("bias past_state", "T", types::floats, Arity::optional)
+              .out("output present_state", "T", types::floats)
               .attrs<CausalConvAttrs>()
               .infer_with(infer_causal)
               .run_with(run_causal));

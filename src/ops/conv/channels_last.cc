@@ -58,7 +58,7 @@ void run_last(OpContext& c) {
 void register_channels_last(OpTable& t) {
   constexpr TypeSet kFloat = set_of(DataType::float32);
   OpDef conv("sdx", "ChannelsLastConv", 1);
-  conv.in("X", "T", kFloat).in("W", "T", kFloat).in("B", "T", kFloat, Arity::optional).in("Z", "T", kFloat, Arity::optional);
+  conv.in("X W", "T", kFloat).in("B Z", "T", kFloat, Arity::optional);
   conv.out("Y", "T", kFloat).attrs<ConvAttrs>().attrs<FusedActivationFields>();
   t.add(std::move(conv).infer_with(infer_last).run_with(run_last));
 }

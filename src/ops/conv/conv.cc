@@ -10,8 +10,7 @@ namespace {
 
 OpDef conv_def(const char* name) {
   return OpDef(name, 1)
-      .in("X", "T", types::floats)
-      .in("W", "T", types::floats)
+      .in("X W", "T", types::floats)
       .in("B", "T", types::floats, Arity::optional)
       .out("Y", "T", types::floats)
       .attrs<ConvAttrs>();

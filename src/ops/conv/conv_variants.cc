@@ -93,11 +93,11 @@ void run_nhwc(OpContext& c) {
 void register_conv_variants(OpTable& t) {
   constexpr TypeSet kThree = set_of(DataType::float16, DataType::float32, DataType::float64);
   OpDef d("com.microsoft", "ConvTransposeWithDynamicPads", 1);
-  d.in("X", "T", kThree).in("W", "T", kThree).in("Pads", "", types::int64, Arity::optional).in("B", "T", kThree, Arity::optional);
+  d.in("X W", "T", kThree).in("Pads", "", types::int64, Arity::optional).in("B", "T", kThree, Arity::optional);
   d.out("Y", "T", kThree).attrs<ConvAttrs>();
   t.add(std::move(d).infer_with(infer_dynamic_pads).run_with(run_dynamic_pads));
   OpDef n("com.microsoft", "NhwcFusedConv", 1);
-  n.in("X", "T", kThree).in("W", "T", kThree).in("B", "T", kThree, Arity::optional).in("Z", "T", kThree, Arity::optional);
+  n.in("X W", "T", kThree).in("B Z", "T", kThree, Arity::optional);
   n.out("Y", "T", kThree).attrs<FusedActivationFields>().attrs<ConvAttrs>();
   t.add(std::move(n).infer_with(infer_nhwc).run_with(run_nhwc));
 }

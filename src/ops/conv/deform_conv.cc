@@ -135,11 +135,8 @@ void run_deform(OpContext& c) {
 
 void register_deform_conv(OpTable& t) {
   t.add(OpDef("DeformConv", 19)
-            .in("X", "T", types::floats)
-            .in("W", "T", types::floats)
-            .in("offset", "T", types::floats)
-            .in("B", "T", types::floats, Arity::optional)
-            .in("mask", "T", types::floats, Arity::optional)
+            .in("X W offset", "T", types::floats)
+            .in("B mask", "T", types::floats, Arity::optional)
             .out("Y", "T", types::floats)
             .attrs<ConvAttrs>()
             .infer_with(infer_deform)

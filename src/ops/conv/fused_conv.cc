@@ -37,10 +37,8 @@ void run_fused_conv(OpContext& c) {
 
 void register_fused_conv(OpTable& t) {
   t.add(OpDef("com.microsoft", "FusedConv", 1)
-            .in("X", "T", types::floats)
-            .in("W", "T", types::floats)
-            .in("B", "T", types::floats, Arity::optional)
-            .in("Z", "T", types::floats, Arity::optional)
+            .in("X W", "T", types::floats)
+            .in("B Z", "T", types::floats, Arity::optional)
             .out("Y", "T", types::floats)
             .attrs<ConvAttrs>()
             .attrs<FusedActivationFields>()

@@ -66,12 +66,9 @@ void run_bifurcation(OpContext& c) {
 
 void register_bifurcation_detector(OpTable& t) {
   t.add(OpDef("com.microsoft", "BifurcationDetector", 1)
-            .in("src_tokens", "T", types::int64)
-            .in("cur_tokens", "T", types::int64)
-            .in("prev_suffix_match_idx", "T", types::int64)
+            .in("src_tokens cur_tokens prev_suffix_match_idx", "T", types::int64)
             .in("pred_tokens", "T", types::int64, Arity::optional)
-            .out("tokens", "T", types::int64)
-            .out("suffix_match_idx", "T", types::int64)
+            .out("tokens suffix_match_idx", "T", types::int64)
             .attrs<BifurcationDetectorAttrs>()
             .infer_with(infer_bifurcation)
             .run_with(run_bifurcation));

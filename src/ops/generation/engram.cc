@@ -198,13 +198,13 @@ void run_gate(OpContext& c) {
 void register_engram(OpTable& t) {
   constexpr Arity kOptional = Arity::optional;
   OpDef d("com.microsoft", "NGramHashMapping", 1);
-  for (const char* name : {"input_ids", "multipliers", "vocab_sizes"}) d.in(name, "M", kInts);
-  for (const char* name : {"past_ids", "head_offsets", "eos_token_id"}) d.in(name, "M", kInts, kOptional);
+  d.in("input_ids multipliers vocab_sizes", "M", kInts);
+  d.in("past_ids head_offsets eos_token_id", "M", kInts, kOptional);
   d.in("segment_ids", "", bit(DataType::int32), kOptional);
   d.out("hash_ids", "M", kInts).out("present_ids", "M", kInts, kOptional);
   t.add(std::move(d.attrs<HashAttrs>()).infer_with(infer_hash).run_with(run_hash));
   OpDef g("com.microsoft", "EngramGate", 1);
-  for (const char* name : {"key", "query", "value", "key_norm_scale", "query_norm_scale"}) g.in(name, "T", kFloat);
+  g.in("key query value key_norm_scale query_norm_scale", "T", kFloat);
   g.in("conv_norm_scale", "T", kFloat, kOptional);
   g.out("output", "T", kFloat).out("gated_value_normed", "T", kFloat, kOptional).attrs<GateAttrs>();
   t.add(std::move(g).infer_with(infer_gate).run_with(run_gate));

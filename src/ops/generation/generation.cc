@@ -395,20 +395,18 @@ OpDef search_def(const char* name) {
 
 OpDef beam_def(const char* name) {
   OpDef d = search_def(name);
-  d.in("num_beams", "", kInt).in("num_return_sequences", "", kInt);
-  for (const char* input : {"length_penalty", "repetition_penalty"}) d.in(input, "T", kFloat, Arity::optional);
-  for (const char* input : {"vocab_mask", "prefix_vocab_mask", "attention_mask", "decoder_input_ids", "logits_processor"}) {
-    d.in(input, "", kInt, Arity::optional);
-  }
+  d.in("num_beams num_return_sequences", "", kInt);
+  d.in("length_penalty repetition_penalty", "T", kFloat, Arity::optional);
+  d.in("vocab_mask prefix_vocab_mask attention_mask decoder_input_ids logits_processor", "", kInt, Arity::optional);
   d.out("sequences", "", kInt);
-  for (const char* output : {"sequences_scores", "scores"}) d.out(output, "T", kFloat, Arity::optional);
+  d.out("sequences_scores scores", "T", kFloat, Arity::optional);
   return d;
 }
 
 OpDef greedy_def(const char* name) {
   OpDef d = search_def(name);
   d.in("repetition_penalty", "T", kFloat, Arity::optional);
-  for (const char* input : {"vocab_mask", "prefix_vocab_mask", "attention_mask"}) d.in(input, "", kInt, Arity::optional);
+  d.in("vocab_mask prefix_vocab_mask attention_mask", "", kInt, Arity::optional);
   return d.out("sequences", "", kInt);
 }
 
@@ -417,14 +415,14 @@ OpDef greedy_def(const char* name) {
 void register_generation(OpTable& t) {
   t.add(beam_def("BeamSearch").infer_with(infer_beam_search).run_with(run_beam_search));
   OpDef whisper = beam_def("WhisperBeamSearch");
-  for (const char* input : {"cross_qk_layer_head", "extra_decoding_ids"}) whisper.in(input, "", kInt, Arity::optional);
+  whisper.in("cross_qk_layer_head extra_decoding_ids", "", kInt, Arity::optional);
   whisper.in("temperature", "T", kFloat, Arity::optional);
   whisper.out("cross_qk", "", kFloat, Arity::optional).out("non_speech_probs", "T", kFloat, Arity::optional);
   whisper.attrs<WhisperAttrs>();
   t.add(std::move(whisper).infer_with(infer_beam_search).run_with(run_beam_search));
   t.add(greedy_def("GreedySearch").infer_with(infer_greedy).run_with(run_greedy));
   OpDef sampling = greedy_def("Sampling");
-  for (const char* input : {"presence_mask", "seed"}) sampling.in(input, "", kInt, Arity::optional);
+  sampling.in("presence_mask seed", "", kInt, Arity::optional);
   sampling.out("filtered_logits", "T", kFloat, Arity::optional);
   sampling.attrs<SamplingAttrs>();
   t.add(std::move(sampling).random().infer_with(infer_greedy).run_with(run_greedy));

@@ -204,11 +204,9 @@ void run_nms(OpContext& c) {
 
 void register_non_max_suppression(OpTable& t) {
   t.add(OpDef("NonMaxSuppression", 10)
-            .in("boxes", "", bit(DataType::float32))
-            .in("scores", "", bit(DataType::float32))
+            .in("boxes scores", "", bit(DataType::float32))
             .in("max_output_boxes_per_class", "", types::int64, Arity::optional)
-            .in("iou_threshold", "", bit(DataType::float32), Arity::optional)
-            .in("score_threshold", "", bit(DataType::float32), Arity::optional)
+            .in("iou_threshold score_threshold", "", bit(DataType::float32), Arity::optional)
             .out("selected_indices", "", types::int64)
             .attrs<NonMaxSuppressionAttrs>()
             .infer_with(infer_nms)

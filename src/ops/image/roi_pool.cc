@@ -353,15 +353,15 @@ void run_crop(OpContext& c) {
 
 void register_roi_pool(OpTable& t) {
   OpDef roi_align("RoiAlign", 10);
-  roi_align.in("X", "T1", types::floats).in("rois", "T1", types::floats).in("batch_indices", "T2", types::int64);
+  roi_align.in("X rois", "T1", types::floats).in("batch_indices", "T2", types::int64);
   roi_align.out("Y", "T1", types::floats).attrs<RoiAlignAttrs>();
   t.add(std::move(roi_align).infer_with(infer_roi_align).run_with(run_roi_align));
   OpDef max_roi_pool("MaxRoiPool", 1);
-  max_roi_pool.in("X", "T", types::floats).in("rois", "T", types::floats).out("Y", "T", types::floats);
+  max_roi_pool.in("X rois", "T", types::floats).out("Y", "T", types::floats);
   max_roi_pool.attrs<MaxRoiPoolAttrs>();
   t.add(std::move(max_roi_pool).infer_with(infer_max_roi_pool).run_with(run_max_roi_pool));
   OpDef crop_and_resize("com.microsoft", "CropAndResize", 1);
-  crop_and_resize.in("X", "T1", types::floats).in("rois", "T1", types::floats).in("batch_indices", "T2", types::indices);
+  crop_and_resize.in("X rois", "T1", types::floats).in("batch_indices", "T2", types::indices);
   crop_and_resize.in("crop_size", "T2", types::indices).out("Y", "T1", types::floats).attrs<CropAndResizeAttrs>();
   t.add(std::move(crop_and_resize).infer_with(infer_crop).run_with(run_crop));
 }

@@ -62,20 +62,14 @@ void run_not(OpContext& c) {
 }
 
 void add(OpTable& t, const char* name, RunFn run) {
-  t.add(OpDef(name, 18)
-            .in("A", "T", types::ints)
-            .in("B", "T", types::ints)
-            .out("C", "T", types::ints)
-            .infer_with(infer_bits)
-            .run_with(run));
+  t.add(OpDef(name, 18).in("A B", "T", types::ints).out("C", "T", types::ints).infer_with(infer_bits).run_with(run));
 }
 
 }  // namespace
 
 void register_bitwise(OpTable& t) {
   t.add(OpDef("BitShift", 11)
-            .in("X", "T", types::ints)
-            .in("Y", "T", types::ints)
+            .in("X Y", "T", types::ints)
             .out("Z", "T", types::ints)
             .attrs<BitShiftAttrs>()
             .infer_with(infer_shift)

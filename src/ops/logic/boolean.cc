@@ -28,8 +28,7 @@ void run_not(OpContext& c) {
 
 void add(OpTable& t, const char* name, RunFn run) {
   t.add(OpDef(name, 1)
-            .in("A", "T", types::boolean)
-            .in("B", "T", types::boolean)
+            .in("A B", "T", types::boolean)
             .out("C", "T1", types::boolean)
             .attrs<LegacyBroadcastAttrs>()
             .infer_with(infer_boolean)

@@ -65,8 +65,7 @@ void run_compare(OpContext& c) {
 
 void add(OpTable& t, const char* name, int since, TypeSet set, InferFn infer, RunFn run) {
   t.add(OpDef(name, since)
-            .in("A", "T", set)
-            .in("B", "T", set)
+            .in("A B", "T", set)
             .out("C", "T1", types::boolean)
             .attrs<LegacyBroadcastAttrs>()
             .infer_with(infer)

@@ -127,8 +127,7 @@ void register_where(OpTable& t) {
   const TypeSet set = types::numeric | types::boolean | types::string | types::complex | types::float8;
   t.add(OpDef("Where", 9)
             .in("condition", "B", types::boolean)
-            .in("X", "T", set)
-            .in("Y", "T", set)
+            .in("X Y", "T", set)
             .out("output", "T", set)
             .infer_with(infer_where)
             .run_with(run_where));

@@ -178,8 +178,7 @@ void register_activations(OpTable& t) {
   t.add(activation("Mish", 18).infer_with(infer_same).run_with(run_mish));
   add_scaled(t, "Swish", 24, run_swish);
   t.add(OpDef("SwiGLU", 28)
-            .in("A", "T", types::floats)
-            .in("B", "T", types::floats)
+            .in("A B", "T", types::floats)
             .out("Y", "T", types::floats)
             .attrs<ActivationAttrs>()
             .infer_with(infer_swiglu)

@@ -97,7 +97,7 @@ void run_arithmetic(OpContext& c) {
 void add_versions(OpTable& t, const char* name, RunFn run) {
   for (const int since : {1, 7}) {
     OpDef def(name, since);
-    def.in("A", "T", types::numeric).in("B", "T", types::numeric).out("C", "T", types::numeric);
+    def.in("A B", "T", types::numeric).out("C", "T", types::numeric);
     if (since == 1) def.attrs<LegacyBroadcastAttrs>();
     t.add(std::move(def).infer_with(infer_arithmetic).run_with(run));
   }

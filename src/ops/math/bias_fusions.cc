@@ -68,15 +68,12 @@ void run_bias_split_gelu(OpContext& c) {
 
 void register_bias_fusions(OpTable& t) {
   t.add(OpDef("com.microsoft", "BiasAdd", 1)
-            .in("X", "T", types::floats)
-            .in("bias", "T", types::floats)
-            .in("skip", "T", types::floats)
+            .in("X bias skip", "T", types::floats)
             .out("Y", "T", types::floats)
             .infer_with(infer_same)
             .run_with(run_bias_add));
   t.add(OpDef("com.microsoft", "BiasSplitGelu", 1)
-            .in("X", "T", types::floats)
-            .in("bias", "T", types::floats)
+            .in("X bias", "T", types::floats)
             .out("Y", "T", types::floats)
             .infer_with(infer_bias_split_gelu)
             .run_with(run_bias_split_gelu));

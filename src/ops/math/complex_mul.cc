@@ -52,8 +52,7 @@ void register_complex_mul(OpTable& t) {
   constexpr TypeSet kThree = set_of(DataType::float16, DataType::float32, DataType::float64);
   for (const char* name : {"ComplexMul", "ComplexMulConj"}) {
     t.add(OpDef("com.microsoft", name, 1)
-              .in("A", "T", kThree)
-              .in("B", "T", kThree)
+              .in("A B", "T", kThree)
               .out("C", "T", kThree)
               .infer_with(infer_complex)
               .run_with(run_complex));

@@ -64,7 +64,7 @@ void run_mod(OpContext& c) {
 
 void register_modulo(OpTable& t) {
   OpDef mod("Mod", 10);
-  mod.in("A", "T", types::numeric).in("B", "T", types::numeric).out("C", "T", types::numeric).attrs<ModAttrs>();
+  mod.in("A B", "T", types::numeric).out("C", "T", types::numeric).attrs<ModAttrs>();
   t.add(std::move(mod).infer_with(infer_mod).run_with(run_mod));
 }
 

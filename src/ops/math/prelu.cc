@@ -57,8 +57,7 @@ void run_prelu(OpContext& c) {
 
 void register_prelu(OpTable& t) {
   t.add(OpDef("PRelu", 1)
-            .in("X", "T", types::numeric)
-            .in("slope", "T", types::numeric)
+            .in("X slope", "T", types::numeric)
             .out("Y", "T", types::numeric)
             .attr("consumed_inputs", AttrKind::ints)
             .infer_with(infer_prelu)

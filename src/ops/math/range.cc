@@ -136,16 +136,13 @@ void run_range(OpContext& c) {
 void register_range(OpTable& t) {
   const TypeSet set = types::floats | set_of(DataType::int16, DataType::int32, DataType::int64);
   t.add(OpDef("Range", 11)
-            .in("start", "T", set)
-            .in("limit", "T", set)
-            .in("delta", "T", set)
+            .in("start limit delta", "T", set)
             .out("output", "T", set)
             .attrs<RangeAttrs>()
             .infer_with(infer_range)
             .run_with(run_range));
   t.add(OpDef("com.microsoft", "Range", 1)
-            .in("start", "T", set)
-            .in("limit", "T", set)
+            .in("start limit", "T", set)
             .in("delta", "T", set, Arity::optional)
             .out("Y", "T", set)
             .infer_with(infer_range)

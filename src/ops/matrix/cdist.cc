@@ -62,8 +62,7 @@ void run_cdist(OpContext& c) {
 
 void register_cdist(OpTable& t) {
   t.add(OpDef("com.microsoft", "CDist", 1)
-            .in("A", "T", set_of(DataType::float32, DataType::float64))
-            .in("B", "T", set_of(DataType::float32, DataType::float64))
+            .in("A B", "T", set_of(DataType::float32, DataType::float64))
             .out("C", "T", set_of(DataType::float32, DataType::float64))
             .attrs<CDistAttrs>()
             .infer_with(infer_cdist)

@@ -139,8 +139,7 @@ OpDef def(const char* name) { return OpDef("com.microsoft", name, 1); }
 
 OpDef matmul_def(const char* name) {
   return def(name)
-      .in("A", "T", types::floats)
-      .in("B", "T", types::floats)
+      .in("A B", "T", types::floats)
       .out("Y", "T", types::floats)
       .attrs<FusedMatMulAttrs>()
       .infer_with(infer_fused_matmul)
@@ -151,8 +150,7 @@ OpDef matmul_def(const char* name) {
 
 void register_fused_products(OpTable& t) {
   t.add(def("FusedGemm")
-            .in("A", "T", types::floats)
-            .in("B", "T", types::floats)
+            .in("A B", "T", types::floats)
             .in("C", "T", types::floats, Arity::optional)
             .out("Y", "T", types::floats)
             .attrs<GemmAttrs>()
@@ -163,15 +161,13 @@ void register_fused_products(OpTable& t) {
   t.add(matmul_def("TransposeMatMul"));  // the older name
   t.add(matmul_def("FusedMatMulActivation").attrs<FusedActivationFields>());
   t.add(def("SparseToDenseMatMul")
-            .in("A", "T", kSparseProducts)
-            .in("B", "T", kSparseProducts)
+            .in("A B", "T", kSparseProducts)
             .out("Y", "T", kSparseProducts)
             .attrs<SparseMatMulAttrs>()
             .infer_with(infer_sparse_matmul)
             .run_with(run_sparse_matmul));
   t.add(def("GemmFastGelu")
-            .in("X", "T", types::floats)
-            .in("W", "T", types::floats)
+            .in("X W", "T", types::floats)
             .in("bias", "T", types::floats, Arity::optional)
             .out("Y", "T", types::floats)
             .infer_with(infer_gemm_fast_gelu)

@@ -14,7 +14,7 @@ constexpr TypeSet kTypes = types::floats | set_of(DataType::int32, DataType::int
 void add_versions(OpTable& t) {
   for (const int since : {1, 7, 11}) {
     OpDef def("Gemm", since);
-    def.in("A", "T", kTypes).in("B", "T", kTypes).in("C", "T", kTypes, since < 11 ? Arity::required : Arity::optional);
+    def.in("A B", "T", kTypes).in("C", "T", kTypes, since < 11 ? Arity::required : Arity::optional);
     def.out("Y", "T", kTypes);
     def.attrs<GemmAttrs>();
     t.add(std::move(def).infer_with(infer_gemm).run_with([](OpContext& c) { run_gemm(c); }));

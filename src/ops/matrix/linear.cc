@@ -50,8 +50,7 @@ void register_linear(OpTable& t) {
   t.add(OpDef("sdx", "Linear", 1)
             .in("X", "T", types::floats)
             .in("W", "W", types::floats)  // perhaps narrower than X: widened as it is read
-            .in("B", "T", types::floats, Arity::optional)
-            .in("Z", "T", types::floats, Arity::optional)
+            .in("B Z", "T", types::floats, Arity::optional)
             .out("Y", "T", types::floats)
             .attrs<LinearAttrs>()
             .attrs<FusedActivationFields>()

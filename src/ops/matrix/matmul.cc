@@ -27,12 +27,7 @@ void run_matmul(OpContext& c) {
 }  // namespace
 
 void register_matmul(OpTable& t) {
-  t.add(OpDef("MatMul", 1)
-            .in("A", "T", kTypes)
-            .in("B", "T", kTypes)
-            .out("Y", "T", kTypes)
-            .infer_with(infer_matmul)
-            .run_with(run_matmul));
+  t.add(OpDef("MatMul", 1).in("A B", "T", kTypes).out("Y", "T", kTypes).infer_with(infer_matmul).run_with(run_matmul));
 }
 
 }  // namespace sdx::ops

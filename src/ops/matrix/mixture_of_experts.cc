@@ -370,26 +370,24 @@ void register_mixture_of_experts(OpTable& t) {
   constexpr TypeSet kScale = kFloat | set_of(DataType::float8e8m0, DataType::float8e4m3fn);
   constexpr Arity kOptional = Arity::optional;
   OpDef moe("com.microsoft", "MoE", 1);
-  moe.in("input", "T", kFloat).in("router_probs", "T", kFloat);
+  moe.in("input router_probs", "T", kFloat);
   moe.in("fc1_experts_weights", "T", kFloat).in("fc1_experts_bias", "T", kFloat, kOptional);
   moe.in("fc2_experts_weights", "T", kFloat).in("fc2_experts_bias", "T", kFloat, kOptional);
-  moe.in("fc3_experts_weights", "T", kFloat, kOptional).in("fc3_experts_bias", "T", kFloat, kOptional);
+  moe.in("fc3_experts_weights fc3_experts_bias", "T", kFloat, kOptional);
   moe.out("output", "T", kFloat).attrs<ExpertsAttrs>();
   t.add(std::move(moe).infer_with(infer_moe).run_with(run_moe));
 
   OpDef q("com.microsoft", "QMoE", 1);
-  q.in("input", "T", kFloat).in("router_probs", "T", kFloat);
+  q.in("input router_probs", "T", kFloat);
   for (const std::string fc : {"fc1", "fc2", "fc3"}) {
     const Arity arity = fc == "fc3" ? kOptional : Arity::required;
     q.in(fc + "_experts_weights", "T1", kWeight, arity).in(fc + "_scales", "T2", kScale, kOptional);
     q.in(fc + "_experts_bias", "T", kFloat, kOptional);
   }
-  for (const char* name : {"fc1_zero_points", "fc2_zero_points", "fc3_zero_points"}) q.in(name, "T1", kWeight, kOptional);
+  q.in("fc1_zero_points fc2_zero_points fc3_zero_points", "T1", kWeight, kOptional);
   q.in("router_weights", "T", kFloat, kOptional);
-  for (const char* name : {"fc1_global_scale", "fc2_global_scale", "fc1_act_scale", "fc2_act_scale"}) {
-    q.in(name, "T4", bit(DataType::float32), kOptional);
-  }
-  for (const char* name : {"fc1_act_block_scale", "fc2_act_block_scale"}) q.in(name, "T2", kScale, kOptional);
+  q.in("fc1_global_scale fc2_global_scale fc1_act_scale fc2_act_scale", "T4", bit(DataType::float32), kOptional);
+  q.in("fc1_act_block_scale fc2_act_block_scale", "T2", kScale, kOptional);
   q.out("output", "T", kFloat).attrs<ExpertsAttrs>();
   t.add(std::move(q).infer_with(infer_moe).run_with(run_moe));
 }

@@ -289,13 +289,13 @@ OpDef def(const char* name) { return OpDef("com.microsoft", name, 1); }
 void register_gated_ops(OpTable& t) {
   constexpr Arity kOptional = Arity::optional;
   OpDef gated_add = def("GatedAdd");
-  gated_add.in("X", "T", kFloat).in("Y", "T", kFloat).in("gate", "T", kFloat).out("output", "T", kFloat);
+  gated_add.in("X Y gate", "T", kFloat).out("output", "T", kFloat);
   t.add(std::move(gated_add).infer_with(infer_like_first).run_with(run_gated_add));
   OpDef scaled_silu = def("ScaledSiLU");
   scaled_silu.in("X", "T", kFloat).in("scale", "M", kFloat, kOptional).out("Y", "T", kFloat).attrs<ScaledSiluAttrs>();
   t.add(std::move(scaled_silu).infer_with(infer_like_first).run_with(run_scaled_silu));
   OpDef gated_rms_norm = def("GatedRMSNorm");
-  gated_rms_norm.in("X", "T", kFloat).in("scale", "T", kFloat).in("gate", "T", kFloat).out("Y", "T", kFloat);
+  gated_rms_norm.in("X scale gate", "T", kFloat).out("Y", "T", kFloat);
   gated_rms_norm.attrs<GatedNormAttrs>();
   t.add(std::move(gated_rms_norm).infer_with(infer_like_first).run_with(run_gated_rms_norm));
   OpDef branchwise_rms_norm = def("BranchwiseRMSNorm");
@@ -311,7 +311,7 @@ void register_gated_ops(OpTable& t) {
   hyper_connection_pre_mix.attrs<HyperConnectionAttrs>();
   t.add(std::move(hyper_connection_pre_mix).infer_with(infer_pre_mix).run_with(run_pre_mix));
   OpDef hyper_connection_post_mix = def("HyperConnectionPostMix");
-  hyper_connection_post_mix.in("streams", "T", kFloat).in("block_output", "T", kFloat).in("post_mix", "M", kFloat);
+  hyper_connection_post_mix.in("streams block_output", "T", kFloat).in("post_mix", "M", kFloat);
   hyper_connection_post_mix.in("stream_mix", "M", kFloat, kOptional).out("output", "T", kFloat);
   hyper_connection_post_mix.attrs<HyperConnectionAttrs>();
   t.add(std::move(hyper_connection_post_mix).infer_with(infer_like_first).run_with(run_post_mix));

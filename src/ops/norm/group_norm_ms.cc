@@ -139,8 +139,7 @@ void run_skip_group_norm(OpContext& c) {
 OpDef def(const char* name) {
   return OpDef("com.microsoft", name, 1)
       .in("X", "T", types::floats)
-      .in("gamma", "M", types::floats)
-      .in("beta", "M", types::floats)
+      .in("gamma beta", "M", types::floats)
       .out("Y", "T", types::floats)
       .attrs<ImageGroupNormAttrs>()
       .infer_with(infer_group);

@@ -212,7 +212,7 @@ void run_embed(OpContext& c) {
 
 OpDef skip_def(const char* name, bool beta) {
   OpDef d("com.microsoft", name, 1);
-  d.in("input", "T", types::floats).in("skip", "T", types::floats).in("gamma", "T", types::floats);
+  d.in("input skip gamma", "T", types::floats);
   if (beta) d.in("beta", "T", types::floats, Arity::optional);
   d.in("bias", "T", types::floats, Arity::optional);
   d.out("output", "T", types::floats).out("mean", "U", bit(DataType::float32), Arity::optional);
@@ -229,13 +229,10 @@ void register_skip_layer_norm(OpTable& t) {
   t.add(OpDef("com.microsoft", "EmbedLayerNormalization", 1)
             .in("input_ids", "T1", types::indices)
             .in("segment_ids", "T1", types::indices, Arity::optional)
-            .in("word_embedding", "T", types::floats)
-            .in("position_embedding", "T", types::floats)
+            .in("word_embedding position_embedding", "T", types::floats)
             .in("segment_embedding", "T", types::floats, Arity::optional)
-            .in("gamma", "T", types::floats)
-            .in("beta", "T", types::floats)
-            .in("mask", "T1", types::indices, Arity::optional)
-            .in("position_ids", "T1", types::indices, Arity::optional)
+            .in("gamma beta", "T", types::floats)
+            .in("mask position_ids", "T1", types::indices, Arity::optional)
             .out("output", "T", types::floats)
             .out("mask_index", "", bit(DataType::int32), Arity::optional)
             .out("embedding_sum", "T", types::floats, Arity::optional)

@@ -116,11 +116,11 @@ void run_dynamic_lstm(OpContext& c) {
 
 void register_dynamic_quantize_lstm(OpTable& t) {
   OpDef def("com.microsoft", "DynamicQuantizeLSTM", 1);
-  def.in("X", "T", kFloat).in("W", "T2", kBytes).in("R", "T2", kBytes).in("B", "T", kFloat, Arity::optional);
+  def.in("X", "T", kFloat).in("W R", "T2", kBytes).in("B", "T", kFloat, Arity::optional);
   def.in("sequence_lens", "", bit(DataType::int32), Arity::optional).in("initial_h", "T", kFloat, Arity::optional);
-  def.in("initial_c", "T", kFloat, Arity::optional).in("P", "T", kFloat, Arity::optional);
+  def.in("initial_c P", "T", kFloat, Arity::optional);
   def.in("W_scale", "T", kFloat).in("W_zero_point", "T2", kBytes).in("R_scale", "T", kFloat).in("R_zero_point", "T2", kBytes);
-  for (const char* name : {"Y", "Y_h", "Y_c"}) def.out(name, "T", kFloat, Arity::optional);
+  def.out("Y Y_h Y_c", "T", kFloat, Arity::optional);
   def.attrs<RecurrentFields>();
   t.add(std::move(def).infer_with(infer_dynamic_lstm).run_with(run_dynamic_lstm));
 }

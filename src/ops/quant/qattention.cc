@@ -138,7 +138,7 @@ void run_qattention(OpContext& c) {
 void register_qattention(OpTable& t) {
   OpDef def("com.microsoft", "QAttention", 1);
   def.in("input", "T1", kBytes).in("weight", "T2", kBytes).in("bias", "T3", kReals);
-  def.in("input_scale", "T3", kReals).in("weight_scale", "T3", kReals);
+  def.in("input_scale weight_scale", "T3", kReals);
   def.in("mask_index", "", bit(DataType::int32), Arity::optional).in("input_zero_point", "T1", kBytes, Arity::optional);
   def.in("weight_zero_point", "T2", kBytes, Arity::optional).in("past", "T3", kReals, Arity::optional);
   def.out("output", "T3", kReals).out("present", "T3", kReals, Arity::optional);

@@ -104,10 +104,8 @@ void register_qembed_layer_norm(OpTable& t) {
   constexpr Arity kOptional = Arity::optional;
   OpDef d("com.microsoft", "QEmbedLayerNormalization", 1);
   d.in("input_ids", "T1", kInt).in("segment_ids", "T1", kInt, kOptional);
-  d.in("word_embedding_quant", "T2", kByte)
-      .in("position_embedding_quant", "T2", kByte)
-      .in("segment_embedding", "T2", kByte, kOptional);
-  d.in("gamma_quant", "T2", kByte).in("beta_quant", "T2", kByte).in("mask", "T1", kInt, kOptional);
+  d.in("word_embedding_quant position_embedding_quant", "T2", kByte).in("segment_embedding", "T2", kByte, kOptional);
+  d.in("gamma_quant beta_quant", "T2", kByte).in("mask", "T1", kInt, kOptional);
   for (const std::string part : {"word_embedding", "position_embedding", "segment_embedding", "gamma", "beta"}) {
     d.in(part + "_scale", "T", kFloat, part == "segment_embedding" ? kOptional : Arity::required);
   }

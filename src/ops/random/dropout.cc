@@ -158,8 +158,7 @@ void register_dropout(OpTable& t) {
   t.add(dropout(10, types::floats).infer_with(infer_dropout).run_with(run_dropout));
   t.add(dropout(12, kDropped).infer_with(infer_dropout).run_with(run_dropout).random());
   t.add(OpDef("com.microsoft", "BiasDropout", 1)
-            .in("data", "T", types::floats)
-            .in("bias", "T", types::floats)
+            .in("data bias", "T", types::floats)
             .in("residual", "T", types::floats, Arity::optional)
             .in("ratio", "", types::floats, Arity::optional)
             .in("training_mode", "", types::boolean, Arity::optional)

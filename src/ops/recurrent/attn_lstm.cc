@@ -272,10 +272,10 @@ void register_attn_lstm(OpTable& t) {
   constexpr TypeSet kInt = bit(DataType::int32);
   constexpr Arity kOptional = Arity::optional;
   OpDef d("com.microsoft", "AttnLSTM", 1);
-  d.in("X", "T", f).in("W", "T", f).in("R", "T", f).in("B", "T", f, kOptional).in("sequence_lens", "T1", kInt, kOptional);
-  for (const char* name : {"initial_h", "initial_c", "P", "QW", "MW", "V", "M"}) d.in(name, "T", f, kOptional);
+  d.in("X W R", "T", f).in("B", "T", f, kOptional).in("sequence_lens", "T1", kInt, kOptional);
+  d.in("initial_h initial_c P QW MW V M", "T", f, kOptional);
   d.in("memory_seq_lens", "T1", kInt, kOptional).in("AW", "T", f, kOptional);
-  for (const char* name : {"Y", "Y_h", "Y_c"}) d.out(name, "T", f, kOptional);
+  d.out("Y Y_h Y_c", "T", f, kOptional);
   d.attrs<RecurrentFields>();
   t.add(std::move(d).infer_with(infer_attn_lstm).run_with(run_attn_lstm));
 }

@@ -11,12 +11,12 @@ template <Cell kCell>
 void add_cell(OpTable& t, const char* name) {
   const TypeSet f = types::floats;
   OpDef d(name, 1);
-  d.in("X", "T", f).in("W", "T", f).in("R", "T", f).in("B", "T", f, Arity::optional);
+  d.in("X W R", "T", f).in("B", "T", f, Arity::optional);
   d.in("sequence_lens", "", bit(DataType::int32), Arity::optional).in("initial_h", "T", f, Arity::optional);
-  d.out("Y", "T", f, Arity::optional).out("Y_h", "T", f, Arity::optional);
+  d.out("Y Y_h", "T", f, Arity::optional);
   d.attrs<RecurrentFields>();
   if (kCell == Cell::lstm) {
-    d.in("initial_c", "T", f, Arity::optional).in("P", "T", f, Arity::optional).out("Y_c", "T", f, Arity::optional);
+    d.in("initial_c P", "T", f, Arity::optional).out("Y_c", "T", f, Arity::optional);
   }
   t.add(std::move(d).infer_with([](InferContext& c) { infer_recurrent(c, kCell); }).run_with([](OpContext& c) {
     run_recurrent(c, kCell);

@@ -46,8 +46,7 @@ void run_bias_softmax(OpContext& c) {
 void register_bias_softmax(OpTable& t) {
   constexpr TypeSet kThree = set_of(DataType::float16, DataType::float32, DataType::float64);
   t.add(OpDef("com.microsoft", "BiasSoftmax", 1)
-            .in("data", "T", kThree)
-            .in("bias", "T", kThree)
+            .in("data bias", "T", kThree)
             .out("output", "T", kThree)
             .attrs<BiasSoftmaxAttrs>()
             .infer_with([](InferContext& c) { c.output(0, c.type(0)); })

@@ -144,11 +144,8 @@ void register_windows(OpTable& t) {
   t.add(window_def("HammingWindow", run_window<kHamming>));
   t.add(window_def("BlackmanWindow", run_window<kBlackman>));
   t.add(OpDef("MelWeightMatrix", 17)
-            .in("num_mel_bins", "T1", types::indices)
-            .in("dft_length", "T1", types::indices)
-            .in("sample_rate", "T1", types::indices)
-            .in("lower_edge_hertz", "T2", types::floats)
-            .in("upper_edge_hertz", "T2", types::floats)
+            .in("num_mel_bins dft_length sample_rate", "T1", types::indices)
+            .in("lower_edge_hertz upper_edge_hertz", "T2", types::floats)
             .out("output", "T3", types::numeric)
             .attrs<WindowAttrs>()
             .infer_with(infer_mel)

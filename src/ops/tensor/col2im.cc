@@ -143,7 +143,7 @@ void run_col2im(OpContext& c) {
 
 void register_col2im(OpTable& t) {
   OpDef col2_im("Col2Im", 18);
-  col2_im.in("input", "T", types::numeric).in("image_shape", "", types::int64).in("block_shape", "", types::int64);
+  col2_im.in("input", "T", types::numeric).in("image_shape block_shape", "", types::int64);
   col2_im.out("output", "T", types::numeric).attrs<Col2ImAttrs>();
   t.add(std::move(col2_im).infer_with(infer_col2im).run_with(run_col2im));
 }

@@ -128,7 +128,7 @@ void register_expand(OpTable& t) {
   expand.in("input", "T", types::any_tensor).in("shape", "", types::int64).out("output", "T", types::any_tensor);
   t.add(std::move(expand).infer_with(infer_expand).run_with(run_expand));
   OpDef tile("Tile", 1);
-  tile.in("input", "T", types::any_tensor).in("tiles", "T", types::any_tensor).in("axis", "T", types::any_tensor);
+  tile.in("input tiles axis", "T", types::any_tensor);
   tile.out("output", "T", types::any_tensor);
   t.add(std::move(tile).infer_with(infer_tile1).run_with(run_tile1));
   OpDef tile_6("Tile", 6);

@@ -283,8 +283,7 @@ void register_scatter(OpTable& t) {
             .run_with(run_scatter_elements));
   t.add(scatter("ScatterND", 11, types::int64).attrs<ScatterAttrs>().infer_with(infer_scatter).run_with(run_scatter_nd));
   t.add(OpDef("TensorScatter", 24)
-            .in("past_cache", "T", types::any_tensor)
-            .in("update", "T", types::any_tensor)
+            .in("past_cache update", "T", types::any_tensor)
             .in("write_indices", "", types::int64, Arity::optional)
             .out("present_cache", "T", types::any_tensor)
             .attrs<TensorScatterAttrs>()

@@ -171,8 +171,8 @@ void register_slice(OpTable& t) {
   slice.in("data", "T", types::any_tensor).out("output", "T", types::any_tensor).attrs<SliceAttrs>();
   t.add(std::move(slice).infer_with(infer_slice1).run_with(run_slice1));
   OpDef slice_10("Slice", 10);
-  slice_10.in("data", "T", types::any_tensor).in("starts", "Tind", types::indices).in("ends", "Tind", types::indices);
-  slice_10.in("axes", "Tind", types::indices, Arity::optional).in("steps", "Tind", types::indices, Arity::optional);
+  slice_10.in("data", "T", types::any_tensor).in("starts ends", "Tind", types::indices);
+  slice_10.in("axes steps", "Tind", types::indices, Arity::optional);
   slice_10.out("output", "T", types::any_tensor);
   t.add(std::move(slice_10).infer_with(infer_slice).run_with(run_slice));
 }

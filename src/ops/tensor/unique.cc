@@ -217,17 +217,14 @@ void register_unique(OpTable& t) {
   t.add(OpDef("Unique", 11)
             .in("X", "T", types::any_tensor)
             .out("Y", "T", types::any_tensor)
-            .out("indices", "", types::int64, Arity::optional)
-            .out("inverse_indices", "", types::int64, Arity::optional)
-            .out("counts", "", types::int64, Arity::optional)
+            .out("indices inverse_indices counts", "", types::int64, Arity::optional)
             .attrs<UniqueAttrs>()
             .infer_with(infer_unique)
             .run_with(run_unique));
   t.add(OpDef("com.microsoft", "Unique", 1)
             .in("x", "T", types::any_tensor)
             .out("y", "T", types::any_tensor)
-            .out("idx", "", types::int64)
-            .out("counts", "", types::int64)
+            .out("idx counts", "", types::int64)
             .infer_with(infer_unique)
             .run_with(run_microsoft_unique));
 }

@@ -179,7 +179,7 @@ void run_normalizer(OpContext& c) {
 
 void register_strings(OpTable& t) {
   OpDef string_concat("StringConcat", 20);
-  string_concat.in("X", "T", types::string).in("Y", "T", types::string).out("Z", "T", types::string);
+  string_concat.in("X Y", "T", types::string).out("Z", "T", types::string);
   t.add(std::move(string_concat).infer_with(infer_concat).run_with(run_concat));
   OpDef string_split("StringSplit", 20);
   string_split.in("X", "T1", types::string).out("Y", "T2", types::string).out("Z", "T3", types::int64);

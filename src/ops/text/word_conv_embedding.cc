@@ -87,9 +87,7 @@ void register_word_conv_embedding(OpTable& t) {
   constexpr TypeSet kFloat = bit(DataType::float32);
   t.add(OpDef("com.microsoft", "WordConvEmbedding", 1)
             .in("Sequence", "T", bit(DataType::int32))
-            .in("W", "T1", kFloat)
-            .in("B", "T1", kFloat)
-            .in("C", "T1", kFloat)
+            .in("W B C", "T1", kFloat)
             .out("Y", "T1", kFloat)
             .attrs<WordConvEmbeddingAttrs>()
             .infer_with(infer_embedding)

@@ -190,10 +190,10 @@ OpDef adam() {
   const Arity optional = Arity::optional;
   OpDef d("com.microsoft", "AdamOptimizer", 1);
   d.in("R", "T1", f).in("T", "T2", types::int64).in("weights", "T3", f).in("gradients", "T_GRAD", f);
-  d.in("moment_1", "T4", f).in("moment_2", "T4", f).in("mixed_precision_weights", "T_MIXED_PRECISION_FP", f, optional);
+  d.in("moment_1 moment_2", "T4", f).in("mixed_precision_weights", "T_MIXED_PRECISION_FP", f, optional);
   d.in("loss_scale", "T3", f, optional).in("global_gradient_norm", "T_GRAD_NORM", f, optional);
   d.in("update_signal", "T_BOOL", types::boolean, optional);
-  d.out("new_T", "T2", types::int64).out("new_moment_1", "T4", f).out("new_moment_2", "T4", f);
+  d.out("new_T", "T2", types::int64).out("new_moment_1 new_moment_2", "T4", f);
   d.out("new_weights", "T3", f, optional).out("new_gradients", "T_GRAD", f, optional);
   d.out("new_mixed_precision_weights", "T_MIXED_PRECISION_FP", f, optional).attrs<AdamOptimizerAttrs>();
   return d;
@@ -220,10 +220,8 @@ void register_accumulators(OpTable& t) {
             .run_with(run_accumulator_v2));
   t.add(OpDef("com.microsoft", "SGDOptimizer", 1)
             .in("ETA", "L", f)
-            .in("W", "T", f)
-            .in("G", "T", f)
-            .out("NW", "T", f, Arity::optional)
-            .out("NG", "T", f, Arity::optional)
+            .in("W G", "T", f)
+            .out("NW NG", "T", f, Arity::optional)
             .infer_with(infer_sgd)
             .run_with(run_sgd));
   t.add(adam().infer_with(infer_adam).run_with(run_adam));

@@ -148,12 +148,8 @@ void run_conv_grad(OpContext& c) {
 
 void register_conv_grad(OpTable& t) {
   t.add(OpDef("com.microsoft", "ConvGrad", 1)
-            .in("dY", "T", types::floats)
-            .in("X", "T", types::floats)
-            .in("W", "T", types::floats)
-            .out("dX", "T", types::floats, Arity::optional)
-            .out("dW", "T", types::floats, Arity::optional)
-            .out("dB", "T", types::floats, Arity::optional)
+            .in("dY X W", "T", types::floats)
+            .out("dX dW dB", "T", types::floats, Arity::optional)
             .attrs<ConvAttrs>()
             .infer_with(infer_conv_grad)
             .run_with(run_conv_grad));

@@ -159,7 +159,7 @@ void run_gradient(OpContext& c) {
 
 OpDef gradient(const char* name) {
   OpDef d("com.microsoft", name, 1);
-  d.in("dY", "T", types::floats).in("log_prob", "T", types::floats).in("label", "Tind", types::indices);
+  d.in("dY log_prob", "T", types::floats).in("label", "Tind", types::indices);
   d.in("weight", "T", types::floats, Arity::optional);
   return d;
 }
@@ -172,8 +172,7 @@ void register_cross_entropy(OpTable& t) {
             .in("labels", "Tind", types::indices)
             .in("weights", "T", types::floats, Arity::optional)
             .in("ignore_index", "I", types::int64, Arity::optional)
-            .out("output", "TOut", types::floats)
-            .out("log_prob", "TOut", types::floats)
+            .out("output log_prob", "TOut", types::floats)
             .attrs<LossGradAttrs>()
             .infer_with(infer_loss)
             .run_with(run_loss));

@@ -145,7 +145,7 @@ void add(OpTable& t, const Kind& k) {
   loss.out("Y", "T", types::floats).out("log_prob", "T", types::floats, Arity::optional).attrs<LossGradAttrs>();
   t.add(std::move(loss).infer_with(infer_loss).run_with(run_loss));
   OpDef gradient(k.domain, k.gradient, k.since);
-  gradient.in("dY", "T", types::floats).in("log_prob", "T", types::floats);
+  gradient.in("dY log_prob", "T", types::floats);
   labels(gradient);
   gradient.out("d_logits", "T", types::floats).attrs<LossGradAttrs>();
   t.add(std::move(gradient).infer_with(infer_gradient).run_with(run_gradient));

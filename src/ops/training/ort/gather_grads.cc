@@ -162,10 +162,8 @@ void register_gather_grads(OpTable& t) {
   t.add(OpDef("com.microsoft", "SliceGrad", 1)
             .in("dY", "T", moved)
             .in("shape", "I", types::int64)
-            .in("starts", "Tind", types::indices)
-            .in("ends", "Tind", types::indices)
-            .in("axes", "Tind", types::indices, Arity::optional)
-            .in("steps", "Tind", types::indices, Arity::optional)
+            .in("starts ends", "Tind", types::indices)
+            .in("axes steps", "Tind", types::indices, Arity::optional)
             .out("dX", "T", moved)
             .infer_with(infer_slice_grad)
             .run_with(run_slice_grad));

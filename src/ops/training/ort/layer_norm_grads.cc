@@ -133,7 +133,7 @@ void add(OpTable& t, const char* name, Kind kind, RunFn run) {
   OpDef d("com.microsoft", name, 1);
   d.in("Y_grad", "V", f);
   if (kind == Kind::invertible) {
-    d.in("Y", "V", f).in("scale", "V", f).in("bias", "V", f);
+    d.in("Y scale bias", "V", f);
   } else {
     d.in("X", "T", f).in("scale", "V", f);
   }

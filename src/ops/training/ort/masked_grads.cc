@@ -97,9 +97,7 @@ void register_masked_grads(OpTable& t) {
             .infer_with(infer_same)
             .run_with(run_dropout_grad));
   t.add(OpDef("com.microsoft", "FakeQuant", 1)
-            .in("input", "T", types::floats)
-            .in("scale", "T", types::floats)
-            .in("zero_point", "T", types::floats)
+            .in("input scale zero_point", "T", types::floats)
             .out("output", "T", types::floats)
             .out("mask", "T_BOOL", types::boolean)
             .attrs<FakeQuantAttrs>()

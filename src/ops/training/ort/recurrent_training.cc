@@ -249,7 +249,7 @@ void infer_grad(InferContext& c) {
 OpDef with_inputs(const char* name, const InputSlots& slots) {
   const TypeSet f = types::floats;
   OpDef d("com.microsoft", name, 1);
-  d.in("X", "T", f).in("W", "T", f).in("R", "T", f);
+  d.in("X W R", "T", f);
   if (slots.bias != kNone) d.in("B", "T", f, Arity::optional);
   d.in("sequence_lens", "", bit(DataType::int32), Arity::optional).in("initial_h", "T", f, Arity::optional);
   if (slots.c0 != kNone) d.in("initial_c", "T", f, Arity::optional);
@@ -264,7 +264,7 @@ void add_cell(OpTable& t, const char* training, const char* grad) {
   constexpr bool lstm = kCell == Cell::lstm;
   OpDef forward = with_inputs(training, forward_slots(kCell));
   forward.out("HAll", "T", f).out("HFinal", "T", f, Arity::optional);
-  if (lstm) forward.out("CFinal", "T", f, Arity::optional).out("CAll", "T", f, Arity::optional);
+  if (lstm) forward.out("CFinal CAll", "T", f, Arity::optional);
   forward.out(lstm ? "iofc" : "zrh", "T", f, Arity::optional);
   t.add(std::move(forward).infer_with(infer_training<kCell>).run_with(run_training<kCell>));
   OpDef back = with_inputs(grad, grad_slots(kCell));
@@ -273,8 +273,8 @@ void add_cell(OpTable& t, const char* training, const char* grad) {
   back.in(lstm ? "iofc" : "zrh", "T", f, Arity::optional).in("dHAll", "T", f, Arity::optional);
   back.in("dHFinal", "T", f, Arity::optional);
   if (lstm) back.in("dCFinal", "T", f, Arity::optional);
-  for (const char* name : {"dX", "dW", "dR", "dB", "dH0"}) back.out(name, "T", f, Arity::optional);
-  if (lstm) back.out("dC0", "T", f, Arity::optional).out("dP", "T", f, Arity::optional);
+  back.out("dX dW dR dB dH0", "T", f, Arity::optional);
+  if (lstm) back.out("dC0 dP", "T", f, Arity::optional);
   t.add(std::move(back).infer_with(infer_grad<kCell>).run_with(run_grad<kCell>));
 }
 

@@ -212,15 +212,14 @@ void register_sequence_optimizers(OpTable& t) {
   const TypeSet s = types::sequence, f = types::floats;
   const Arity optional = Arity::optional;
   OpDef adamw("com.microsoft", "AdamWOptimizer", 1);
-  adamw.in("lr", "T1", f).in("step", "T2", types::int64).in("weights", "", s).in("gradients", "", s);
-  adamw.in("momentums_1", "", s).in("momentums_2", "", s).in("update_signal", "T_BOOL", types::boolean, optional);
+  adamw.in("lr", "T1", f).in("step", "T2", types::int64).in("weights gradients", "", s);
+  adamw.in("momentums_1 momentums_2", "", s).in("update_signal", "T_BOOL", types::boolean, optional);
   adamw.out("updated_flag", "T_BOOL", types::boolean).out("updated_weights", "", s, optional);
-  adamw.out("updated_momentums_1", "", s, optional).out("updated_momentums_2", "", s, optional).attrs<AdamWAttrs>();
+  adamw.out("updated_momentums_1 updated_momentums_2", "", s, optional).attrs<AdamWAttrs>();
   t.add(std::move(adamw).infer_with(infer_adamw).run_with(run_adamw));
   t.add(OpDef("com.microsoft", "SGDOptimizerV2", 1)
             .in("lr", "T1", f)
-            .in("weights", "", s)
-            .in("gradients", "", s)
+            .in("weights gradients", "", s)
             .in("update_signal", "T_BOOL", types::boolean, optional)
             .out("update_completed", "T_BOOL", types::boolean)
             .out("updated_weights", "", s, optional)

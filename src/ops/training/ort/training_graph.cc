@@ -177,10 +177,8 @@ OpDef ms(const char* name) { return {"com.microsoft", name, 1}; }
 void register_training_graph(OpTable& t) {
   const TypeSet f = types::floats, all = types::any_tensor;
   t.add(ms("BroadcastGradientArgs")
-            .in("a_shape", "T", types::int64)
-            .in("b_shape", "T", types::int64)
-            .out("a_axes", "T", types::int64, Arity::optional)
-            .out("b_axes", "T", types::int64, Arity::optional)
+            .in("a_shape b_shape", "T", types::int64)
+            .out("a_axes b_axes", "T", types::int64, Arity::optional)
             .infer_with(infer_broadcast_axes)
             .run_with(run_broadcast_axes));
   t.add(ms("Group")
