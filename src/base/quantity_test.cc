@@ -32,7 +32,7 @@ TEST(Quantity, Times) {
 TEST(Words, AreFoundAndSuggested) {
   constexpr std::array<std::string_view, 3> kWords{"auto", "native", "ort"};
   EXPECT_EQ(find_word(kWords, "ORT"), 2U);
-  EXPECT_EQ(testing::error_message([&] { find_word(kWords, "nativ"); }),
+  EXPECT_EQ(testing::error_of(ErrorCode::invalid_argument, [&] { find_word(kWords, "nativ"); }),
             "expected one of auto, native, ort, found 'nativ'; did you mean 'native'?");
 }
 

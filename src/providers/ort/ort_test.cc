@@ -63,8 +63,9 @@ TEST(OrtLibrary, AnotherFileIsNoLibrary) {
 
 TEST(OrtLibrary, AnOldVersionSaysWhatIsNeeded) {
   const ApiBase old{[](std::uint32_t) -> const void* const* { return nullptr; }, [] { return "1.16.3"; }};
-  EXPECT_EQ(testing::error_message([&] { Library::from(old, "/somewhere/libonnxruntime.so", nullptr); }),
-            "'/somewhere/libonnxruntime.so' is ONNX Runtime 1.16.3; 1.17 or newer is needed");
+  EXPECT_EQ(
+      testing::error_of(ErrorCode::provider_unavailable, [&] { Library::from(old, "/somewhere/libonnxruntime.so", nullptr); }),
+      "'/somewhere/libonnxruntime.so' is ONNX Runtime 1.16.3; 1.17 or newer is needed");
 }
 
 TEST(OrtOptions, AMisspeltOptionNamesTheClosest) {
