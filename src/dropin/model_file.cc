@@ -195,22 +195,35 @@ std::optional<ModelFacts> read_facts(std::string_view bytes) {
   return facts;
 }
 
-std::set<std::string, std::less<>> weight_names(std::string_view model) {
-  Names names;
+std::map<std::string, bool, std::less<>> weights_of(std::string_view model) {
+  std::map<std::string, bool, std::less<>> weights;
   Walk walk(model);
   for (Field f; walk.next(f);) {
     if (f.number != model_field::kGraph || f.wire != 2) continue;
     Walk graph(f.bytes);
     for (Field g; graph.next(g);) {
       if (g.number != graph_field::kInitializer || g.wire != 2) continue;
-      constexpr std::uint32_t kNameOfTensor = 8;
+      constexpr std::uint32_t kNameOfTensor = 8, kLocationOfData = 14;
+      std::string name;
+      bool external = false;
       Walk tensor(g.bytes);
       for (Field t; tensor.next(t);) {
-        if (t.number == kNameOfTensor && t.wire == 2) names.emplace(t.bytes);
+        if (t.number == kNameOfTensor && t.wire == 2) name = t.bytes;
+        if (t.number == kLocationOfData && t.wire == 0) external = t.value == 1;
       }
+      weights.insert_or_assign(std::move(name), external);
     }
   }
-  return names;
+  return weights;
+}
+
+void add_extents(const ModelFacts& facts, std::string_view denotation, std::int64_t extent,
+                 std::vector<session::FixedExtent>& to) {
+  for (const auto& [name, input] : facts.values) {
+    for (std::size_t axis = 0; axis < input.extents.size(); ++axis) {
+      if (input.extents[axis].second == denotation && input.numbers[axis] < 0) to.push_back({name, axis, extent});
+    }
+  }
 }
 
 }  // namespace sdx::dropin

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dropin/objects.h"
+#include "session/open.h"
 
 namespace sdx::dropin {
 
@@ -33,7 +34,11 @@ struct ModelFacts {
 // Nothing for bytes that are no ONNX model (a damaged file, an .ort file).
 std::optional<ModelFacts> read_facts(std::string_view model);
 
-// Names of the graph's weights; empty for bytes that are no ONNX model.
-std::set<std::string, std::less<>> weight_names(std::string_view model);
+// The graph's weights, and whether their data are in another file; empty for bytes that are no ONNX model.
+std::map<std::string, bool, std::less<>> weights_of(std::string_view model);
+
+// Appends the axes of inputs that carry the denotation ("DATA_BATCH") and no number.
+void add_extents(const ModelFacts& facts, std::string_view denotation, std::int64_t extent,
+                 std::vector<session::FixedExtent>& to);
 
 }  // namespace sdx::dropin

@@ -48,7 +48,7 @@ struct Source {
 }
 
 // Translates the options to those of the engine.
-SessionOptions engine_options(const OrtSessionOptions& options, const std::optional<ModelFacts>& facts) {
+SessionOptions engine_options(const OrtSessionOptions& options) {
   SessionOptions engine = options.engine;
   if (engine.providers.empty() || engine.providers.back() != "cpu") engine.providers.emplace_back("cpu");
   if (!options.own_threads) engine.threads = 0;
@@ -62,15 +62,6 @@ SessionOptions engine_options(const OrtSessionOptions& options, const std::optio
     engine.optimized_model_basic = options.level == ORT_ENABLE_BASIC;
     engine.optimized_model_ort = entry(options, "session.save_model_format") == "ORT";
     engine.optimize = options.level != ORT_DISABLE_ALL;
-  }
-  if (facts) {
-    for (const auto& [denotation, extent] : options.by_denotation) {
-      for (const auto& [name, input] : facts->values) {
-        for (const auto& [symbol, meaning] : input.extents) {
-          if (meaning == denotation && !symbol.empty()) engine.dimensions.emplace_back(symbol, extent);
-        }
-      }
-    }
   }
   return engine;
 }
@@ -100,7 +91,7 @@ GivenData given_weights(const OrtSessionOptions& options, std::string_view model
     given.files.emplace(location.string(), OwnedBytes{std::as_bytes(std::span(bytes.data(), bytes.size())), nullptr});
   }
   if (given.tensors.empty()) return given;
-  const auto known = weight_names(model);
+  const auto known = weights_of(model);
   for (const auto& [name, tensor] : given.tensors) {
     if (known.contains(name)) continue;
     fail_ort(ORT_INVALID_ARGUMENT, "The model has no initializer named '" + name + "', for which a value was given");
@@ -194,9 +185,12 @@ OrtSession* open_source(const OrtEnv* env, Source source, const OrtSessionOption
     internal.data = &given_data;
     internal.initializers.assign(given_data.tensors.begin(), given_data.tensors.end());
     internal.operators = operators_of(options, logger);
+    for (const auto& [denotation, extent] : options.by_denotation) {
+      if (facts) add_extents(*facts, denotation, extent, internal.extents);
+    }
     internal.optimized_model = write_options(options);
     internal.pool = pool_for(const_cast<OrtEnv&>(environment), options);
-    auto made = std::make_unique<OrtSession>(open_engine(source, options, engine_options(options, facts), internal));
+    auto made = std::make_unique<OrtSession>(open_engine(source, options, engine_options(options), internal));
     check_cancelled(options);
     made->logger = logger;
     made->options = options;

@@ -30,6 +30,12 @@ struct ModelBytes {
 // A model's file, its content, or a model that was read or built.
 using Source = std::variant<std::filesystem::path, ModelBytes, Model>;
 
+struct FixedExtent {
+  std::string input;
+  std::size_t axis = 0;
+  std::int64_t extent = 0;
+};
+
 // Options of a session that only this project's own programs use. Everything that they refer to must live while the session is
 // opened.
 struct InternalOptions {
@@ -38,7 +44,8 @@ struct InternalOptions {
   // Replacements for initializers of the model's main graph, of the same type and shape; names that the model lacks are ignored.
   // The session keeps the tensors' owners.
   std::vector<std::pair<std::string, Tensor>> initializers;
-  WriteOptions optimized_model;  // how the file of SessionOptions::optimized_model is written, where `external_name` is set
+  std::vector<FixedExtent> extents;  // of inputs, whatever symbols the model has for them
+  WriteOptions optimized_model;      // how the file of SessionOptions::optimized_model is written, where `external_name` is set
   std::uint64_t* optimized_bytes = nullptr;  // not null: receives that file's size, and nothing is written
   std::shared_ptr<ThreadPool> pool;          // computes on it, whatever SessionOptions say of threads; null: as they say
   bool fallbacks_told_elsewhere = false;     // by the opener of the session: they are in its report only
@@ -46,7 +53,7 @@ struct InternalOptions {
   // Whether they change the model. Such a session takes nothing from the cache of compiled models, and keeps nothing there.
   bool change_the_model() const {
     const bool given = data != nullptr && !(data->files.empty() && data->tensors.empty());
-    return given || !operators.empty() || !initializers.empty();
+    return given || !operators.empty() || !initializers.empty() || !extents.empty();
   }
 };
 

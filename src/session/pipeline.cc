@@ -106,6 +106,18 @@ bool replace_initializers(Graph& graph, const std::vector<std::pair<std::string,
   return changed;
 }
 
+void fix_extents(Graph& graph, const std::vector<FixedExtent>& extents) {
+  for (const auto& [input, axis, extent] : extents) {
+    const std::optional<ValueId> id = graph.find(input);
+    if (!id || !graph.value(*id).is_input) continue;
+    ValueInfo& info = graph.value(*id);
+    if (!info.declared.shape || axis >= info.declared.shape->size()) continue;
+    if (extent < 0) fail(ErrorCode::invalid_argument, "extent {} of input '{}' cannot be {}", axis, input, extent);
+    (*info.declared.shape)[axis] = Dim(extent);
+    info.type = info.declared;
+  }
+}
+
 }  // namespace
 
 bool prepare(Model& model, const SessionOptions& options, bool allow_unknown, const InternalOptions& internal) {
@@ -117,6 +129,7 @@ bool prepare(Model& model, const SessionOptions& options, bool allow_unknown, co
   const bool changed = !quantized && replace_initializers(model.graph, internal.initializers);  // quantising has done so
   bind_custom_ops(model.graph, custom_ops);
   bind_dimensions(model.graph, options.dimensions);
+  fix_extents(model.graph, internal.extents);
   const bool settled = settle_training_nodes(model.graph);
   for (std::string& w : check_and_infer(model.graph, allow_unknown)) model.warnings.push_back(std::move(w));
   if (!expand_gradients(model.graph)) return !settled && !changed && !quantized;

@@ -47,10 +47,10 @@ def test_every_option_reaches_the_engine():
     passed = options._to_engine()
     assert set(_engine_options.DEFAULTS) <= set(passed)
     with pytest.raises(sardonyx.Error, match="no bytes") as said:
-        _sardonyx.from_bytes(b"", passed, "")
+        _sardonyx.from_bytes(b"", passed, "", None)
     assert "no option" not in str(said.value)
     with pytest.raises(sardonyx.InvalidArgument, match="no option 'treads', did you mean 'threads'"):
-        _sardonyx.from_bytes(b"", {"treads": 1}, "")
+        _sardonyx.from_bytes(b"", {"treads": 1}, "", None)
 
 
 @pytest.mark.parametrize("name, value, message", [

@@ -9,7 +9,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from ._errors import InvalidArgument, InvalidProtobuf
-from ._model_edit import write_whole
+from ._files import write_whole
 from ._types import engine_name, numpy_type, onnx_number
 from ._values import OrtValue
 

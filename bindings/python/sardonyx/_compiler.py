@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import enum
 import os
+import shutil
 import tempfile
 from typing import Any, Callable
 
 from ._enums import GraphOptimizationLevel
 from ._errors import Fail, InvalidArgument
+from ._files import write_whole
 from ._options import SessionOptions
+from ._sardonyx import with_places
 
 
 class OrtCompileApiFlags(enum.IntFlag):
@@ -76,10 +79,8 @@ class ModelCompiler:
         path = os.fspath(output_model_path)
         if OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS in self._flags and os.path.exists(path):
             raise Fail(f"the output '{path}' exists already (ERROR_IF_OUTPUT_FILE_EXISTS)")
-        from . import _model_edit
-
         data = self._compiled(os.path.dirname(os.path.abspath(path)))
-        _model_edit.write_whole(path, lambda file: file.write(data))
+        write_whole(path, lambda file: file.write(data))
 
     def compile_to_bytes(self) -> bytes:
         return self._compiled(os.getcwd())
@@ -94,7 +95,6 @@ class ModelCompiler:
                 raise Fail(f"the function that takes the compiled model failed: {e}") from e
 
     def _compiled(self, folder: str) -> bytes:
-        from . import _model_edit
         from ._session import InferenceSession
 
         if OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED in self._flags:
@@ -103,22 +103,31 @@ class ModelCompiler:
             made = os.path.join(place, "model.onnx")
             options = copy.copy(self._options)
             options.optimized_model_filepath = made
+            data_name = os.path.basename(self._data_file)
+            options._config = {
+                **options._config,
+                "session.optimized_model_external_initializers_file_name": data_name,
+                "session.optimized_model_external_initializers_min_size_in_bytes": str(self._least),
+            }
             InferenceSession(self._model, options)
             if self._data_file:
-                _model_edit.move_initializers(made, os.path.basename(self._data_file), self._least)
-                target = os.path.join(folder, self._data_file)
-                with open(os.path.join(place, os.path.basename(self._data_file)), "rb") as file:
-                    data = file.read()
-                _model_edit.write_whole(target, lambda out: out.write(data))
+                data = os.path.join(place, data_name)
+                if os.path.exists(data):
+                    with open(data, "rb") as file:
+                        write_whole(os.path.join(folder, self._data_file), lambda out: shutil.copyfileobj(file, out))
             elif os.path.exists(made + ".data"):
                 raise Fail("the model's constants are more than a file of a model holds: name a file for them (external_initializers_file_path)")
-            model = _model_edit.read(made)[0]
-        return model if self._location is None else _model_edit.place_initializers(model, self._place)
+            if self._location is not None:
+                return with_places(made, self._place)
+            with open(made, "rb") as file:
+                return file.read()
 
-    def _place(self, name: str, tensor: memoryview, is_external: bool) -> tuple[str, int, int] | None:
-        from . import _model_edit
+    def _place(self, name: str, array: Any) -> tuple[str, int] | None:
         from ._values import OrtValue
 
-        array = _model_edit.to_array(tensor)
-        info = None if array is None or self._location is None else self._location(name, OrtValue(array), None)
-        return None if info is None else (info.filepath, info.file_offset, info.byte_size)
+        info = None if self._location is None else self._location(name, OrtValue(array), None)
+        if info is None:
+            return None
+        if info.byte_size != array.nbytes:
+            raise InvalidArgument(f"initializer '{name}' has {array.nbytes} bytes, not the {info.byte_size} that get_initializer_location_func returned")
+        return info.filepath, info.file_offset

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 from ._engine_options import DEFAULTS, EngineOptions
 from ._errors import InvalidArgument
 from ._sardonyx import cancel_token
+from ._sardonyx import declared as declared_by
 from ._sardonyx import pass_names as engine_pass_names
 
 if TYPE_CHECKING:
@@ -226,9 +227,8 @@ class SessionOptions(_Options, EngineOptions):
         import copy
         import json
 
-        from . import _model_edit
-
-        text = _model_edit.metadata(model if isinstance(model, bytes) else _model_edit.read(os.fspath(model))[0]).get("ort_config")
+        declared = declared_by(model if isinstance(model, bytes) else os.fspath(model))
+        text = None if declared is None else declared["custom"].get("ort_config")
         if text is None:
             return self
         try:
@@ -240,20 +240,30 @@ class SessionOptions(_Options, EngineOptions):
             setattr(options, name, bool(value) if name == "enable_profiling" else value)
         return options
 
-    def _edit(self, model: bytes) -> bytes:
-        """The model with values and extents that these options replace."""
-        from . import _model_edit
-        from ._values import OrtValue
+    def _extras(self) -> dict[str, Any] | None:
+        """What sessions are opened with beside the engine's options; None: nothing."""
 
         def arrays(values: Mapping[str, Any]) -> dict[str, Any]:
+            if not values:
+                return {}
+            from ._values import OrtValue
+
             return {n: OrtValue(v)._tensor() for n, v in values.items()}
 
-        if self._initializers or self._external or self._files:
-            model = _model_edit.with_initializers(model, arrays(self._initializers), arrays(self._external), self._files)
-        return _model_edit.with_extents(model, self._denotations) if self._denotations else model
-
-    def _edits(self) -> bool:
-        return bool(self._initializers or self._external or self._files or self._denotations)
+        extras: dict[str, Any] = {
+            "initializers": arrays(self._initializers),
+            "external": arrays(self._external),
+            "files": self._files,
+            "denotations": self._denotations,
+        }
+        extras = {name: values for name, values in extras.items() if values}
+        data_file = self._config.get("session.optimized_model_external_initializers_file_name")
+        if data_file and self.optimized_model_filepath:
+            if os.path.dirname(data_file):
+                raise InvalidArgument(f"the file for initializers lies beside the model: '{data_file}' must be a name without a folder")
+            least = self._config.get("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
+            extras |= {"data_file": data_file, "least": int(least)}
+        return extras or None
 
     def register_custom_ops_library(self, path: str | os.PathLike[str]) -> None:
         """A shared library with operators, see docs/custom-operators.md."""

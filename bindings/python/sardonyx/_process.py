@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
+import os
 from typing import Any, Mapping, Sequence
 
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, InvalidProtobuf
 from ._options import SessionOptions
+from ._sardonyx import declared as declared_by
 from ._sardonyx import ort_name
 from ._sardonyx import providers as engine_providers
 from ._sardonyx import version as engine_version
@@ -138,15 +140,19 @@ class OrtDeviceEpIncompatibilityReason(enum.IntEnum):
 
 def get_compatibility_info_from_model(path: str, provider: str) -> str | None:
     """What a plugin noted in a model that it compiled."""
-    from . import _model_edit
-
-    return get_compatibility_info_from_model_bytes(_model_edit.read(path)[0], provider)
+    return _noted(os.fspath(path), provider)
 
 
 def get_compatibility_info_from_model_bytes(model: bytes, provider: str) -> str | None:
-    from . import _model_edit
+    return _noted(model, provider)
 
-    return _model_edit.metadata(model).get(f"ep_compatibility_info.{provider}")
+
+def _noted(model: str | bytes, provider: str) -> str | None:
+    declared = declared_by(model)
+    if declared is None:
+        raise InvalidProtobuf(f"{repr(model) if isinstance(model, str) else 'the bytes'} hold no ONNX model")
+    text: str | None = declared["custom"].get(f"ep_compatibility_info.{provider}")
+    return text
 
 
 def get_model_compatibility_for_ep_devices(devices: Sequence[Any], info: str) -> OrtCompiledModelCompatibility:

@@ -92,12 +92,6 @@ class InferenceSession:
         self._check_loading()
         if any(not is_own_cpu(name) for name in self._wanted.names):
             warn_of_unavailable(self._wanted, self._session.report()["fallbacks"])
-        data_file = self._options._config.get("session.optimized_model_external_initializers_file_name")
-        if data_file and self._options.optimized_model_filepath:
-            from . import _model_edit
-
-            least = int(self._options._config.get("session.optimized_model_external_initializers_min_size_in_bytes", "1024"))
-            _model_edit.move_initializers(self._options.optimized_model_filepath, data_file, least)
 
     def _check_loading(self) -> None:
         if self._options._load_cancelled:
@@ -460,27 +454,20 @@ def _domain_and_type(op: str) -> tuple[str, str]:
 
 def _load(model: Any, options: SessionOptions, engine: dict[str, Any]) -> tuple[Session, str | bytes]:
     """The session, and what it was opened from."""
-    folder = options._config.get("session.model_external_initializers_file_folder_path", "")
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         if not os.path.exists(path):
             raise NoSuchFile(f"Load model from {path} failed. File doesn't exist")
-        if not options._edits():
-            with _telling_what_is_no_model(path):
-                return open_file(path, engine), path
-        from . import _model_edit
-
-        model, beside = _model_edit.read(path)
-        folder = folder or beside
-    elif hasattr(model, "SerializeToString"):
+        with _telling_what_is_no_model(path):
+            return open_file(path, engine, options._extras()), path
+    if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if not isinstance(model, (bytes, bytearray, memoryview)):
         raise TypeError(f"InferenceSession takes a path, bytes or an onnx.ModelProto, received {type(model).__name__}")
     data = bytes(model)
+    folder = options._config.get("session.model_external_initializers_file_folder_path", "")
     with _telling_what_is_no_model(data):
-        if options._edits():
-            data = options._edit(data)
-        return from_bytes(data, engine, folder), data
+        return from_bytes(data, engine, folder, options._extras()), data
 
 
 class _telling_what_is_no_model:

@@ -8,13 +8,11 @@
 #include "array/module.h"
 #include "arrays.h"
 #include "base/log.h"
-#include "base/system/mapped_file.h"
 #include "dropin/custom/libraries.h"
-#include "dropin/model_file.h"
 #include "entry.h"
 #include "faces.h"
 #include "log_queue.h"
-#include "onnx/ort/ort_model.h"
+#include "opening.h"
 #include "ops/op.h"
 #include "options.h"
 #include "providers/cpu/cpu_provider.h"
@@ -215,85 +213,6 @@ Object operators(PyObject*, PyObject*) {
   });
 }
 
-std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
-// use(bytes) of a model that is a file's path, or bytes.
-template <class Use>
-auto with_bytes(PyObject* source, const Use& use) {
-  if (PyBytes_Check(source) == 0) {
-    const auto file = MappedFile::open(to_text(source), 0);
-    return use(text_of(file->bytes()));
-  }
-  char* data = nullptr;
-  Py_ssize_t size = 0;
-  check(PyBytes_AsStringAndSize(source, &data, &size));
-  return use(std::string_view(data, static_cast<std::size_t>(size)));
-}
-
-// Whether the bytes are a model of any sort: ONNX Runtime distinguishes bytes that are no model from models that break a rule.
-Object is_model(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 1);
-  return truth(with_bytes(argument(arguments, 0),
-                          [](std::string_view bytes) { return is_ort_model(bytes) || dropin::read_facts(bytes).has_value(); }));
-}
-
-Object declared_shape(const dropin::InputFacts& value) {
-  if (!value.has_shape) return Object::none();
-  const Object shape = new_list();
-  for (std::size_t i = 0; i < value.extents.size(); ++i) {
-    const std::string& name = value.extents[i].first;
-    append(shape, value.numbers[i] >= 0 ? number(value.numbers[i]) : name.empty() ? Object::none() : text(name));
-  }
-  return shape;
-}
-
-// A file's metadata, and the shapes of its inputs and outputs as declared; None if it is no model.
-Object declared(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 1);
-  const std::optional<dropin::ModelFacts> facts = with_bytes(argument(arguments, 0), [](std::string_view bytes) {
-    if (!is_ort_model(bytes)) return dropin::read_facts(bytes);
-    auto found = dropin::read_facts(read_ort_model(std::as_bytes(std::span(bytes)), nullptr).proto);
-    if (found) found->metadata.graph_name.clear();  // the format has none
-    return found;
-  });
-  if (!facts) return Object::none();
-  const auto& m = facts->metadata;
-  const Object d = new_dict(), custom = new_dict(), shapes = new_dict();
-  for (const auto& [key, value] : m.custom) check(PyDict_SetItem(custom.get(), text(key).get(), text(value).get()));
-  for (const auto& [name, value] : facts->values)
-    check(PyDict_SetItem(shapes.get(), text(name).get(), declared_shape(value).get()));
-  set(d, "producer_name", text(m.producer));
-  set(d, "producer_version", text(facts->producer_version));
-  set(d, "domain", text(m.domain));
-  set(d, "description", text(m.description));
-  set(d, "version", number(m.version));
-  set(d, "graph_name", text(m.graph_name));
-  set(d, "graph_description", text(m.graph_description));
-  set(d, "custom", custom);
-  set(d, "shapes", shapes);
-  return d;
-}
-
-// open(path, options)
-Object open(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 2);
-  const std::string path = to_text(argument(arguments, 0));
-  const SessionOptions options = to_options(argument(arguments, 1));
-  return instance_of(unlocked([&] { return Session::open(path, options); }));
-}
-
-// from_bytes(model, options, folder of external data)
-Object from_bytes(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 3);
-  char* data = nullptr;
-  Py_ssize_t size = 0;
-  check(PyBytes_AsStringAndSize(argument(arguments, 0), &data, &size));
-  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(size));
-  const SessionOptions options = to_options(argument(arguments, 1));
-  const std::string folder = to_text(argument(arguments, 2));
-  return instance_of(unlocked([&] { return Session::from_bytes(bytes, options, folder); }));
-}
-
 Object inputs(PyObject* self, PyObject*) { return specs_to_python(value_of<Session>(self).inputs()); }
 Object outputs(PyObject* self, PyObject*) { return specs_to_python(value_of<Session>(self).outputs()); }
 Object pairs_to_python(const std::vector<std::pair<std::string, std::string>>& pairs) {
@@ -378,10 +297,11 @@ PyMethodDef cancel_methods[] = {{"cancel", &entry<cancel>, METH_NOARGS, "cancel(
                                 {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {
-    {"open", &entry<open>, METH_VARARGS, "open($module, path, options, /)\n--\n\n"},
-    {"from_bytes", &entry<from_bytes>, METH_VARARGS, "from_bytes($module, model, options, folder, /)\n--\n\n"},
+    {"open", &entry<open>, METH_VARARGS, "open($module, path, options, extras, /)\n--\n\n"},
+    {"from_bytes", &entry<from_bytes>, METH_VARARGS, "from_bytes($module, model, options, folder, extras, /)\n--\n\n"},
     {"is_model", &entry<is_model>, METH_VARARGS, "is_model($module, path_or_bytes, /)\n--\n\n"},
     {"declared", &entry<declared>, METH_VARARGS, "declared($module, path_or_bytes, /)\n--\n\n"},
+    {"with_places", &entry<with_places>, METH_VARARGS, "with_places($module, path, place, /)\n--\n\n"},
     {"cancel_token", &entry<cancel_token>, METH_NOARGS, "cancel_token($module, /)\n--\n\n"},
     {"providers", &entry<providers_to_python>, METH_NOARGS, "providers($module, /)\n--\n\n"},
     {"ort_name", &entry<ort_name>, METH_VARARGS, "ort_name($module, name, /)\n--\n\n"},
