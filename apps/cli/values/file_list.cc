@@ -36,22 +36,21 @@ Kind kind_of(const fs::path& file) {
   return media::image_format(bytes).empty() ? Kind::other : Kind::picture;
 }
 
-bool hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
-
 void add_folder(const fs::path& folder, const fs::path& output, std::vector<ListedFile>& files) {
-  std::error_code error, ignored;
   const std::size_t first = files.size();
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const fs::path& path = it->path();
-    const bool skip = hidden(path) || (!output.empty() && it->is_directory(ignored) && fs::equivalent(path, output, ignored));
-    if (skip && it->is_directory(ignored)) it.disable_recursion_pending();
-    if (skip || !it->is_regular_file(ignored)) continue;
-    files.push_back({path, path.lexically_relative(folder).string()});
-  }
-  if (error) fail(ErrorCode::io, "cannot read the folder '{}': {}", folder.string(), error.message());
+  FolderWalk walk;
+  walk.skips = [&](const fs::path& below) {
+    std::error_code ignored;
+    return !output.empty() && fs::equivalent(below, output, ignored);
+  };
+  walk.file = [&](const fs::path& file) {
+    if (!file.filename().string().starts_with('.')) files.push_back({file, file.lexically_relative(folder).string()});
+  };
+  walk.unreadable = [&](const fs::path&, const std::error_code& why) {
+    fail(ErrorCode::io, "cannot read the folder '{}': {}", folder.string(), why.message());
+  };
+  walk_folder(folder, walk);
   if (files.size() == first) fail(ErrorCode::io, "the folder '{}' contains no files", folder.string());
-  std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end(),
-            [](const ListedFile& a, const ListedFile& b) { return a.path < b.path; });
 }
 
 void add_pattern(const std::string& pattern, std::vector<ListedFile>& files) {

@@ -149,4 +149,20 @@ Matched expand_pattern(const std::string& pattern) {
   return out;
 }
 
+void walk_folder(const fs::path& folder, const FolderWalk& walk) {
+  std::error_code error, ignored;
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) entries.push_back(it->path());
+  if (error) return walk.unreadable(folder, error);
+  std::sort(entries.begin(), entries.end());
+  for (const fs::path& entry : entries) {
+    if (fs::is_directory(entry, ignored)) {
+      const bool hidden = entry.filename().string().starts_with('.');
+      if (!hidden && !fs::is_symlink(entry, ignored) && !(walk.skips && walk.skips(entry))) walk_folder(entry, walk);
+    } else if (fs::is_regular_file(entry, ignored)) {
+      walk.file(entry);
+    }
+  }
+}
+
 }  // namespace sdx

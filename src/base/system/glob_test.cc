@@ -54,5 +54,24 @@ TEST(Glob, CrossesFolders) {
   EXPECT_EQ(expand_pattern((root / "one/*/d.jpg").string()).base, root / "one");
 }
 
+TEST(Glob, WalksFoldersInTheOrderOfPaths) {
+  const testing::TemporaryFolder folder;
+  for (const char* file : {"b.txt", "a/z.txt", "a/two/d.txt", "a.txt", ".git/e.txt", "out/f.txt", ".hidden"})
+    folder.write(file, "x");
+  fs::create_directory_symlink(folder.path(), folder.path() / "a/loop");
+  std::string names;
+  FolderWalk walk;
+  walk.skips = [](const fs::path& below) { return below.filename() == "out"; };
+  walk.file = [&](const fs::path& file) { names += file.lexically_relative(folder.path()).string() + " "; };
+  walk.unreadable = [&](const fs::path& at, const std::error_code& why) {
+    names += at.filename().string() + ": " + why.message();
+  };
+  walk_folder(folder.path(), walk);
+  EXPECT_EQ(names, ".hidden a/two/d.txt a/z.txt a.txt b.txt ");
+  names.clear();
+  walk_folder(folder.path() / "none", walk);
+  EXPECT_EQ(names, "none: No such file or directory");
+}
+
 }  // namespace
 }  // namespace sdx

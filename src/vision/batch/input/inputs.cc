@@ -36,35 +36,24 @@ struct Walk {
   const std::vector<fs::path>& outputs;  // canonical
   Collected& out;
 
-  void folder(const fs::path& root, const fs::path& at) {
-    std::error_code error;
-    std::vector<fs::path> entries;
-    for (fs::directory_iterator it(at, error), end; !error && it != end; it.increment(error)) entries.push_back(it->path());
-    if (error) {
-      Input unreadable = input_of(at, root);
-      unreadable.error = fmt::format("cannot read the folder: {}", error.message());
-      out.inputs.push_back(std::move(unreadable));
-      return;
-    }
-    std::sort(entries.begin(), entries.end());
-    for (const fs::path& entry : entries) visit(root, entry);
+  void folder(const fs::path& root) {
+    walk_folder(root, {.skips = [this](const fs::path& below) { return is_output(below); },
+                       .file = [&](const fs::path& file) { visit(root, file); },
+                       .unreadable =
+                           [&](const fs::path& at, const std::error_code& why) {
+                             Input unreadable = input_of(at, root);
+                             unreadable.error = fmt::format("cannot read the folder: {}", why.message());
+                             out.inputs.push_back(std::move(unreadable));
+                           }});
   }
 
-  void visit(const fs::path& root, const fs::path& entry) {
-    std::error_code ignored;
-    const bool hidden = entry.filename().string().starts_with('.');
-    if (fs::is_directory(entry, ignored)) {
-      // A link to a folder may lead back to where it is.
-      if (hidden || fs::is_symlink(entry, ignored) || is_output(entry)) return;
-      return folder(root, entry);
-    }
-    if (!fs::is_regular_file(entry, ignored)) return;
-    if (hidden) {
+  void visit(const fs::path& root, const fs::path& file) {
+    if (file.filename().string().starts_with('.')) {
       ++out.hidden;
-    } else if (!looks_like_picture(entry)) {
-      leave_out(entry);
+    } else if (!looks_like_picture(file)) {
+      leave_out(file);
     } else {
-      out.inputs.push_back(input_of(entry, root));
+      out.inputs.push_back(input_of(file, root));
     }
   }
 
@@ -98,7 +87,7 @@ void add_path(const std::string& text, Walk& walk) {
   const fs::path path = text;
   if (fs::is_directory(path, ignored)) {
     walk.refuse_output(path);
-    return walk.folder(path, path);
+    return walk.folder(path);
   }
   if (!fs::exists(path, ignored) && is_pattern(text)) {
     const Matched matched = expand_pattern(text);
