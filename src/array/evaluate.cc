@@ -24,24 +24,25 @@ namespace {
 
 using State = Node::State;
 
-// Longer traces are computed in parts of this many operations.
+// A longer trace is computed in parts of this many operations.
 constexpr std::size_t kMostAtOnce = 4096;
 
-// What operations held, to be let go of without the lock: deleters and functions of users may compute arrays themselves.
+// The inputs and parameters of a computed operation. They are freed without the lock: deleters and functions of users may compute
+// arrays themselves.
 struct Held {
   std::vector<array> inputs;
   Params params;
 };
 using Gone = std::vector<Held>;
 
-// What is let go of while long walks go over the nodes in it. Whoever holds one also holds those that came after it.
+// Keeps nodes that were let go of while long walks still go over them. Whoever holds a bin also holds all later ones.
 struct Bin {
   std::list<Gone> gone;
   std::shared_ptr<Bin> next;
 };
 
-// Guards the states of all nodes, the marks, and what goes when a node is computed. Never destroyed: streams' threads use it
-// while the process ends.
+// Guards the states of all nodes, the marks of walks, and the inputs that a computed node gives up. Never destroyed: the threads
+// of streams use it while the process ends.
 struct Evaluation {
   std::mutex mutex;
   std::condition_variable changed;  // a part has been computed, or the process has forked
@@ -71,14 +72,14 @@ void handle_forks() {
 
 State state_of(const Node& node) { return node.state.load(std::memory_order_acquire); }
 
-// Under the lock, as are all changes of states.
+// Sets the state of all nodes of a trace. The caller holds the lock, as for every change of a state.
 void set_state(const Trace& trace, State state) {
   ++evaluation().generation;
   for (Node* node : trace.order) node->state.store(state, std::memory_order_release);
 }
 
-// What one evaluation lets go of: at once when it ends, unless long walks of other threads may still go over it. Made before the
-// lock is taken.
+// Collects what one evaluation lets go of, and frees it when the evaluation ends, unless a long walk of another thread may still
+// go over it. Made before the lock is taken, so that it frees without the lock.
 class Rubbish {
  public:
   Gone& gone() { return all_.front(); }
@@ -93,7 +94,7 @@ class Rubbish {
   std::list<Gone> all_ = std::list<Gone>(1);
 };
 
-// Made after the lock was taken, and ends before it is let go of.
+// Calls keep_for_walks() while the lock is still held: it is made after the lock was taken.
 class KeepForWalks {
  public:
   explicit KeepForWalks(Rubbish& rubbish) : rubbish_(rubbish) {}
@@ -105,7 +106,7 @@ class KeepForWalks {
   Rubbish& rubbish_;
 };
 
-// Under the lock: while it lives, nodes that others compute stay, though nothing needs them any more.
+// While it lives, nodes that other threads compute stay, even if nothing else needs them. Made and destroyed under the lock.
 class LongWalk {
  public:
   explicit LongWalk(Rubbish& rubbish) : rubbish_(rubbish), mine_(std::make_shared<Bin>()) {
@@ -127,7 +128,8 @@ class LongWalk {
   std::shared_ptr<Bin> mine_;
 };
 
-// Under the lock. `keeps`: for a transformation that goes on.
+// Takes the inputs and parameters of a computed node, unless a transformation that goes on `keeps` them. The caller holds the
+// lock.
 void let_go(Node& node, bool keeps, Gone& gone) {
   if (node.traced != 0 && keeps) return;
   gone.push_back({std::move(node.inputs), std::move(node.params)});
@@ -140,8 +142,8 @@ bool same_owner(const Tensor& a, const Tensor& b) {
   return a.owner() != nullptr && !a.owner().owner_before(b.owner()) && !b.owner().owner_before(a.owner());
 }
 
-// Results of operations that only look at data in another way, and of those that need no program. Under the lock; the walk keeps
-// the others.
+// Computes operations that only look at data in another way, and those that need no program, and removes them from the walk. The
+// caller holds the lock.
 void compute_views(Walk& walk, Gone& gone) {
   std::erase_if(walk, [&](Node* node) {
     const bool parts = has_many_parts(*node);
@@ -161,7 +163,7 @@ void compute_views(Walk& walk, Gone& gone) {
   });
 }
 
-// Leaves whose memory nobody can ask for any more, by number. Under the lock.
+// Tells for each leaf whether nobody can ask for its memory again. The caller holds the lock.
 std::vector<bool> spare_leaves(const Trace& trace) {
   std::vector<bool> spare;
   for (std::size_t i = 0; i < trace.leaves.size(); ++i) {
@@ -174,13 +176,13 @@ std::vector<bool> spare_leaves(const Trace& trace) {
     spare.resize(trace.leaves.size(), false);
     spare[i] = true;
   }
-  // Operations that stay known compute their results from these leaves once more.
+  // Operations that stay known may compute their results from these leaves once more.
   if (!spare.empty() && std::any_of(trace.order.begin(), trace.order.end(), [](const Node* n) { return n->traced != 0; }))
     return {};
   return spare;
 }
 
-// Without the lock.
+// Compiles and runs the trace's program. The caller does not hold the lock.
 std::vector<Value> run(Trace& trace, std::vector<bool> spare) {
   const LentAllocation memory(array_memory());
   const PoolScope awake(current_pool());  // in loops threads do not fall asleep between two evaluations
@@ -207,7 +209,7 @@ std::vector<Value> run(Trace& trace, std::vector<bool> spare) {
   return values;
 }
 
-// Under the lock.
+// Stores the results in the nodes. The caller holds the lock.
 void store(const Trace& trace, std::vector<Value> values, Gone& gone) {
   for (std::size_t i = 0; i < trace.wanted.size(); ++i) {
     Node& node = *trace.order[trace.wanted[i].first];
@@ -224,7 +226,7 @@ void store(const Trace& trace, std::vector<Value> values, Gone& gone) {
   set_state(trace, State::done);
 }
 
-// The exception that is handled; null where there is no memory for it.
+// Returns the exception that is being handled, or null if there is no memory for it.
 std::shared_ptr<const Error> error_at_hand() noexcept {
   try {
     try {
@@ -246,7 +248,7 @@ void set_failed(const Trace& trace, const std::shared_ptr<const Error>& why) {
   set_state(trace, State::failed);
 }
 
-// Under the lock, which it lets go of while the program runs.
+// Runs the trace and returns its results. The caller holds the lock, which is released while the program runs.
 std::vector<Value> compute_values(Trace& trace, Lock& lock) {
   Evaluation& e = evaluation();
   trace.thread = std::this_thread::get_id();
@@ -271,8 +273,8 @@ std::vector<Value> compute_values(Trace& trace, Lock& lock) {
   }
 }
 
-// Computes the trace, whose nodes are running and whose leaves are data. Under the lock, which it lets go of meanwhile. Whatever
-// it throws, the nodes run no more.
+// Computes the trace, whose nodes are running and whose leaves are data. The caller holds the lock, which is released meanwhile.
+// If it throws, the nodes are lazy or failed.
 void compute(Trace& trace, Lock& lock, Gone& gone) {
   Evaluation& e = evaluation();
   try {
@@ -292,7 +294,7 @@ void compute(Trace& trace, Lock& lock, Gone& gone) {
   e.changed.notify_all();
 }
 
-// Waits until no leaf is under way; returns whether all are data. Under the lock.
+// Waits until no leaf is under way, and returns whether all are data. The caller holds the lock.
 bool wait_for_leaves(const Trace& trace, Lock& lock) {
   for (const array& leaf : trace.leaves) {
     evaluation().changed.wait(lock, [&] { return state_of(*leaf.node()) != State::running; });
@@ -301,7 +303,7 @@ bool wait_for_leaves(const Trace& trace, Lock& lock) {
   return true;
 }
 
-// On a stream's thread.
+// Computes a queued trace; runs on the thread of its stream.
 void compute_queued(Trace& trace) {
   Rubbish rubbish;
   Lock lock(evaluation().mutex);
@@ -316,7 +318,7 @@ void compute_queued(Trace& trace) {
   try {
     compute(trace, lock, rubbish.gone());
   } catch (...) {
-    // Whoever reads the numbers computes them again, and gets the error.
+    // Whoever reads the numbers gets the error: lazy nodes are computed again, failed ones keep theirs.
   }
 }
 
@@ -330,7 +332,8 @@ void queue(std::vector<Node*>& part, const std::shared_ptr<const std::vector<arr
   part.clear();
 }
 
-// Puts the walk's operations into their streams' queues, in parts that wait only for parts before them. Under the lock.
+// Puts the walk's operations into the queues of their streams, in parts that wait only for earlier parts. The caller holds the
+// lock.
 void queue_all(const Walk& walk, std::span<const array> arrays) {
   const auto held = std::make_shared<const std::vector<array>>(arrays.begin(), arrays.end());
   std::vector<std::vector<Node*>> open;  // by stream
@@ -359,7 +362,7 @@ bool can_work_here(const Walk& walk) {
   return std::all_of(walk.begin(), walk.end(), [&](const Node* n) { return n->stream == stream; }) && is_idle(stream);
 }
 
-// Under the lock. The trace's leaves are data.
+// Computes a trace whose leaves are data on this thread. The caller holds the lock.
 void compute_here(Trace& trace, Lock& lock, Gone& gone) {
   set_state(trace, State::running);
   try {
@@ -371,7 +374,7 @@ void compute_here(Trace& trace, Lock& lock, Gone& gone) {
   gone.push_back({std::move(trace.leaves), {}});
 }
 
-// Computes a walk that is one part, unless somebody else changes what it goes over. Under the lock.
+// Computes a walk that is one part, unless another thread changes one of its nodes meanwhile. The caller holds the lock.
 void compute_short(const Walk& walk, Lock& lock, Gone& gone) {
   const std::uint64_t before = evaluation().generation;
   Trace trace = trace_of(walk);
@@ -379,8 +382,8 @@ void compute_short(const Walk& walk, Lock& lock, Gone& gone) {
   gone.push_back({std::move(trace.leaves), {}});
 }
 
-// Computes a walk part by part; what others compute meanwhile it need not. Were it begun anew after each part of others, walks of
-// two threads would take time by the square of their lengths. Under the lock.
+// Computes a walk part by part, and leaves out what other threads compute meanwhile. To walk anew after each part of another
+// thread would take time by the square of the length. The caller holds the lock.
 void compute_long(const Walk& walk, Lock& lock, Rubbish& rubbish) {
   const LongWalk stays(rubbish);
   Walk part;
@@ -405,7 +408,7 @@ void compute_long(const Walk& walk, Lock& lock, Rubbish& rubbish) {
   }
 }
 
-// What an operation with many parts takes apart, where that is not computed yet.
+// Returns the array that an operation with many parts takes apart, if it is not computed yet.
 std::optional<array> whole_of_parts(const Walk& walk) {
   const auto at = std::find_if(walk.begin(), walk.end(), [](const Node* n) { return has_many_parts(*n); });
   return at == walk.end() ? std::nullopt : std::optional((*at)->inputs[0]);
@@ -435,12 +438,12 @@ void evaluate(std::span<const array> arrays) {
       continue;
     }
     if (walk.empty()) {
-      // What is asked for is data, or under way.
+      // All arrays are data or under way.
       const auto waits = std::find_if(arrays.begin(), arrays.end(), [](const array& a) { return !a.is_evaluated(); });
       if (waits == arrays.end()) return;
       evaluation().changed.wait(lock, [&] { return state_of(*waits->node()) != State::running; });
     } else if (queued || can_work_here(walk)) {
-      // What was queued and is lazy again has failed: here the error is thrown.
+      // Queued nodes that are lazy again have failed: computing them here throws the error.
       if (walk.size() > kMostAtOnce) {
         compute_long(walk, lock, rubbish);
       } else {
@@ -469,7 +472,8 @@ void pause_evaluations() {
   Evaluation& e = evaluation();
   Lock lock(e.mutex);
   e.paused = true;
-  // A program that forks itself would wait for its own end, and one that waits for the forking thread for ever.
+  // A thread that forks within a program does not wait: that program would have to end first. Others wait for 10 seconds at most,
+  // since a program may itself wait for the forking thread.
   if (running_here == 0) e.changed.wait_for(lock, std::chrono::seconds(10), [&] { return e.under_way == 0; });
   lock_streams();
   lock.release();
@@ -477,7 +481,8 @@ void pause_evaluations() {
 
 namespace {
 
-// In a child, what threads of the parent compute: nobody will end it. What was queued is begun again by the queue.
+// In a child process, gives up what threads of the parent compute, because nobody will end it. Queues begin again with what was
+// queued.
 void take_over(std::vector<Trace*>& computed) {
   const auto error =
       std::make_shared<const Error>(ErrorCode::runtime_failure, "the process forked while this array was computed");

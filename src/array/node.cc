@@ -30,7 +30,8 @@ void retain(Node* node) noexcept {
   if (node != nullptr) node->refs.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Not by recursion: a chain of a hundred thousand operations would take as many frames of the stack.
+// Releases nodes one after the other: with recursion, a chain of a hundred thousand operations would need as many frames of the
+// stack.
 void release(Node* node) noexcept {
   if (node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   static thread_local std::vector<Node*>* pending = nullptr;
@@ -50,7 +51,7 @@ void release(Node* node) noexcept {
 
 namespace {
 
-// Wherever extents come from: what no memory can hold is refused before anybody counts its elements.
+// Refuses extents that no memory can hold, before anybody multiplies them.
 Result result_of(const Kind& kind, Dtype dtype, Shape&& shape) {
   std::int64_t bytes = 16;  // of the largest elements
   for (const std::int64_t extent : shape) {

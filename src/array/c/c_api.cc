@@ -175,7 +175,7 @@ sdx_status sdx_array_set_backend(const char* name) {
 
 namespace {
 
-// What sdx_array_backend() handed out on this thread.
+// The texts behind the pointers that sdx_array_backend() has returned on this thread.
 struct BackendTexts {
   std::string backend, device, version, why;
 };
@@ -203,7 +203,7 @@ sdx_status sdx_array_backend(sdx_backend* backend) {
       if (other.available || other.reason.empty() || &other == &used) continue;
       shown.why += (shown.why.empty() ? "" : "; ") + other.name + ": " + other.reason;
     }
-    // What GPUs have is not asked of their runtimes here.
+    // Reports memory for the CPU only: this function asks no GPU's runtime.
     const std::int64_t memory = used.name == "cpu" || used.name == "onnx" ? memory_of_machine() : 0;
     out = {shown.backend.c_str(), shown.device.c_str(), shown.version.c_str(), shown.why.c_str(), memory};
   });

@@ -111,7 +111,7 @@ const Named<Reduction> kReductions[] = {
     {"var", [](const array& a, const Axes& axes, bool keep, StreamOrDevice s) { return var(a, axes, keep, 0, s); }},
 };
 
-// Those that keep the shape, and those that give positions: along one axis, or over the flattened array.
+// Operations along one axis, or over the flattened array, with a result for each element.
 const Named<AlongAxis> kAlongAxis[] = {
     {"argsort", [](const array& a, std::optional<int> axis) { return argsort(a, axis); }},
     {"cummax", [](const array& a, std::optional<int> axis) { return cummax(a, axis); }},

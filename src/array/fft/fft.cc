@@ -1,4 +1,4 @@
-// Fourier transforms: several axes are one after the other.
+// Fourier transforms. One over several axes is a sequence of transforms over single axes.
 
 #include <sdx/array/fft.hpp>
 
@@ -16,7 +16,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints of both kinds: transform.h.
+// transform.h says what params.ints of both kinds hold.
 void emit_fourier(Emitter& e) { e.results<run_fourier>("Fourier", e.inputs(), {{"ints", e.params().ints}}); }
 
 struct Step {
@@ -38,7 +38,7 @@ Step step_of(const Params& p) {
           static_cast<FourierNorm>(p.ints[4])};
 }
 
-// The adjoint: what is cut there is filled with zeros here, and the other way round.
+// The gradient is the adjoint transform: it fills with zeros what the transform cuts, and cuts what the transform fills.
 std::vector<array> fourier_vjp(const VjpCall& c) {
   Step step = step_of(c.params);
   const array& input = c.inputs[0];
@@ -78,13 +78,13 @@ FourierNorm norm_of(const char* name, const std::string& norm, bool inverse) {
   return (norm == "backward") == inverse ? FourierNorm::by_length : FourierNorm::none;
 }
 
-// Several axes with their points.
+// The axes of a transform and the number of points along each.
 struct Plan {
   std::vector<int> axes;
   std::vector<std::int64_t> points;
 };
 
-// `real_result`: the last axis holds half of the numbers.
+// With `real_result`, the last axis of the input holds half of the numbers.
 Plan plan_of(const char* name, const array& a, const fft::OptionalShape& shape, const fft::OptionalAxes& given,
              bool real_result) {
   Plan plan;
@@ -140,7 +140,7 @@ array along_one(const char* name, Which which, const array& a, fft::Points n, in
   return transformed(name, which, a, n ? fft::OptionalShape(Shape{*n}) : std::nullopt, std::vector<int>{axis}, norm, s);
 }
 
-// Element i of an axis comes from element i + by: the two parts change places.
+// Exchanges the two halves of each axis, as fftshift() does; `back` undoes it.
 array turned(const char* name, const array& a, const fft::OptionalAxes& given, bool back, const StreamOrDevice& s) {
   fft::OptionalAxes axes = given;
   if (!axes) {

@@ -1,4 +1,4 @@
-// Transforms of windows that move over a signal, and back.
+// Short-time Fourier transforms, whose windows move over a signal, and their inverses.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace sdx::array::fft {
 namespace {
 
-// Samples, for messages and sizes.
+// The largest length of a signal that istft() makes.
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 40;
 
 struct Frames {
@@ -36,7 +36,7 @@ Frames frames_of(const char* name, std::int64_t n_fft, const ShortTime& how, Dty
   return {n_fft, hop, padded_window(name, how, n_fft, dtype, s)};
 }
 
-// Where the samples of each window are: [windows, n_fft].
+// Returns the positions of each window's samples: [windows, n_fft].
 array positions_of(const Frames& f, std::int64_t count, const StreamOrDevice& s) {
   const array starts = multiply(arange(0, static_cast<double>(count), 1, Dtype::int64, s), array(f.hop, Dtype::int64), s);
   const array samples = arange(0, static_cast<double>(f.n_fft), 1, Dtype::int64, s);
@@ -46,7 +46,7 @@ array positions_of(const Frames& f, std::int64_t count, const StreamOrDevice& s)
 bool is_complex(Dtype t) { return t == Dtype::complex64 || t == Dtype::complex128; }
 Dtype real_of(Dtype t) { return t == Dtype::float64 || t == Dtype::complex128 ? Dtype::float64 : Dtype::float32; }
 
-// Windows laid at their places and added up.
+// Puts windows at their places and adds up where they overlap.
 array overlapped(const array& frames, const array& positions, std::int64_t length, const StreamOrDevice& s) {
   Shape shape(frames.shape().begin(), frames.shape().end() - 2);
   shape.push_back(length);

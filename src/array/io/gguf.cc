@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 32;
 
-// Types of tensors that are plain numbers, as the format numbers them.
+// Types of tensors that hold plain numbers, by the numbers that GGUF gives them.
 constexpr std::pair<std::uint32_t, Dtype> kPlain[] = {{0, Dtype::float32}, {1, Dtype::float16}, {30, Dtype::bfloat16},
                                                       {24, Dtype::int8},   {25, Dtype::int16},  {26, Dtype::int32},
                                                       {27, Dtype::int64},  {28, Dtype::float64}};
@@ -31,7 +31,7 @@ constexpr std::pair<GgufType, Dtype> kNumbers[] = {
 
 // --- reading -----------------------------------------------------------------------------------------------------------------
 
-// params.ints: the type's number, then the shape. Each row is whole blocks.
+// params.ints holds the type's number, then the shape. Each row consists of whole blocks.
 void run_unpack(ops::OpContext& c) {
   const GgmlFormat& format = *find_ggml(static_cast<std::uint32_t>(c.attrs().get_ints("ints")[0]));
   const auto* from = static_cast<const std::byte*>(c.input(0).data());
@@ -50,7 +50,7 @@ array tensor_of(const GgufModel& model, const StoredTensor& stored) {
   const std::shared_ptr<const void>& owner = model.owner(stored.file);
   for (const auto& [type, dtype] : kPlain) {
     if (type != stored.type) continue;
-    // The reader knows the sizes of floats alone.
+    // The reader has checked the bounds of float tensors only.
     const std::span<const std::byte> all = model.bytes(stored.file);
     const auto count = static_cast<std::uint64_t>(element_count(stored.shape)),
                each = static_cast<std::uint64_t>(bit_width(dtype)) / 8;
@@ -72,7 +72,7 @@ array tensor_of(const GgufModel& model, const StoredTensor& stored) {
   return astype(make(kUnpack, Dtype::float32, stored.shape, {blocks}, std::move(params)), Dtype::float16);
 }
 
-// The bytes of a number, or of an array of them.
+// Returns a number, or an array of numbers, as bytes of an array.
 array numbers_of(const GgufModel& model, const GgufValue& v) {
   const bool list = v.type == GgufType::array;
   for (const auto& [type, dtype] : kNumbers) {
@@ -88,7 +88,8 @@ array numbers_of(const GgufModel& model, const GgufValue& v) {
   fail(ErrorCode::invalid_model, "[load_gguf] the value '{}' is not a number", v.key);
 }
 
-// One text after the other; the reader has seen that all lie within the value. Not by key: a file may have a million keys.
+// Returns a value's texts, one after the other from its bytes, which the reader has checked: a search by key is slow in a file
+// with a million keys.
 std::vector<std::string> texts_of(const GgufModel& model, const GgufValue& v) {
   const auto* at = reinterpret_cast<const char*>(model.bytes(0).data()) + v.begin;
   std::vector<std::string> texts;

@@ -32,7 +32,8 @@ bool is_byte_float(Dtype type) {
          type == Dtype::float8e5m2fnuz || type == Dtype::float8e8m0;
 }
 
-// Kernels need numbers at multiples of their size. Arrays have no floats of 8 bits: they are bytes, which from_fp8() takes.
+// Returns the tensor as an array. Data that is not aligned to its elements is copied, as kernels need it. Floats of 8 bits become
+// bytes, which from_fp8() takes.
 array array_of(const Tensor& tensor) {
   if (tensor.dtype() == Dtype::string) fail(ErrorCode::invalid_argument, "[load] arrays hold numbers, but the file holds text");
   if (!is_byte_float(tensor.dtype())) return array(tensor.aligned());

@@ -37,7 +37,7 @@ LinalgScalar scalar_of(Dtype dtype) {
   fail(memory ? ErrorCode::out_of_memory : ErrorCode::invalid_argument, "[linalg::{}] {}", name_of(what), why);
 }
 
-// What is left of the factors of a matrix without elements: square ones, which are identities, and the order of the rows.
+// Fills a factor of a matrix without elements: square factors are identities, and rows keep their order.
 void fill_factor(Tensor& out) {
   if (out.size() == 0) return;
   if (out.dtype() == Dtype::uint32) {

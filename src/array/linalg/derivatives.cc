@@ -14,18 +14,18 @@ namespace {
 using Arrays = std::vector<array>;
 using linalg::inv;
 
-// Columns of `a` times numbers of a vector, rows times them, and a matrix with them as its diagonal.
+// Scale each column, or each row, of `a` by its number in v; eye_like() is the identity of a's size.
 array columns_times(const array& a, const array& v) { return multiply(a, expand_dims(v, -2)); }
 array rows_times(const array& v, const array& a) { return multiply(expand_dims(v, -1), a); }
 array eye_like(const array& a) { return eye(static_cast<int>(a.shape(-1)), std::nullopt, 0, a.dtype()); }
 
 array symmetric_part(const array& a) { return multiply(array(0.5, a.dtype()), add(a, adjoint(a))); }
 
-// a^{-1} b and b a^{-1} for triangles.
+// Return a^{-1} b and b a^{-1} for a triangular a.
 array solved(const array& a, const array& b, bool upper) { return decompose(Decomposition::solve_triangle, upper, {a, b})[0]; }
 array solved_from_right(const array& b, const array& a, bool upper) { return adjoint(solved(adjoint(a), adjoint(b), !upper)); }
 
-// 1 / (v_j - v_i), and 0 where they are equal.
+// Returns the matrix of 1 / (v_j - v_i), with 0 where both are equal.
 array inverse_differences(const array& v) {
   const array d = subtract(expand_dims(v, -2), expand_dims(v, -1));
   const array zero(0, d.dtype());
@@ -33,7 +33,7 @@ array inverse_differences(const array& v) {
   return where(same, zero, reciprocal(where(same, array(1, d.dtype()), d)));
 }
 
-// The lower triangle with half of the diagonal.
+// Returns the lower triangle with half of the diagonal.
 array lower_half(const array& a) {
   const array m = tril(a);
   return subtract(m, multiply(multiply(array(0.5, a.dtype()), m), eye_like(a)));
@@ -77,7 +77,7 @@ Arrays solve_triangle_vjp(const VjpCall& c) {
 
 array as_matrix(const array& a) { return expand_dims(a, std::vector<int>{-1, -2}); }
 
-// d log det = tr(a^{-1} da); the phase of a complex determinant turns by its imaginary part.
+// d log det = tr(a^{-1} da). The imaginary part of this trace is the turn of a complex determinant's phase.
 Arrays determinant_vjp(const VjpCall& c) {
   const array& a = c.inputs[0];
   array factor = add(multiply(c.of_outputs[2], is_complex(a.dtype()) ? conjugate(c.outputs[2]) : c.outputs[2]),
@@ -135,7 +135,7 @@ Arrays eigvals_vjp(const VjpCall& c) {
   return {is_complex(a.dtype()) ? full : real(full)};
 }
 
-// The first k columns, or rows.
+// Return the first k columns, or the first k rows.
 array first_columns(const array& a, std::int64_t k) {
   Shape stop = a.shape();
   stop.back() = k;
@@ -152,7 +152,7 @@ Arrays svdvals_vjp(const VjpCall& c) {
   return {of_values(first_columns(all[0], k), c.of_outputs[0], swapaxes(first_columns(swapaxes(all[2], -1, -2), k), -1, -2))};
 }
 
-// What lies outside the columns of q, of x.
+// Returns the part of x that is orthogonal to the columns of q.
 array outside(const array& q, const array& x) { return subtract(x, matmul(q, matmul(adjoint(q), x))); }
 
 Arrays svd_vjp(const VjpCall& c) {

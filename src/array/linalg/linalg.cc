@@ -1,4 +1,4 @@
-// Linear algebra: decompositions with their arguments checked, and what is made of them.
+// Linear algebra: checks the arguments of decompositions, and builds other functions from these.
 
 #include <sdx/array/linalg.hpp>
 
@@ -18,7 +18,7 @@ using detail::decompose;
 using detail::Decomposition;
 using detail::refuse;
 
-// Of a type that Eigen computes in.
+// Returns `a` in a type in which Eigen computes.
 array computed(const char* operation, const array& a, const StreamOrDevice& s) {
   const Dtype t = detail::at_least_float(a.dtype());
   if (t == Dtype::float16 || t == Dtype::bfloat16) {
@@ -73,7 +73,7 @@ double precision(Dtype t) {
   return wide ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
 }
 
-// Which singular values count.
+// Tells which singular values are above the tolerance.
 array counted(const array& values, const array& of, std::optional<double> rtol, const StreamOrDevice& s) {
   const double share = rtol ? *rtol : static_cast<double>(std::max(of.shape(-1), of.shape(-2))) * precision(of.dtype());
   return greater(values, multiply(array(share, values.dtype()), max(values, -1, true, s), s), s);
@@ -206,7 +206,7 @@ array cross(const array& a, const array& b, int axis, StreamOrDevice s) {
   const int last = at + 1;  // of results: one axis fewer before stack() adds it again
   const int place = third.ndim() + last;
   if (x == 3 && y == 3) return stack({turn(1, 2), turn(2, 0), third}, place, s);
-  // One of them ends in 0.
+  // The third element of the vector of two is 0, so one product of each difference vanishes.
   if (x == 2)
     return stack({multiply(part(a, 1), part(b, 2), s), negative(multiply(part(a, 0), part(b, 2), s), s), third}, place, s);
   return stack({negative(multiply(part(a, 2), part(b, 1), s), s), multiply(part(a, 2), part(b, 0), s), third}, place, s);

@@ -35,7 +35,7 @@ array of_vectors(const array& a, double ord, const NormAxes& axes, bool keepdims
   return power(sum(power(x, array(ord, x.dtype()), s), axes, keepdims, s), array(1 / ord, x.dtype()), s);
 }
 
-// Singular values of the matrices on two axes, and what is left of them put in the axes' place.
+// Reduces the singular values of the matrices on two axes; the results take the place of the axes.
 template <class Reduce>
 array of_singular_values(const array& a, const std::vector<int>& axes, bool keepdims, const Reduce& reduce,
                          const StreamOrDevice& s) {
@@ -64,7 +64,7 @@ array of_matrices(const array& a, double ord, const std::vector<int>& axes, bool
   return ord > 0 ? max(sums, std::vector<int>{left}, keepdims, s) : min(sums, std::vector<int>{left}, keepdims, s);
 }
 
-// The axes of a norm with an order; without any, those of a vector or a matrix.
+// Returns the axes of a norm that has an order. Without axes, the array must be a vector or a matrix.
 std::vector<int> axes_for(const array& a, const NormAxes& given) {
   if (given && (given->size() == 1 || given->size() == 2)) {
     if (given->size() == 2) detail::axes_of("norm", *given, a.shape().size());  // refuses an axis twice

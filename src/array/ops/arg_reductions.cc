@@ -1,4 +1,4 @@
-// Places of the largest and smallest elements.
+// Positions of the largest and smallest elements.
 
 #include <sdx/array.hpp>
 
@@ -33,7 +33,7 @@ void run_arg(ops::OpContext& c) {
   reduce(static_cast<ReduceFn>(c.attrs().get_int("function")), x.dtype(), x.data(), y.mutable_data(), e);
 }
 
-// params.ints: the axis.
+// params.ints holds the axis.
 template <ReduceFn kFn>
 void emit_arg(Emitter& e) {
   e.results<run_arg>("ArgReduce", {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axis", e.params().ints[0]}});

@@ -48,7 +48,7 @@ std::vector<array> power_vjp(const VjpCall& c) {
   return gradients(c, [&](std::size_t i) {
     const array zero = constant_like(base, 0);
     if (i == 0) {
-      // x^0 is 1 everywhere, 0 too, where x^-1 is infinite.
+      // x^0 is 1 for every x, also for 0, whose power x^-1 is infinite.
       const array slope = multiply(exponent, power(base, subtract(exponent, constant_like(base, 1))));
       return multiply(c.of_outputs[0], conjugate(where(equal(exponent, zero), zero, slope)));
     }
@@ -76,7 +76,7 @@ std::vector<array> minimum_vjp(const VjpCall& c) {
 
 std::vector<array> negative_vjp(const VjpCall& c) { return {negative(c.of_outputs[0])}; }
 
-// Of complex numbers the size is real, and its gradient points along the number.
+// The absolute value of a complex number is real, and its gradient points in the number's direction.
 std::vector<array> abs_vjp(const VjpCall& c) {
   return gradients(c, [&](std::size_t) { return multiply(c.of_outputs[0], sign(c.inputs[0])); });
 }
@@ -101,7 +101,7 @@ std::vector<array> reciprocal_vjp(const VjpCall& c) {
 
 std::vector<array> sign_vjp(const VjpCall& c) {
   if (!is_complex(c.inputs[0].dtype())) return flat_vjp(c);
-  // What is left of the gradient without its part along the number, over its size.
+  // The gradient is `g` without its part in the number's direction, divided by the absolute value.
   const array &g = c.of_outputs[0], &unit = c.outputs[0];
   const array along = multiply(unit, real(multiply(g, conjugate(unit))));
   return {divide(subtract(g, along), abs(c.inputs[0]))};

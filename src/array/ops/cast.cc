@@ -1,4 +1,4 @@
-// Other element types. ONNX Cast-21, BitCast's meaning.
+// Conversion to other element types. ONNX Cast-21; BitCast's meaning.
 
 #include <cstring>
 
@@ -14,7 +14,7 @@ namespace {
 
 void run_convert(ops::OpContext& c) { cpu::convert(c.input(0), result_tensor(c)); }
 
-// The engine casts between real types; to bool and to complex numbers, and from these, is ours.
+// The engine casts between real types. Conversions from and to complex numbers run on a kernel of arrays.
 void emit_astype(Emitter& e) {
   if (!is_complex(e.dtype(0)) && !is_complex(e.out_dtype())) return e.result(e.cast(e.in(0), e.out_dtype()));
   e.results<run_convert>("Convert", {e.in(0)});

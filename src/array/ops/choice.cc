@@ -1,4 +1,4 @@
-// Choosing elements, and what leaves them alone. ONNX Where-16, Identity-21.
+// Selection between elements, and operations that leave elements alone. ONNX Where-16, Identity-21.
 
 #include <sdx/array.hpp>
 

@@ -7,7 +7,7 @@
 namespace sdx::array::detail {
 namespace {
 
-// bool < unsigned < signed < floating < complex.
+// Orders the categories: bool < unsigned < signed < floating < complex.
 int category(Dtype t) {
   if (is_complex(t)) return 4;
   if (is_floating(t)) return 3;
@@ -34,7 +34,7 @@ Dtype promote(Dtype a, Dtype b) {
   if (a == b) return a;
   const int ca = category(a), cb = category(b);
   if (ca > cb) return promote(b, a);
-  // From here on b is of the same or a higher category.
+  // From here on, b's category is the same as a's or higher.
   if (cb == 4) {
     const bool wide = a == Dtype::complex128 || b == Dtype::complex128 || a == Dtype::float64;
     return wide ? Dtype::complex128 : Dtype::complex64;
@@ -43,7 +43,7 @@ Dtype promote(Dtype a, Dtype b) {
   if (cb == 3) return bit_width(a) == bit_width(b) ? Dtype::float32 : bit_width(a) > bit_width(b) ? a : b;
   if (ca == cb) return bit_width(a) > bit_width(b) ? a : b;
   if (ca == 0) return b;
-  // Unsigned with signed: a signed type that holds both; there is none for uint64.
+  // An unsigned and a signed type promote to a signed one that holds both; uint64 has none.
   if (bit_width(b) > bit_width(a)) return b;
   return bit_width(a) == 64 ? Dtype::float32 : signed_of(2 * bit_width(a));
 }

@@ -45,14 +45,14 @@ array isposinf(const array& a, StreamOrDevice s) { return detail::classify(detai
 array isneginf(const array& a, StreamOrDevice s) { return detail::classify(detail::kIsneginf, a, s); }
 
 array isclose(const array& a, const array& b, double rtol, double atol, bool equal_nan, StreamOrDevice s) {
-  // Differences of integers may not fit into their type.
+  // Operands are floats: the difference of two integers may not fit into their type.
   const Dtype common = detail::promote(a.dtype(), b.dtype());
   const Dtype type = detail::is_inexact(common) ? common : Dtype::float64;
   const array x = detail::as_type(a, type, s), y = detail::as_type(b, type, s);
   const array size = abs(y, s);
   const array allowed = add(detail::constant_like(size, atol), multiply(detail::constant_like(size, rtol), size, s), s);
   const array near = less_equal(abs(subtract(x, y, s), s), allowed, s);
-  // Infinities are close to themselves alone.
+  // An infinity is close to itself only.
   array close = logical_or(logical_and(near, isfinite(y, s), s), equal(x, y, s), s);
   if (equal_nan) close = logical_or(close, logical_and(isnan(x, s), isnan(y, s), s), s);
   return close;

@@ -1,4 +1,4 @@
-// Arrays from shapes and numbers. What repeats is one number that is broadcast; ranges are computed when the program runs.
+// Arrays from shapes and numbers. Equal elements are one broadcast number; ranges are computed when the program runs.
 
 #include <sdx/array.hpp>
 
@@ -16,14 +16,14 @@ namespace {
 
 void run_range(ops::OpContext& c) { cpu::fill_range(c.input(0), c.input(1), result_tensor(c)); }
 
-// Inputs: the first number and the step, which change from call to call; so nothing is folded into a constant.
+// The first number and the step are inputs, because they change from call to call: constants would need a program for each.
 void emit_range(Emitter& e) { e.results<run_range>("Range", {e.in(0), e.in(1)}); }
 
 const Kind kRange{.name = "arange", .emit = emit_range, .vjp = flat_vjp};
 
 void run_triangle(ops::OpContext& c) { cpu::fill_triangle(c.input(0), result_tensor(c)); }
 
-// Input: the diagonal.
+// The diagonal is an input for the same reason.
 void emit_triangle(Emitter& e) { e.results<run_triangle>("Triangle", {e.in(0)}); }
 
 const Kind kTriangle{.name = "tri", .emit = emit_triangle, .vjp = flat_vjp};
@@ -49,12 +49,12 @@ array triangle_of(const char* operation, const array& x, int k, const StreamOrDe
   return make(kTriangle, Dtype::boolean, {shape[shape.size() - 2], shape.back()}, {array(k)}, {}, s);
 }
 
-// 0 … m - 1 times `scale`, or what windows of one number and of none are.
+// Returns a window: the function of the angles i * scale / (m - 1). A window of one number is 1; one of none is empty.
 template <class F>
 array window(int m, double scale, const StreamOrDevice& s, F&& of) {
   if (m < 1) return zeros({0}, Dtype::float32, s);
   if (m == 1) return ones({1}, Dtype::float32, s);
-  // In float64: float32 loses up to 1e-5 of the angle of long windows.
+  // float32 would lose up to 1e-5 of the angle of long windows, so angles are float64.
   const array x = multiply(range(0, 1, m, Dtype::float64, s), array(scale / (m - 1), Dtype::float64), s);
   return astype(of(x), Dtype::float32, s);
 }
@@ -88,7 +88,7 @@ array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice
     detail::refuse("arange", "from {} to {} by {} has no length", start, stop, step);
   }
   if (step == 0) detail::refuse("arange", "the step must not be 0");
-  // An infinite step leaves the first number alone.
+  // With an infinite step, the range holds the first number only.
   const double count =
       std::isinf(step) ? ((step > 0) == (start < stop) && start != stop ? 1 : 0) : std::ceil((stop - start) / step);
   if (count > 0x1p40) detail::refuse("arange", "from {} to {} by {} has too many elements", start, stop, step);
@@ -101,7 +101,7 @@ array linspace(double start, double stop, int num, Dtype dtype, bool endpoint, S
   const bool wide = dtype == Dtype::float64 || dtype == Dtype::complex128 || !detail::is_inexact(dtype);
   const Dtype type = wide ? Dtype::float64 : Dtype::float32;
   if (num < 2) return full({num}, array(start, type), dtype, s);
-  // From both ends, so that the last number is `stop` exactly.
+  // Computed from both ends, so that the last number is exactly `stop`.
   const array t = divide(detail::range(0, 1, num, type, s), array(parts, type), s);
   const array mixed = add(multiply(subtract(array(1, type), t, s), array(start, type), s), multiply(t, array(stop, type), s), s);
   return detail::as_type(detail::is_inexact(dtype) ? mixed : floor(mixed, s), dtype, s);

@@ -26,7 +26,7 @@ void run_pair(ops::OpContext& c) {
 const char* onnx_name(UnaryFn fn, Dtype type) {
   const bool real = is_floating(type), whole = is_integer(type);
   const auto of_reals = [&](const char* name) { return real ? name : nullptr; };
-  // The engine computes halves in float32, where the kernels of arrays compute these functions in float64.
+  // The engine computes these functions of 16-bit floats in float32, where the kernels of arrays compute them in float64.
   const auto of_singles_or_halves = [&](const char* name) { return type == Dtype::float32 || is_half(type) ? name : nullptr; };
   const auto of_singles = [&](const char* name) { return type == Dtype::float32 ? name : nullptr; };
   switch (fn) {

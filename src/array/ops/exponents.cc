@@ -16,7 +16,7 @@ std::vector<array> expm1_vjp(const VjpCall& c) {
   return {multiply(c.of_outputs[0], conjugate(add(c.outputs[0], constant_like(c.outputs[0], 1))))};
 }
 
-// `scale`: the base's natural logarithm.
+// Returns the gradient g / (x * scale) of a logarithm, where `scale` is the natural logarithm of its base.
 std::vector<array> over_input(const VjpCall& c, double scale) {
   return {divide(c.of_outputs[0], conjugate(multiply(c.inputs[0], constant_like(c.inputs[0], scale))))};
 }

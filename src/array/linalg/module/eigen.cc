@@ -10,7 +10,7 @@ namespace {
 template <class T>
 LinalgOutcome symmetric(const LinalgRequest& r, bool vectors) {
   const ColMajor<Wide<T>> a = read_wide<T>(r.in[0], r.n, r.n);
-  // Eigen reads the lower half.
+  // Eigen reads the lower half only.
   const ColMajor<Wide<T>> half = r.flag ? ColMajor<Wide<T>>(a.adjoint()) : a;
   const Eigen::SelfAdjointEigenSolver<ColMajor<Wide<T>>> solver(half,
                                                                 vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);

@@ -1,4 +1,4 @@
-// Triangular decompositions and what is solved by them.
+// Triangular decompositions, and the equations that they solve.
 
 #include <Eigen/Cholesky>
 #include <Eigen/LU>
@@ -57,7 +57,7 @@ LinalgOutcome solve_triangle(const LinalgRequest& r, ColMajor<T> b) {
   return LinalgOutcome::ok;
 }
 
-// The logarithm too, which neither overflows nor underflows.
+// Computes the determinant's logarithm too, which neither overflows nor underflows.
 template <class T>
 LinalgOutcome determinant(const LinalgRequest& r) {
   T sign(1), product(1);
@@ -80,7 +80,7 @@ LinalgOutcome determinant(const LinalgRequest& r) {
   return LinalgOutcome::ok;
 }
 
-// Rows are exchanged in place, as LAPACK does; Eigen's own decomposition is for square matrices.
+// Exchanges rows in place, as LAPACK does: Eigen's own decomposition takes square matrices only.
 template <class T>
 LinalgOutcome lu(const LinalgRequest& r, bool packed) {
   ColMajor<T> a = read<T>(r.in[0], r.m, r.n);

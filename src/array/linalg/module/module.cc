@@ -13,7 +13,7 @@ LinalgOutcome dispatch(const LinalgRequest& r) {
   return r.what <= Decomposition::eigvals ? run_eigen(r) : run_svd(r);
 }
 
-// Nothing is thrown across the border.
+// Errors are returned: no exception may leave the library.
 LinalgOutcome run(const LinalgRequest* request) {
   try {
     return dispatch(*request);

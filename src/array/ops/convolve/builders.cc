@@ -14,7 +14,7 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-// One number for each spatial axis.
+// Returns one number for each spatial axis.
 Ints for_axes(const char* operation, const char* what, const Extents& given, std::size_t axes, int least) {
   if (given.size() != axes && given.size() != 1) {
     refuse(operation, "{} numbers as {}; expected {}", given.size(), what, axes == 1 ? "1" : fmt::format("1 or {}", axes));
@@ -32,7 +32,7 @@ struct Geometry {
   std::int64_t groups = 1;
 };
 
-// `axes` 0: as many as the input has.
+// Checks the operands. With `axes` 0, there are as many spatial axes as the input has.
 std::size_t check(const char* operation, const array& input, const array& weight, std::size_t axes, int groups) {
   const std::size_t rank = input.shape().size();
   if (axes == 0) axes = rank < 3 ? 0 : rank - 2;
@@ -59,7 +59,7 @@ Ints head_of(const Geometry& g, const Ints& low) {
   return h;
 }
 
-// The result's type; both operands get the type that is computed in.
+// Converts both operands to the type in which convolutions are computed, and returns the type of the result.
 Dtype settle_types(const char* operation, array& x, array& w, const StreamOrDevice& s) {
   const Dtype type = promote(x.dtype(), w.dtype());
   if (!is_floating(type)) refuse(operation, "operands of types {} and {}; expected floats", name(x.dtype()), name(w.dtype()));
@@ -69,7 +69,7 @@ Dtype settle_types(const char* operation, array& x, array& w, const StreamOrDevi
   return type;
 }
 
-// [O, …, C / groups] to [C, …, O / groups].
+// Exchanges the channels of weights: [O, …, C / groups] becomes [C, …, O / groups].
 array channels_swapped(const array& w, std::int64_t groups, const StreamOrDevice& s) {
   if (groups == 1) return swapaxes(w, 0, -1, s);
   const array apart = unflatten(w, 0, {groups, w.shape()[0] / groups}, s);
@@ -96,7 +96,7 @@ bool all_are(const Ints& v, std::int64_t value) {
   return std::all_of(v.begin(), v.end(), [&](std::int64_t e) { return e == value; });
 }
 
-// Each position by itself: a matrix product.
+// Tells whether each position stands by itself, so that the convolution is a matrix product.
 bool is_product(const Geometry& g, const Shape& weight) {
   return g.groups == 1 && all_are(g.stride, 1) && all_are(g.low, 0) && all_are(g.high, 0) &&
          all_are(Ints(weight.begin() + 1, weight.end() - 1), 1);

@@ -1,4 +1,5 @@
-// Convolutions with channels last, and their transposes: x, w -> y; y, w -> x; x, y -> w. Each one's derivatives are the others.
+// Convolutions with channels last, and their transposes: x, w -> y; y, w -> x; x, y -> w. The derivatives of each are the other
+// two.
 
 #include <algorithm>
 
@@ -17,7 +18,7 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-// params.ints: as the operators' attribute, then the result's shape.
+// params.ints holds the operator's attribute, then the shape of the result.
 std::size_t head_of(const Params& p) { return 2 + 3 * static_cast<std::size_t>(p.ints[0]); }
 Ints head(const Params& p) { return Ints(p.ints.begin(), p.ints.begin() + static_cast<std::ptrdiff_t>(head_of(p))); }
 Shape shape_of(const Params& p) { return Shape(p.ints.begin() + static_cast<std::ptrdiff_t>(head_of(p)), p.ints.end()); }
@@ -97,11 +98,11 @@ std::vector<array> conv_weights_vjp(const VjpCall& c) {
   return out;
 }
 
-// A batch of pictures as more pictures.
+// Turns a batch of inputs into more pictures.
 array as_pictures(const VmapCall& c, std::size_t i) { return flatten(batch_first(c, i), 0, 1); }
-// A batch of pictures as more channels.
+// Turns a batch of inputs into more channels.
 array as_channels(const VmapCall& c, std::size_t i) { return flatten(moveaxis(batched(c, i), 0, -2), -2, -1); }
-// A batch of weights as more of them.
+// Turns a batch of weights into more filters.
 array as_weights(const VmapCall& c, std::size_t i) { return flatten(batched(c, i), 0, 1); }
 
 Ints more_groups(const VmapCall& c) {
@@ -117,7 +118,7 @@ Shape with_factor(Shape shape, std::size_t axis, std::int64_t factor) {
 
 using Build = array (*)(const array&, const array&, const Ints&, const Shape&, const StreamOrDevice&);
 
-// Pictures and weights: conv() and conv_input().
+// Applies conv() or conv_input() to a batch: their operands are pictures and weights.
 template <Build kBuild>
 VmapResult pictures_vmap(const VmapCall& c) {
   const Shape shape = shape_of(c.params);

@@ -1,4 +1,5 @@
-// Attention. The sdx domain's Attention (as ai.onnx's, whatever the opset) for float32, else single operations.
+// Attention. float32 uses Attention of domain sdx, which means what ai.onnx's does in any opset; other cases use single
+// operations.
 
 #include <sdx/array.hpp>
 
@@ -15,13 +16,14 @@ struct Scores {
   bool causal = false;
 };
 
-// Whether query i sees key j: the last query sees all.
+// Tells for each query i whether it sees key j: the last query sees all keys.
 array causal_mask(std::int64_t queries, std::int64_t keys, const StreamOrDevice& s = {}) {
   const array last = add(reshape(iota(queries), {queries, 1}), array(keys - queries), s);
   return greater_equal(last, iota(keys), s);
 }
 
-// [B, heads, …] to [B, heads of keys, heads for each, …]; an extent of 1 stays.
+// Splits the heads by the keys' heads that they share: [B, heads, …] becomes [B, heads of keys, heads for each, …]. An extent of
+// 1 stays.
 array grouped(const array& a, std::int64_t kv_heads, const StreamOrDevice& s) {
   Shape shape = a.shape();
   const bool one = shape[1] == 1;
@@ -36,7 +38,7 @@ array with_rank_4(const array& a, const StreamOrDevice& s) {
   return reshape(a, std::move(shape), s);
 }
 
-// By single operations. `mask`: of four axes.
+// Computes attention by single operations. `mask` has four axes.
 array attention_by_parts(const array& q, const array& k, const array& v, const Scores& how, const std::optional<array>& mask,
                          const std::optional<array>& sinks, const StreamOrDevice& s = {}) {
   const std::int64_t kv_heads = k.shape()[1];
@@ -64,7 +66,7 @@ array attention_by_parts(const array& q, const array& k, const array& v, const S
   return reshape(matmul(weights, expand_dims(v, 2, s), s), {q.shape()[0], q.shape()[1], q.shape()[2], v.shape()[3]}, s);
 }
 
-// Inputs: q, k, v, a mask where there is one. params.ints: causal; reals: the scale.
+// Inputs: q, k, v, and a mask if there is one. params.ints holds causal, params.reals the scale.
 void emit_attention(Emitter& e) {
   std::vector<ValueId> inputs;
   for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
@@ -87,7 +89,7 @@ std::vector<array> attention_vjp(const VjpCall& c) {
 array attention(const array& q, const array& k, const array& v, const Scores& how, const std::optional<array>& mask,
                 const StreamOrDevice& s = {});
 
-// A batch of batches is a batch.
+// A batch of batches is one larger batch.
 VmapResult attention_vmap(const VmapCall& c) {
   const auto flat = [&](std::size_t i) { return flatten(batched(c, i), 0, 1); };
   std::optional<array> mask;
@@ -134,7 +136,7 @@ void check(const array& q, const array& k, const array& v) {
   }
 }
 
-// With four axes, the last two as long as queries and keys are.
+// Returns the mask with four axes, of which the last two are as long as queries and keys.
 array settled_mask(const array& mask, const array& q, const array& k, Dtype type, const StreamOrDevice& s) {
   const Shape whole{q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]};
   if (mask.ndim() > 4 || broadcast(kName, mask.shape(), whole) != whole) {
@@ -173,7 +175,7 @@ array fast::scaled_dot_product_attention(const array& q, const array& k, const a
     refuse(kName, "sinks of shape {}; expected one for each of {} heads", to_string(sinks->shape()), q.shape()[1]);
   }
   if (sinks || inner == Dtype::float64) return as_type(attention_by_parts(x, y, z, how, m, sinks, s), type, s);
-  // The operator's first query sees the first key alone.
+  // The operator aligns the first query with the first key, not the last with the last.
   if (how.causal && q.shape()[2] != k.shape()[2]) {
     m = with_rank_4(causal_mask(q.shape()[2], k.shape()[2], s), s);
     how.causal = false;

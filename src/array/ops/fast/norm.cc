@@ -12,7 +12,8 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// Inputs: x, weight and bias where there are. params.ints: whether without mean, with weight, with bias; reals: epsilon.
+// Inputs: x, then weight and bias if the operation has them. params.ints holds whether it leaves out the mean, has a weight, has
+// a bias; params.reals holds epsilon.
 struct NormParams {
   bool rms, weight, bias;
   double eps;
@@ -20,7 +21,7 @@ struct NormParams {
 
 NormParams params_of(const Params& p) { return {p.ints[0] != 0, p.ints[1] != 0, p.ints[2] != 0, p.reals[0]}; }
 
-// Input i, or ones where the operation has no weight.
+// Returns input i, or ones if the operation has no weight.
 ValueId weight_of(Emitter& e, const NormParams& p, std::size_t i) {
   if (p.weight) return e.in(i);
   Tensor one(e.dtype(0), {e.shape(0).back()});
@@ -28,7 +29,7 @@ ValueId weight_of(Emitter& e, const NormParams& p, std::size_t i) {
   return e.constant(std::move(one));
 }
 
-// The result and, as far as so many outputs are asked for, the mean (but for RMS) and the inverse deviation of each row.
+// Returns the result and, if `outputs` asks for them, the mean (not for RMS) and the inverse deviation of each row.
 std::vector<ValueId> emit_rows(Emitter& e, const NormParams& p, std::vector<ValueId> inputs, std::size_t outputs) {
   EmittedAttributes attributes{{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(p.eps)}};
   if (!p.rms) return e.op_many("LayerNormalization", std::move(inputs), outputs, std::move(attributes));
@@ -47,8 +48,8 @@ array over_rows(const array& a) {
   return sum_to(a, last);
 }
 
-// Gradients of x, weight and, but for RMS, bias by single operations, whose derivatives are known. Inputs: x, the gradient, the
-// weight if any.
+// Computes the gradients of x, weight and (not for RMS) bias by single operations, whose derivatives are known. Inputs: x, the
+// gradient, the weight if any.
 std::vector<array> gradients_by_parts(const std::vector<array>& in, const NormParams& p) {
   const array &x = in[0], &g = in[1];
   const array centred = p.rms ? x : subtract(x, mean(x, -1, true));
@@ -62,7 +63,7 @@ std::vector<array> gradients_by_parts(const std::vector<array>& in, const NormPa
   return all;
 }
 
-// Of float32. Inputs: x, the gradient, the weight if any; results: as of gradients_by_parts().
+// Emits the gradients in float32. Inputs: x, the gradient, the weight if any; results as of gradients_by_parts().
 void emit_norm_gradient(Emitter& e) {
   const NormParams p = params_of(e.params());
   const ValueId weight = weight_of(e, p, 2);
@@ -119,7 +120,7 @@ array norm(const array& x, const std::optional<array>& weight, const std::option
 VmapResult norm_vmap(const VmapCall& c) {
   const NormParams p = params_of(c.params);
   array out = norm(batched(c, 0), std::nullopt, std::nullopt, p.eps, p.rms);
-  // A vector for each element of the batch, in line with the last axis.
+  // Shapes a vector for each element of the batch so that it stands in line with the last axis.
   const auto in_line = [&](std::size_t i) {
     if (!is_batched(c, i)) return c.inputs[i];
     Shape shape(out.shape().size(), 1);

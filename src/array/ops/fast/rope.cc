@@ -1,4 +1,4 @@
-// Rotations by position.
+// Rotary position embeddings.
 
 #include <sdx/array.hpp>
 
@@ -11,7 +11,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// Inputs: [.., positions, elements], offsets (int64, one or one for each element of the first axis), frequencies (float32) or
+// Inputs: [.., positions, elements]; offsets (int64), one or one for each element of the first axis; frequencies (float32), or
 // none.
 void run_rope(ops::OpContext& c) {
   Tensor& out = result_tensor(c);
@@ -29,7 +29,7 @@ void run_rope(ops::OpContext& c) {
   cpu::rope(out.dtype(), r, c.data<std::int64_t>(1), c.input(1).size(), c.input(0).data(), out.mutable_data());
 }
 
-// params.ints: dims, traditional, inverse; reals: base, scale.
+// params.ints holds dims, traditional, inverse; params.reals holds base and scale.
 void emit_rope(Emitter& e) {
   const Params& p = e.params();
   e.results<run_rope>("Rope", e.inputs(),
@@ -45,7 +45,7 @@ array rotated(const array& a, const array& offset, const std::vector<array>& res
 
 std::vector<array> rest_of(const std::vector<array>& inputs) { return {inputs.begin() + 2, inputs.end()}; }
 
-// The reverse of a rotation is its transpose.
+// The gradient turns back: the transpose of a rotation is its inverse.
 std::vector<array> rope_vjp(const VjpCall& c) {
   std::vector<array> out;
   for (const std::size_t i : c.wanted) {

@@ -1,4 +1,4 @@
-// Blocks at given positions: read, or written. ONNX Gather-13 where whole rows are read.
+// Blocks at given positions are read or written. ONNX Gather-13 reads whole rows.
 
 #include "array/ops/index/gather.h"
 
@@ -19,8 +19,8 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-// params.ints of all: axes, then the block's extents (one for each axis of the array). Scatters have the mode in front, and into
-// zeros the result's shape behind.
+// params.ints of all kinds holds axes, then the block's extents (one for each axis of the array). Scatters have the mode in
+// front; those into zeros have the result's shape at the end.
 struct Layout {
   std::vector<int> axes;
   Shape block;
@@ -45,7 +45,8 @@ std::int64_t checked(ops::OpContext& c, std::int64_t at, std::int64_t extent, st
   return from;
 }
 
-// Of positions in inputs `first` and behind; attribute "ints": their axes, then the block's extents.
+// Returns where blocks lie whose positions are the inputs from `first` on. Attribute "ints" holds the positions' axes, then the
+// block's extents.
 cpu::Blocks blocks_of(ops::OpContext& c, const Shape& whole, std::size_t first) {
   const Ints ints = c.attrs().get_ints("ints");
   const std::size_t count = ints.size() - whole.size();
@@ -60,7 +61,7 @@ cpu::Blocks blocks_of(ops::OpContext& c, const Shape& whole, std::size_t first) 
       b.offsets[n] += strides[axis] * checked(c, at[n], whole[axis], block[axis]);
     }
   }
-  // The last axes that the block takes whole, and one before them, are contiguous.
+  // The last axes that the block takes whole, and one axis before them, are contiguous.
   std::size_t outer = whole.size();
   while (outer > 0) {
     --outer;
@@ -96,7 +97,7 @@ void run_scatter(ops::OpContext& c) {
 void emit_gather(Emitter& e) {
   const Ints& ints = e.params().ints;
   const Shape& whole = e.shape(0);
-  // Whole rows: the engine's kernel.
+  // The engine's Gather reads whole rows.
   const bool rows = e.num_inputs() == 2 && ints[0] == 0 && ints[1] == 1 &&
                     std::equal(whole.begin() + 1, whole.end(), ints.begin() + 2, ints.end());
   if (rows) return e.result(e.reshape(e.op("Gather", {e.in(0), e.in(1)}), e.out_shape()));
@@ -113,14 +114,14 @@ std::vector<array> gather_vjp(const VjpCall& c) {
   return out;
 }
 
-// Positions of a batch: all with the batch axis in front, of one rank.
+// Returns the positions of a batch, all with the batch axis in front and of one rank.
 std::vector<array> batched_positions(const VmapCall& c, std::size_t first) {
   std::vector<array> out;
   for (std::size_t i = first; i < c.inputs.size(); ++i) out.push_back(batched(c, i));
   return out;
 }
 
-// The number of each element of the batch, broadcast to positions of this shape.
+// Returns the number of each element of the batch, broadcast to the shape of positions.
 array batch_positions(std::int64_t batch, const Shape& like) {
   Shape shape(like.size(), 1);
   shape[0] = batch;
@@ -149,7 +150,7 @@ const Kind kGather{.name = "gather", .emit = emit_gather, .vjp = gather_vjp, .vm
 
 Update mode_of(const Params& p) { return static_cast<Update>(p.ints[0]); }
 
-// Inputs: the array, or none for zeros, updates, positions. `ints`: axes, then the block's extents.
+// Inputs: the array, or none for zeros; updates; positions. `ints` holds axes, then the block's extents.
 void emit_scattering(Emitter& e, std::vector<ValueId> inputs, Update mode, Ints ints) {
   e.updated<run_scatter>("Scatter", std::move(inputs), {{"function", number_of(mode)}, {"ints", std::move(ints)}});
 }
@@ -159,8 +160,8 @@ void emit_scatter(Emitter& e) {
   emit_scattering(e, e.inputs(), mode_of(e.params()), Ints(ints.begin() + 1, ints.end()));
 }
 
-// Whether each element of the updates is the one that stays. Every element is numbered, and the numbers are stored: what is read
-// back is the last one. Axes that all blocks take whole need one number.
+// Tells which elements of the updates stay where several go to one place. Each element has a number, which is stored in the same
+// way: the number that is read back is the last one. Axes that all blocks take whole need one number.
 std::optional<array> stored_updates(const Shape& whole, const std::vector<array>& positions, const Layout& l) {
   if (positions.empty() || positions[0].size() < 2) return std::nullopt;
   Shape place = whole, block = l.block;
@@ -199,7 +200,7 @@ VmapResult scatter_vmap(const VmapCall& c) {
 
 const Kind kScatter{.name = "scatter", .emit = emit_scatter, .vjp = scatter_vjp, .vmap = scatter_vmap};
 
-// Inputs: updates, positions. params.ints: axes, the block, the result's shape.
+// Inputs: updates, positions. params.ints holds axes, the block, the result's shape.
 void emit_scatter_zeros(Emitter& e) {
   std::vector<ValueId> inputs{kNoValue};
   for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
@@ -208,7 +209,7 @@ void emit_scatter_zeros(Emitter& e) {
   emit_scattering(e, std::move(inputs), Update::add, Ints(ints.begin(), ints.end() - rank));
 }
 
-// The result's shape, behind axes and block of one number for each of its axes.
+// Returns the result's shape, which stands behind the axes and the block's extents.
 Shape shape_behind(const Params& p, std::size_t positions) {
   const std::size_t rank = (p.ints.size() - positions) / 2;
   return Shape(p.ints.end() - static_cast<std::ptrdiff_t>(rank), p.ints.end());
@@ -240,7 +241,7 @@ VmapResult scatter_zeros_vmap(const VmapCall& c) {
 
 const Kind kScatterZeros{.name = "scatter", .emit = emit_scatter_zeros, .vjp = scatter_zeros_vjp, .vmap = scatter_zeros_vmap};
 
-// Checks axes and positions, and broadcasts these.
+// Checks axes and positions, and broadcasts the positions.
 struct Positions {
   std::vector<array> arrays;
   Shape shape;
@@ -260,12 +261,12 @@ Positions settle(const char* operation, std::size_t rank, const std::vector<arra
   return p;
 }
 
-// Whether blocks of this extent have room on an axis; where there are no positions nothing needs room.
+// Tells whether blocks of this extent fit on an axis; without positions there is nothing to fit.
 bool has_room(const Positions& p, std::int64_t block, std::int64_t whole) {
   return block <= whole || std::find(p.shape.begin(), p.shape.end(), 0) != p.shape.end();
 }
 
-// The block that updates of this shape consist of. Throws where they do not fit.
+// Returns the block of which updates of this shape consist. Throws if they do not fit.
 Shape block_of(const char* operation, const Shape& whole, const Positions& p, const Shape& updates) {
   const bool fits =
       updates.size() == p.shape.size() + whole.size() && std::equal(p.shape.begin(), p.shape.end(), updates.begin());
@@ -330,7 +331,7 @@ array scatter(const array& a, const std::vector<array>& indices, const array& up
               StreamOrDevice s) {
   detail::Positions p = detail::settle("scatter", a.shape().size(), indices, axes, s);
   array values = detail::as_type(updates, a.dtype(), s);
-  // Several values may meet at one place: what they do must not depend on their order.
+  // Several values may meet at one place, so their effect must not depend on their order.
   if (mode == Update::subtract || mode == Update::divide) {
     values = detail::reversed(mode, values, s);
     mode = mode == Update::subtract ? Update::add : Update::multiply;

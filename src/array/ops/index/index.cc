@@ -1,4 +1,4 @@
-// a[at...] as Python and NumPy have it: whole numbers, slices, new axes, the ellipsis, arrays of positions and of bool.
+// a[at...] as in Python and NumPy: whole numbers, slices, new axes, the ellipsis, arrays of positions and of bool.
 
 #include <algorithm>
 
@@ -18,14 +18,14 @@ bool is_mask(const Index& i) {
   return a != nullptr && a->dtype() == Dtype::boolean;
 }
 
-// Axes of the array that an index takes up.
+// Returns the number of the array's axes that an index takes up.
 std::size_t axes_taken(const Index& i) {
   if (std::holds_alternative<NewAxis>(i) || std::holds_alternative<Ellipsis>(i)) return 0;
   return is_mask(i) ? std::get<array>(i).shape().size() : 1;
 }
 
-// Without bool arrays, one index for each axis of the array and each new one. A scalar bool takes no axis of the
-// array: it is position 0, or none, of a new one.
+// Indices without bool arrays: one for each axis of the array and for each new axis. A scalar bool takes no axis of the array: it
+// becomes position 0, or none, of a new axis.
 struct Plain {
   array a;
   std::vector<Index> at;
@@ -77,7 +77,7 @@ Plain plain_of(const char* operation, const array& a, const std::vector<Index>& 
   return plain;
 }
 
-// What the indices come down to: first a regular part, whose axes are then reshaped, then positions along some of them.
+// The two steps that indices come down to: a regular part, whose axes are then reshaped, and positions along some of these.
 struct Plan {
   Steps steps;
   Shape counts;           // of the part, one for each axis of the array
@@ -97,7 +97,8 @@ void add_number(Plan& p, const char* operation, std::int64_t at, std::int64_t ex
   p.counts.push_back(1);
 }
 
-// Among arrays, a whole number counts as one: NumPy broadcasts it with them. It decides where their axes come, and is sliced.
+// Beside arrays, a whole number acts as an array: NumPy broadcasts it with them. It counts for the place of their axes, and is
+// sliced.
 Plan plan_of(const char* operation, const array& a, const std::vector<Index>& at) {
   Plan p;
   bool any = false, ended = false;
@@ -137,7 +138,7 @@ Plan plan_of(const char* operation, const array& a, const std::vector<Index>& at
   return p;
 }
 
-// The shape of one block of gather(): whole axes but for those that have positions.
+// Returns the extents of one block of gather(): whole axes, except those that have positions.
 Shape block_of(const Plan& p) {
   Shape block = p.part;
   for (const int axis : p.axes) block[static_cast<std::size_t>(axis)] = 1;
@@ -150,7 +151,7 @@ Shape shape_of_positions(const char* operation, const Plan& p) {
   return shape;
 }
 
-// Moves the first `count` axes to `place`, or back.
+// Returns the permutation that moves the first `count` axes to `place`, or back.
 std::vector<int> moving(std::size_t rank, std::size_t count, std::size_t place, bool back) {
   std::vector<int> to;
   for (std::size_t i = 0; i < place; ++i) to.push_back(static_cast<int>(count + i));
@@ -176,7 +177,7 @@ array read(const char* operation, const array& a, const Plan& p, const StreamOrD
   return transpose(out, moving(out.shape().size(), count, p.place, false), s);
 }
 
-// The shape of what read() would return.
+// Returns the shape of read()'s result.
 Shape shape_read(const Plan& p, const Shape& positions) {
   Shape shape;
   for (std::size_t i = 0, next = 0; i < p.part.size(); ++i) {
@@ -192,7 +193,7 @@ Shape shape_read(const Plan& p, const Shape& positions) {
   return shape;
 }
 
-// Values of the shape that read() returns; more axes of extent 1 in front are permitted, as NumPy does.
+// Broadcasts values to the shape of read()'s result; as in NumPy, they may have more axes of extent 1 in front.
 array fitted(const char* operation, const array& values, const Shape& shape, const StreamOrDevice& s) {
   Shape own = values.shape();
   while (own.size() > shape.size() && own.front() == 1) own.erase(own.begin());
@@ -219,7 +220,7 @@ array write(const char* operation, const array& a, const Plan& p, const array& v
   return strided_update(a, reshape(changed, p.counts, s), p.steps, Update::set, s);
 }
 
-// a[mask] = values, where `values` do not depend on what the mask picks: nothing needs to be computed now.
+// Returns a[mask] = values if `values` do not depend on what the mask picks: then nothing has to be computed first.
 std::optional<array> write_masked(const array& a, const std::vector<Index>& at, const array& values, Update mode,
                                   const StreamOrDevice& s) {
   std::vector<Index> rest;

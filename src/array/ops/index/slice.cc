@@ -1,4 +1,4 @@
-// Regular parts: taken, put back among zeros, replaced. ONNX Slice-13.
+// Regular parts: reading, putting back among zeros, replacing. ONNX Slice-13.
 
 #include "array/ops/index/slice.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-// params.ints of slices and of their reverse: for each axis where it starts, then steps, then the result's shape.
+// params.ints of slices and of their gradients holds the start on each axis, then steps, then the result's shape.
 Ints third(const Ints& ints, std::size_t n) {
   const auto third = static_cast<std::ptrdiff_t>(ints.size() / 3);
   return Ints(ints.begin() + third * static_cast<std::ptrdiff_t>(n), ints.begin() + third * static_cast<std::ptrdiff_t>(n + 1));
@@ -36,7 +36,7 @@ Params params_of(const Steps& steps, const Shape& shape) {
   return p;
 }
 
-// With a batch axis in front.
+// Puts a whole batch axis in front.
 Steps behind_batch(Steps steps) {
   steps.start.insert(steps.start.begin(), 0);
   steps.step.insert(steps.step.begin(), 1);
@@ -74,7 +74,7 @@ VmapResult slice_vmap(const VmapCall& c) {
 
 const Kind kSlice{.name = "slice", .emit = emit_slice, .vjp = slice_vjp, .vmap = slice_vmap};
 
-// Attribute "ints": starts, then steps, in the result, which is zero elsewhere.
+// Attribute "ints" holds starts, then steps, of the part in the result, which is zero elsewhere.
 void run_unslice(ops::OpContext& c) {
   Tensor& out = result_tensor(c);
   const Ints ints = c.attrs().get_ints("ints");

@@ -1,4 +1,4 @@
-// Regular parts replaced, or changed by other numbers; parts that begin where an array says.
+// Regular parts that are replaced or changed, and parts whose beginning is an array.
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-// params.ints: the mode, starts, steps.
+// params.ints holds the mode, starts, steps.
 Update mode_of(const Params& p) { return static_cast<Update>(p.ints[0]); }
 
 Steps steps_of(const Params& p) {
@@ -58,12 +58,12 @@ VmapResult update_vmap(const VmapCall& c) {
 
 const Kind kUpdate{.name = "slice_update", .emit = emit_update, .vjp = update_vjp, .vmap = update_vmap};
 
-// params.ints of moving parts: the axes that the starts are of, and behind them the part's shape.
+// params.ints of moving parts holds the axes of the starts, then the part's shape.
 std::vector<std::int64_t> axes_in(const Params& p, std::size_t rank) {
   return Ints(p.ints.begin(), p.ints.end() - static_cast<std::ptrdiff_t>(rank));
 }
 
-// Of a part with step 1 that begins where `given` says, on the axes of attribute "ints"; moved so that it lies inside.
+// Returns how a part with step 1 lies that begins at `given` on the axes of attribute "ints"; moves it so that it lies inside.
 PartLayout moving_layout(ops::OpContext& c, const Shape& whole, const Shape& part, const Tensor& given) {
   const Ints axes = c.attrs().get_ints("ints");
   const auto* at = static_cast<const std::int64_t*>(given.data());
@@ -124,7 +124,7 @@ std::vector<array> moving_update_vjp(const VjpCall& c) {
 const Kind kMovingSlice{.name = "slice", .emit = emit_moving, .vjp = moving_vjp};
 const Kind kMovingUpdate{.name = "slice_update", .emit = emit_moving_update, .vjp = moving_update_vjp};
 
-// Checks starts and axes of moving parts; returns the axes, then `part`.
+// Checks the starts and axes of moving parts; returns the axes, then `part`.
 Params moving_params(const char* operation, const array& a, const array& starts, const std::vector<int>& axes,
                      const Shape& part) {
   const std::size_t rank = a.shape().size();

@@ -15,10 +15,10 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints: the axis.
+// params.ints holds the axis.
 void emit_take(Emitter& e) { e.result(e.op("Gather", {e.in(0), e.in(1)}, {{"axis", e.params().ints[0]}})); }
 
-// A permutation that moves `count` axes from place `from` to place `to`.
+// Returns the permutation that moves `count` axes from place `from` to place `to`.
 std::vector<int> moved(std::size_t rank, std::size_t from, std::size_t count, std::size_t to) {
   std::vector<int> perm, block;
   for (std::size_t i = 0; i < rank; ++i) {
@@ -64,7 +64,7 @@ VmapResult take_vmap(const VmapCall& c) {
 
 const Kind kTake{.name = "take", .emit = emit_take, .vjp = take_vjp, .vmap = take_vmap};
 
-// Inputs: the array, positions of its rank that have its extents but along the axis. params.ints: the axis.
+// Inputs: the array, and positions that have its shape except along the axis. params.ints holds the axis.
 void emit_along(Emitter& e) { e.result(e.op("GatherElements", {e.in(0), e.in(1)}, {{"axis", e.params().ints[0]}})); }
 
 std::vector<array> along_vjp(const VjpCall& c) {
@@ -99,17 +99,17 @@ void run_put(ops::OpContext& c) {
   cpu::scatter_lines(fn, out.dtype(), lines, c.data<std::int64_t>(2), updates.data(), out.mutable_data());
 }
 
-// Inputs: the array, or none for zeros, values, positions.
+// Inputs: the array, or none for zeros; values; positions.
 void emit_putting(Emitter& e, std::vector<ValueId> inputs, Update mode) {
   e.updated<run_put>("ScatterAxis", std::move(inputs), {{"axis", e.params().ints[0]}, {"function", number_of(mode)}});
 }
 
-// params.ints: the axis, the mode.
+// params.ints holds the axis and the mode.
 void emit_put(Emitter& e) { emit_putting(e, e.inputs(), static_cast<Update>(e.params().ints[1])); }
 
 array put(const array& a, const array& values, const array& positions, int axis, Update mode, const StreamOrDevice& s = {});
 
-// Whether each value is the one that stays in its place: the last. Read back are the numbers of the values.
+// Tells which values stay where several go to one place: the last ones. Numbers are stored in place of the values and read back.
 std::optional<array> stored_values(const Shape& whole, const array& positions, int axis) {
   if (positions.shape(axis) < 2) return std::nullopt;
   const array numbers = reshape(iota(positions.size()), positions.shape());
@@ -141,7 +141,7 @@ array put(const array& a, const array& values, const array& positions, int axis,
   return make(kPut, a.dtype(), a.shape(), {a, values, positions}, std::move(p), s);
 }
 
-// Inputs: values, positions. params.ints: the axis, the result's shape.
+// Inputs: values, positions. params.ints holds the axis, then the result's shape.
 void emit_put_zeros(Emitter& e) { emit_putting(e, {kNoValue, e.in(0), e.in(1)}, Update::add); }
 
 std::vector<array> put_zeros_vjp(const VjpCall& c) {
@@ -161,7 +161,7 @@ VmapResult put_zeros_vmap(const VmapCall& c) {
 
 const Kind kPutZeros{.name = "put_along_axis", .emit = emit_put_zeros, .vjp = put_zeros_vjp, .vmap = put_zeros_vmap};
 
-// The shapes of array and positions that broadcast to each other but along the axis.
+// The shapes of array and positions, broadcast to each other except along the axis.
 struct Along {
   Shape of_array, of_positions;
 };

@@ -9,11 +9,11 @@
 namespace sdx::array::detail {
 namespace {
 
-// `g` where two arrays are equal, else 0.
+// Returns `g` where two arrays are equal, else 0.
 array where_equal(const array& a, const array& b, const array& g) { return where(equal(a, b), g, array(0, g.dtype())); }
 
-// The product of all others that meet where each value goes: what is there, divided by the value. Of a value of 0 it is what
-// would be there without it, if it is the only one of its place.
+// Returns, for each value, the product of all others that meet at its place: what is there, divided by the value. For a value of
+// 0 this is the product without it if it is the only 0 there, else 0.
 array others(const array& a, const array& values, const array& out, const ReadPart& read, const WritePart& write) {
   const array none = equal(values, array(0, values.dtype()));
   const array divisors = where(none, array(1, values.dtype()), values);
