@@ -1,4 +1,4 @@
-// Logic and bits. ONNX Not-1, And-7, Or-7, Xor-7.
+// Logical and bitwise functions. ONNX Not-1, And-7, Or-7, Xor-7.
 
 #include <sdx/array.hpp>
 

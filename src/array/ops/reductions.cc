@@ -33,10 +33,10 @@ cpu::Lanes lanes_of(const Shape& shape, std::int64_t first, std::int64_t last) {
 
 namespace {
 
-// params.ints: keepdims, then the axes, sorted.
+// params.ints holds keepdims, then the axes, sorted.
 std::vector<std::int64_t> axes_of_params(const Params& p) { return {p.ints.begin() + 1, p.ints.end()}; }
 
-// One group of neighbouring axes after the other, from the last.
+// Reduces one group of neighbouring axes after the other, the last group first.
 void run_reduce(ops::OpContext& c) {
   const auto fn = static_cast<ReduceFn>(c.attrs().get_int("function"));
   const std::vector<std::int64_t> axes = c.attrs().get_ints("axes");
@@ -78,7 +78,7 @@ void emit_reduce(Emitter& e) {
   e.results<run_reduce>("Reduce", {e.in(0)}, {{"function", static_cast<std::int64_t>(kFn)}, {"axes", axes}});
 }
 
-// `result` (or its gradient) with extents of 1 where axes were reduced.
+// Returns `result` (or its gradient) with extents of 1 where axes were reduced.
 array kept(const array& result, const VjpCall& c) {
   Shape shape = c.inputs[0].shape();
   for (std::size_t i = 1; i < c.params.ints.size(); ++i) shape[static_cast<std::size_t>(c.params.ints[i])] = 1;
@@ -90,7 +90,7 @@ std::vector<array> sum_vjp(const VjpCall& c) {
   return {broadcast_to(kept(g, c), c.inputs[0].shape())};
 }
 
-// A type that holds counts of elements: float16 ends at 65,504, bfloat16 has 8 bits.
+// Returns a type that holds counts of elements: float16 ends at 65,504, and bfloat16 has 8 significant bits.
 Dtype counting(Dtype type) { return is_half(type) ? Dtype::float32 : type; }
 
 std::vector<array> mean_vjp(const VjpCall& c) {
@@ -111,7 +111,7 @@ std::vector<array> extreme_vjp(const VjpCall& c) {
   return {as_type(multiply(mask, shared), x.dtype())};
 }
 
-// The products of all others: of those before and those after along each axis in turn.
+// An element's slope is the product of all others: of those before it and those after it, along each axis in turn.
 std::vector<array> prod_vjp(const VjpCall& c) {
   const array& x = c.inputs[0];
   const std::int64_t axis = c.params.ints[1];
@@ -181,7 +181,7 @@ bool neighbours(const std::vector<std::int64_t>& axes) {
 array over_axes(const Kind& kind, const array& a, const Axes& axes, bool keepdims, Dtype type, const StreamOrDevice& s) {
   const std::vector<std::int64_t> over = axes_of(kind.name, axes.list(), a.shape().size());
   if (over.empty()) return as_type(a, type, s);
-  // Axes that lie apart are reduced in turn; what comes between is not rounded to 16 bits.
+  // Axes that lie apart are reduced one after the other; results in between are not rounded to 16 bits.
   if (is_half(a.dtype()) && (&kind == &kSum || &kind == &kMean) && !neighbours(over)) {
     return as_type(reduced(kind, as_type(a, Dtype::float32, s), over, keepdims, Dtype::float32, s), type, s);
   }
@@ -210,7 +210,8 @@ array sum(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) {
   return detail::over_axes(detail::kSum, a, axis, keepdims, detail::result_type_of(detail::ReduceFn::sum, a.dtype()), s);
 }
 
-// One axis after the other: the gradient needs running products along each. Halves are rounded once, at the end.
+// Reduces one axis after the other, because the gradient needs running products along each. 16-bit floats are rounded once, at
+// the end.
 array prod(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) {
   if (is_half(a.dtype())) return astype(prod(astype(a, Dtype::float32, s), axis, keepdims, s), a.dtype(), s);
   const std::vector<std::int64_t> over = detail::axes_of("prod", axis.list(), a.shape().size());
@@ -242,7 +243,7 @@ array mean(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) {
 }
 
 array var(const array& a, const Axes& axis, bool keepdims, int ddof, StreamOrDevice s) {
-  // Squares of halves overflow from 256 on.
+  // Squares of float16 overflow from 256 on.
   if (is_half(a.dtype())) return astype(var(astype(a, Dtype::float32, s), axis, keepdims, ddof, s), a.dtype(), s);
   const array x = detail::as_type(a, detail::at_least_float(a.dtype()), s);
   const array apart = subtract(x, mean(x, axis, true, s), s);

@@ -30,7 +30,7 @@ array trunc(const array& a, StreamOrDevice s) { return detail::whole(detail::kTr
 
 array round(const array& a, int decimals, StreamOrDevice s) {
   if (decimals == 0 || (decimals > 0 && !detail::is_inexact(a.dtype()))) return detail::whole(detail::kRound, a, s);
-  // Integers to tens and hundreds: in float64, which holds them.
+  // Integers are rounded to tens and hundreds in float64, which holds them.
   const array x = detail::is_inexact(a.dtype()) ? a : astype(a, Dtype::float64, s);
   const array scale = detail::constant_like(x, std::pow(10.0, std::abs(decimals)));
   const array shifted = decimals > 0 ? multiply(x, scale, s) : divide(x, scale, s);

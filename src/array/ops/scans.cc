@@ -22,7 +22,7 @@ void run_scan(ops::OpContext& c) {
        c.attrs().get_int("reverse") != 0, c.attrs().get_int("inclusive") != 0);
 }
 
-// params.ints: axis, reverse, inclusive.
+// params.ints holds axis, reverse, inclusive.
 template <ScanFn kFn>
 void emit_scan(Emitter& e) {
   const std::vector<std::int64_t>& p = e.params().ints;
@@ -41,12 +41,12 @@ std::vector<array> cumsum_vjp(const VjpCall& c) {
   return {cumsum(c.of_outputs[0], p.axis, !p.reverse, p.inclusive)};
 }
 
-// Σ_j g_j y_j / x_i over the j that x_i goes into. At the first zero of a row, where that divides by 0, the products are taken
-// without it; what comes after it has no influence. Second derivatives are right where there is no zero.
+// Computes Σ_j g_j y_j / x_i over the j that x_i contributes to. At the first zero of a row, where this divides by 0, products
+// leave out that zero; elements after it have no influence. Second derivatives are right where no element is 0.
 std::vector<array> cumprod_vjp(const VjpCall& c) {
   const Along p = along(c.params);
   const Dtype type = c.inputs[0].dtype();
-  // The products of halves, not rounded to 16 bits, where they might end at infinity or 0.
+  // 16-bit floats use products in float32, since rounded ones might end at infinity or 0.
   const array x = as_type(c.inputs[0], is_half(type) ? Dtype::float32 : type), g = as_type(c.of_outputs[0], x.dtype());
   const array products = is_half(type) ? cumprod(x, p.axis, p.reverse, p.inclusive) : c.outputs[0];
   const array zero = constant_like(x, 0), one = constant_like(x, 1);
@@ -59,8 +59,8 @@ std::vector<array> cumprod_vjp(const VjpCall& c) {
   return {as_type(where(first, gathered(without), where(equal(zeros_so_far, array(0)), plain, zero)), type)};
 }
 
-// Σ_j g_j exp(x_i - y_j), in float64, as exp(x_i - m) Σ_j g_j exp(m - y_j) with the largest y as m. Where m - y_j is beyond 700
-// the product of both is below the smallest float32.
+// Computes Σ_j g_j exp(x_i - y_j) in float64 as exp(x_i - m) Σ_j g_j exp(m - y_j), where m is the largest y. Where m - y_j is
+// beyond 700, the product of both is below the smallest float32.
 std::vector<array> logcumsumexp_vjp(const VjpCall& c) {
   const Along p = along(c.params);
   const Dtype type = c.inputs[0].dtype();
@@ -73,7 +73,8 @@ std::vector<array> logcumsumexp_vjp(const VjpCall& c) {
   return {as_type(multiply(conjugate(exp(subtract(x, most))), gathered), type)};
 }
 
-// Each result's gradient goes to the element that it is: to the last one of equal elements. Without elements before it, to none.
+// The gradient of each result goes to the element that it equals, the last one of several; to none if there is no element before
+// it.
 template <bool kMax>
 std::vector<array> cumulative_extreme_vjp(const VjpCall& c) {
   const Along p = along(c.params);

@@ -1,4 +1,4 @@
-// Softmax and the logarithm of a sum of exponents. ONNX Softmax-13, ReduceLogSumExp-18.
+// Softmax, and the logarithm of a sum of exponentials. ONNX Softmax-13, ReduceLogSumExp-18.
 
 #include <limits>
 
@@ -11,10 +11,10 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints: the axis. float32 or float64.
+// params.ints holds the axis. Takes float32 and float64.
 void emit_softmax(Emitter& e) { e.result(e.op("Softmax", {e.in(0)}, {{"axis", e.params().ints[0]}})); }
 
-// Of the weights y: y (g - Σ g y).
+// The gradient is y (g - Σ g y), where y are the results.
 std::vector<array> softmax_vjp(const VjpCall& c) {
   const array &y = c.outputs[0], &g = c.of_outputs[0];
   const array weighted = multiply(g, y);
@@ -29,7 +29,7 @@ VmapResult vmap_softmax(const VmapCall& c) {
 
 const Kind kSoftmax{.name = "softmax", .emit = emit_softmax, .vjp = softmax_vjp, .vmap = vmap_softmax};
 
-// What is subtracted so that no exponent overflows; 0 for infinities, which would leave NaN.
+// Returns what is subtracted so that no exponential overflows; 0 in place of infinities, which would give NaN.
 array shift(const array& a, const Axes& axis, const StreamOrDevice& s) {
   const array most = is_complex(a.dtype()) ? real(max(a, axis, true, s), s) : max(a, axis, true, s);
   return stop_gradient(where(isfinite(most, s), most, constant_like(most, 0), s), s);
@@ -53,8 +53,8 @@ array softmax(const array& a, const Axes& axis, bool, StreamOrDevice s) {
   return detail::as_type(divide(e, sum(e, axis, true, s), s), type, s);
 }
 
-// The sum of no exponents is 0, its logarithm -infinity. Halves are rounded once, at the end: the sum of 65,520 equal numbers is
-// beyond float16.
+// The sum of no exponentials is 0, its logarithm -infinity. 16-bit floats are rounded once, at the end: the sum of 65,520 equal
+// numbers is beyond float16.
 array logsumexp(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) {
   if (is_half(a.dtype())) return astype(logsumexp(astype(a, Dtype::float32, s), axis, keepdims, s), a.dtype(), s);
   const array x = detail::as_type(a, detail::at_least_float(a.dtype()), s);

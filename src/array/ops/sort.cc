@@ -16,7 +16,7 @@ namespace {
 
 enum class Sorting : std::uint8_t { sort, argsort, partition, argpartition, topk };
 
-// `number`: kth, or how many.
+// Attribute "number" holds kth for partitions, the number of elements for top-k.
 void run_sorting(ops::OpContext& c) {
   const Tensor& x = c.input(0);
   Tensor& y = result_tensor(c);
@@ -34,7 +34,7 @@ void run_sorting(ops::OpContext& c) {
   }
 }
 
-// params.ints: axis, number.
+// params.ints holds axis and number.
 template <Sorting kSorting>
 void emit_sorting(Emitter& e) {
   const std::vector<std::int64_t>& p = e.params().ints;
@@ -42,7 +42,7 @@ void emit_sorting(Emitter& e) {
                          {{"function", static_cast<std::int64_t>(kSorting)}, {"axis", p[0]}, {"number", p[1]}});
 }
 
-// Gradients go back to where the elements came from: `places` of the result.
+// Puts gradients back where the elements came from: `places` of the results.
 array put_back(const VjpCall& c, const array& places) {
   const array& x = c.inputs[0];
   return put_along_axis(zeros_like(x), stop_gradient(places), c.of_outputs[0], static_cast<int>(c.params.ints[0]));
@@ -112,7 +112,7 @@ void run_search(ops::OpContext& c) {
                      c.attrs().get_int("right") != 0);
 }
 
-// params.ints: whether right.
+// params.ints holds whether positions are the right-hand ones.
 void emit_search(Emitter& e) { e.results<run_search>("SearchSorted", {e.in(0), e.in(1)}, {{"right", e.params().ints[0]}}); }
 
 const Kind kSearch{.name = "searchsorted", .emit = emit_search, .vjp = flat_vjp};
@@ -130,7 +130,7 @@ array argsort(const array& a, std::optional<int> axis, StreamOrDevice s) {
   return detail::sorted(detail::Sorting::argsort, x, detail::checked_axis("argsort", x, axis), 0, s);
 }
 
-// Within a transformation by the places, so that gradients find the way back.
+// Within a transformation, elements are read at the places that argpartition() finds, so that gradients find the way back.
 array partition(const array& a, int kth, std::optional<int> axis, StreamOrDevice s) {
   const array x = detail::laid_out(a, axis, s);
   const std::size_t along = detail::checked_axis("partition", x, axis);
@@ -176,7 +176,7 @@ array searchsorted(const array& sorted_sequence, const array& values, std::strin
                       detail::params_of({side == "right" ? 1 : 0}), s);
 }
 
-// The middle of the sorted elements, or halfway between the two in the middle; NaN where one is.
+// Returns the middle of the sorted elements, or the mean of the two in the middle; NaN if an element is.
 array median(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) {
   const std::vector<std::int64_t> over = detail::axes_of("median", axis.list(), a.shape().size());
   const array x = detail::as_type(a, detail::at_least_float(a.dtype()), s);
@@ -198,7 +198,7 @@ array median(const array& a, const Axes& axis, bool keepdims, StreamOrDevice s) 
   };
   array middle = at(count / 2);
   if (count % 2 == 0) middle = multiply(add(middle, at(count / 2 - 1), s), detail::constant_like(x, 0.5), s);
-  // NaN is sorted to the end.
+  // NaN is sorted to the end, so the last element tells whether there is one.
   if (detail::is_inexact(a.dtype())) middle = where(isnan(at(count - 1), s), at(count - 1), middle, s);
   return reshape(middle, detail::reduced_shape(a.shape(), over, keepdims), s);
 }

@@ -1,4 +1,4 @@
-// Angles and hyperbolic functions. ONNX Sin-7, Cos-7, Asin-7, Acos-7, Atan-7, Tanh-13.
+// Trigonometric and hyperbolic functions. ONNX Sin-7, Cos-7, Asin-7, Acos-7, Atan-7, Tanh-13.
 
 #include <sdx/array.hpp>
 
@@ -12,7 +12,7 @@ namespace {
 
 array one(const array& like) { return constant_like(like, 1); }
 
-// The gradient with the slope d at the input.
+// Returns the gradient where the slope at the input is d.
 std::vector<array> times(const VjpCall& c, const array& d) { return {multiply(c.of_outputs[0], conjugate(d))}; }
 std::vector<array> over(const VjpCall& c, const array& d) { return {divide(c.of_outputs[0], conjugate(d))}; }
 
@@ -29,7 +29,7 @@ std::vector<array> arccos_vjp(const VjpCall& c) {
 }
 std::vector<array> arctan_vjp(const VjpCall& c) { return over(c, add(one(c.inputs[0]), square(c.inputs[0]))); }
 std::vector<array> arcsinh_vjp(const VjpCall& c) { return over(c, sqrt(add(one(c.inputs[0]), square(c.inputs[0])))); }
-// Two roots: one of the product would leave the branch.
+// The slope has two roots: one root of the product would leave the branch.
 std::vector<array> arccosh_vjp(const VjpCall& c) {
   const array& x = c.inputs[0];
   return over(c, multiply(sqrt(subtract(x, one(x))), sqrt(add(x, one(x)))));

@@ -1,4 +1,4 @@
-// What element types are: categories, promotion, limits.
+// Properties of element types: categories, promotion, limits.
 
 #include <sdx/array.hpp>
 
@@ -26,7 +26,7 @@ DtypeCategory category(Dtype dtype) noexcept {
 
 namespace {
 
-// The next more general one.
+// Returns the next more general category.
 DtypeCategory parent(DtypeCategory c) noexcept {
   switch (c) {
     case DtypeCategory::complexfloating:

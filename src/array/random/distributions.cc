@@ -1,4 +1,4 @@
-// Distributions that are operations on uniform numbers and bits, in MLX's order, so that they round alike.
+// Distributions made of uniform numbers and bits, with MLX's operations in MLX's order, so that both round alike.
 
 #include <cmath>
 #include <limits>
@@ -27,8 +27,8 @@ const array& just_above_minus_one() {
 
 }  // namespace
 
-// Rounded down, not towards 0: each number is as likely below 0 as above. As float32 the bounds may lie further apart than they
-// are: what falls outside takes the nearest number.
+// Numbers are rounded down, not towards 0, so that those around 0 are as likely as others. In float32 the bounds may lie further
+// apart than they are: a number outside becomes the nearest one inside.
 array randint(const array& low, const array& high, const Shape& shape, Dtype dtype, const OptionalKey& key, StreamOrDevice s) {
   if (detail::is_inexact(dtype)) refuse("randint", "expected an integer type, received {}", name(dtype));
   const array drawn = astype(floor(uniform(low, high, shape, Dtype::float32, key, s), s), dtype, s);
@@ -43,7 +43,7 @@ array bernoulli(const array& p, const std::optional<Shape>& shape, const Optiona
   if (broadcast("bernoulli", wanted, p.shape()) != wanted) {
     refuse("bernoulli", "probabilities of shape {} do not broadcast to {}", to_string(p.shape()), to_string(wanted));
   }
-  // Just above all words: p = 1 gives truths alone.
+  // Larger than every word, so that p = 1 gives true only.
   const float most =
       std::nextafter(static_cast<float>(std::numeric_limits<std::uint32_t>::max()), std::numeric_limits<float>::max());
   return less(bits(wanted, 4, key, s), multiply(p, array(most), s), s);
@@ -89,18 +89,19 @@ array multivariate_normal(const array& mean, const array& cov, const Shape& shap
 
 namespace {
 
-// Samples of one distribution, in memory for its logits and the samples: where uniform numbers fall among the running sums of
-// the weights. A number below 1 times the last sum may be rounded to that sum. It is kept below: no place would be found for it.
+// Draws samples of one distribution: searches for uniform numbers among the running sums of the weights. Needs memory for the
+// logits and the samples only. A number below 1 times the last sum may be rounded to that sum, for which there is no place: it is
+// kept below.
 array from_running_sums(const array& logits, const Shape& shape, const OptionalKey& key, const StreamOrDevice& s) {
   const array x = as_type(logits, detail::promote(logits.dtype(), Dtype::float32), s);
   const array most = max(x, {}, false, s);
-  // An infinite logit: those that share it are equally likely.
+  // If a logit is infinite, those that are equal to it are equally likely.
   const array weights = where(isinf(most, s), as_type(equal(x, most, s), x.dtype(), s), exp(subtract(x, most, s), s), s);
   const array sums = cumsum(weights, 0, false, true, std::nullopt, s);
   const array end = take(sums, sums.size() - 1, 0, s);
   const array below = multiply(end, array(1 - 0x1p-23, end.dtype()), s);
   const array at = minimum(multiply(uniform(shape, Dtype::float32, key, s), end, s), below, s);
-  // NaN among the logits: every sum behind it is one, and no place is found.
+  // With NaN among the logits, every later sum is NaN, and a search may end behind the last place.
   return minimum(searchsorted(sums, at, "right", s), array(static_cast<std::uint32_t>(sums.size() - 1), Dtype::uint32), s);
 }
 
@@ -123,7 +124,7 @@ array categorical(const array& logits, int axis, const Samples& samples, const O
   const std::int64_t choices = from.shape()[static_cast<std::size_t>(along)];
   if (choices > 0 && from.size() == choices && !wanted.empty())
     return from_running_sums(reshape(from, {choices}, s), wanted, key, s);
-  // Of logits plus Gumbel noise the largest.
+  // The sample is the place of the largest sum of logit and Gumbel noise.
   const auto at = static_cast<std::int64_t>(along + 1 + static_cast<int>(wanted.size())) - from.ndim();
   Shape noise = wanted;
   noise.insert(noise.begin() + at, choices);

@@ -1,4 +1,4 @@
-// Bits, and uniform and normal numbers made of them in one pass.
+// Random bits, and uniform and normal numbers made of them in one pass.
 
 #include <algorithm>
 #include <cmath>
@@ -17,12 +17,13 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints: what is drawn, then (for uniform) the bits of the largest float below 1 of the type that follows.
+// params.ints holds what is drawn and, for uniform numbers, the bits of the largest float below 1 in the type to which they are
+// rounded.
 enum class Draw : std::int64_t { bits, uniform, normal, inverse_erf };
 
 constexpr std::int64_t kBlock = 512;
 
-// Halves of blocks, in pieces that stay in the first cache: take(words, first, count) for words of the sequence [0, count).
+// Calls take(words, first, count) for the words of the sequence [0, count), in pieces that stay in the first-level cache.
 template <class Take>
 void each_piece(Key key, std::int64_t count, const Take& take) {
   const std::int64_t pairs = count / 2, half = (count + 1) / 2;
@@ -36,7 +37,7 @@ void each_piece(Key key, std::int64_t count, const Take& take) {
     }
   });
   if (count % 2 == 0) return;
-  // The last block of an odd number has no partner: its counter ends in 0.
+  // With an odd count, the last block has no partner: its counter ends in 0.
   const std::uint32_t last = threefry(key, static_cast<std::uint32_t>(pairs), 0).first;
   take(&last, pairs, 1);
 }
@@ -60,7 +61,7 @@ void draw_floats(Key key, const Floats& floats, float* out, std::int64_t count) 
   });
 }
 
-// 53 bits of the two halves of one block each.
+// Makes each number from 53 bits of the two halves of a block.
 void draw_doubles(Key key, double* out, std::int64_t count) {
   in_parallel(count, 8192, [&](std::int64_t first, std::int64_t last) {
     std::uint32_t low[kBlock], high[kBlock];
@@ -113,7 +114,7 @@ void emit_draw(Emitter& e) { e.results<run_draw>("Draw", e.inputs(), {{"ints", e
 
 extern const Kind kDraw;
 
-// params.ints of the operation: the two of above, the element type, the shape that is drawn for one key.
+// params.ints of the operation holds the two numbers above, the element type, and the shape that is drawn for one key.
 array draw(const array& keys, const Params& params, const std::vector<array>& bounds, const StreamOrDevice& s) {
   Shape shape(keys.shape().begin(), keys.shape().end() - 1);
   shape.insert(shape.end(), params.ints.begin() + 3, params.ints.end());
@@ -122,7 +123,7 @@ array draw(const array& keys, const Params& params, const std::vector<array>& bo
   return make(kDraw, static_cast<Dtype>(params.ints[2]), std::move(shape), std::move(inputs), params, s);
 }
 
-// A key for each element of the batch.
+// Each element of the batch has a key.
 VmapResult draw_vmap(const VmapCall& c) {
   for (std::size_t i = 1; i < c.in_axes.size(); ++i) {
     if (c.in_axes[i] >= 0) refuse("vmap", "bounds of random numbers must be the same for the whole batch");
@@ -130,7 +131,7 @@ VmapResult draw_vmap(const VmapCall& c) {
   return {{draw(moveaxis(c.inputs[0], c.in_axes[0], 0), c.params, {c.inputs.begin() + 1, c.inputs.end()}, {})}, {0}};
 }
 
-// Numbers jump when a key or a bound of theirs changes: bounds that are differentiated are operations behind the drawing.
+// Numbers jump when a key or a bound changes. Where bounds are differentiated, they are applied by operations after the drawing.
 std::vector<array> draw_vjp(const VjpCall& c) {
   std::vector<array> zeros;
   for (const std::size_t i : c.wanted) zeros.push_back(zeros_of(c.inputs[i]));
@@ -174,13 +175,13 @@ void need_floating(const char* operation, Dtype dtype) {
   if (!is_floating(dtype)) refuse(operation, "expected a floating-point type, received {}", name(dtype));
 }
 
-// Whole numbers and floats alike to `dtype`, without an operation for a number.
+// Converts whole numbers and floats alike to `dtype`, without an operation for a single number.
 array number_as(const array& a, Dtype dtype, const StreamOrDevice& s) {
   if (a.dtype() == dtype) return a;
   return plain_number(a) && dtype == Dtype::float32 ? array(a.item<float>()) : as_type(a, dtype, s);
 }
 
-// Real and imaginary part have half of the variance each.
+// The real and the imaginary part have half of the variance each.
 array complex_normal(const Shape& shape, const std::optional<array>& loc, const std::optional<array>& scale,
                      const random::OptionalKey& key, const StreamOrDevice& s) {
   Shape parts = shape;

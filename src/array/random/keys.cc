@@ -1,4 +1,4 @@
-// Keys, and the process's state.
+// Keys, and the process's random state.
 
 #include "array/random/keys.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 array key_of(detail::Key key) { return array(Tensor::of<std::uint32_t>({2}, {key.first, key.second})); }
 
-// Behind a lock. An array, because compiled functions put theirs into it.
+// The process's state and its lock. The key is an array, because compiled functions put theirs into it.
 struct State {
   std::mutex mutex;
   std::optional<array> key;
@@ -31,7 +31,7 @@ array current(State& state) {
   return *state.key;
 }
 
-// The two keys that split() makes, here and now where the numbers are there: 50 ns instead of a graph.
+// Returns the two keys that split() makes; computes them at once if the numbers are known, in 50 ns instead of a graph.
 std::pair<array, array> both(const array& key) {
   if (key.is_evaluated() && key.node()->traced == 0) {
     const auto words = key.data<std::uint32_t>();

@@ -1,5 +1,5 @@
-// Plain loops, compiled once per instruction set. The build keeps the compiler from contracting a * b + c here: numbers are the
-// same on all machines.
+// Plain loops, compiled once per instruction set. The build keeps the compiler from contracting a * b + c here, so that numbers
+// are the same on all machines.
 
 #include "array/random/threefry.h"
 
@@ -55,7 +55,7 @@ void fill(const Blocks& b, std::uint32_t* HWY_RESTRICT low, std::uint32_t* HWY_R
   }
 }
 
-// As a sum of two exact floats: instruction sets without unsigned conversion round as those with it.
+// Converts as the sum of two exact floats: instruction sets without unsigned conversion round as those with it.
 HWY_INLINE float to_float(std::uint32_t word) {
   return static_cast<float>(static_cast<std::int32_t>(word >> 16)) * 65536.0F +
          static_cast<float>(static_cast<std::int32_t>(word & 0xFFFFU));
@@ -71,9 +71,9 @@ void spread(const std::uint32_t* HWY_RESTRICT words, std::int64_t count, const S
   }
 }
 
-// For normal numbers. Moshier, Cephes.
+// Returns the logarithm for normal numbers; the formula is that of Cephes (Moshier).
 HWY_INLINE float natural_log(float x) {
-  // The exponent such that the rest is within [sqrt(1/2), sqrt(2)).
+  // Chooses the exponent so that the rest is within [sqrt(1/2), sqrt(2)).
   const std::int32_t bits = std::bit_cast<std::int32_t>(x) - 0x3F3504F3;
   const std::int32_t exponent = bits >> 23;
   const float m = std::bit_cast<float>((bits & 0x007FFFFF) + 0x3F3504F3) - 1.0F;

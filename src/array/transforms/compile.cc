@@ -1,4 +1,4 @@
-// compile: what a function does is kept as a list of operations, which becomes one operation of the graph.
+// compile(): keeps the operations of a function, which become one operation of the graph.
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,7 @@ namespace {
 
 using Arrays = std::vector<array>;
 
-// Traces that one function keeps: those used last.
+// The number of traces that one function keeps: those used last.
 constexpr std::size_t kMostTraces = 64;
 
 std::atomic<bool> compiling{true};
@@ -32,7 +32,7 @@ struct Recipe {
   std::unordered_map<const Node*, std::uint32_t> places;  // of operations and parameters
 };
 
-// By operation: what takes the place of its results.
+// Maps each operation to what takes the place of its results.
 template <class T, class Make>
 std::vector<T> follow(const Recipe& recipe, const std::vector<T>& parameters, const Make& step,
                       const std::function<T(const array&)>& constant) {
@@ -104,7 +104,7 @@ namespace {
 using detail::refuse;
 using Arrays = std::vector<array>;
 
-// What a call with arguments of these types and shapes does.
+// The trace of calls with arguments of certain types and shapes.
 struct Traced {
   std::vector<std::uint64_t> key;
   std::shared_ptr<const detail::Recipe> recipe;
@@ -122,7 +122,7 @@ void describe(const Arrays& arrays, std::vector<std::uint64_t>& key) {
   }
 }
 
-// Puts state back as it was.
+// Restores the state when it goes out of scope.
 class Restored {
  public:
   Restored(const Capture& capture, Arrays state) : capture_(capture), state_(std::move(state)) {}
@@ -139,7 +139,8 @@ class Restored {
 
 Arrays read(const Capture& capture) { return capture.read ? capture.read() : Arrays{}; }
 
-// The function's results, then the state that it changes, of arguments that are placeholders: args, then the state that it reads.
+// Calls the function with placeholders: the first `args` are its arguments, the others the state that it reads. Returns its
+// results, then the state that it changes.
 Arrays call_with_placeholders(const ArraysFunction& fun, const CompileOptions& options, const Arrays& arguments, std::size_t args,
                               Traced& traced) {
   const auto middle = arguments.begin() + static_cast<std::ptrdiff_t>(args);
@@ -152,7 +153,8 @@ Arrays call_with_placeholders(const ArraysFunction& fun, const CompileOptions& o
   return results;
 }
 
-// What the operations use that does not depend on the arguments is computed, and becomes constants and further parameters.
+// Records the operations of a trace. Inputs that do not depend on the arguments are computed, and become constants and further
+// parameters.
 class Recorder {
  public:
   Recorder(const detail::Tape& tape, const Arrays& arguments, Traced& traced) : traced_(traced) {

@@ -1,4 +1,4 @@
-// Functions with rules of their own, and functions that are computed again for their gradient.
+// Functions with derivative rules of their own, and functions that are computed again for their gradient.
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace {
 
 using Arrays = std::vector<array>;
 
-// What an operation of this kind holds. Its inputs are the function's arguments, then the function's results, which it hands on.
+// What a custom operation holds. Its inputs are the function's arguments, then the function's results, which it passes on.
 struct Custom {
   ArraysFunction fun;
   CustomRules rules;
@@ -64,7 +64,8 @@ BatchAxes axes_of_arguments(const VmapCall& c, std::size_t count) {
   return axes;
 }
 
-// The rule for one element of a batch, for all: arguments that are not batched have the sum of their gradients.
+// Makes the rules of one element of a batch into rules of the whole batch. Arguments that are not batched get the sum of their
+// gradients.
 CustomRules rules_for_batches(const CustomRules& rules, const BatchAxes& axes) {
   CustomRules made;
   if (rules.vjp) {
@@ -131,8 +132,8 @@ VmapResult custom_vmap(const VmapCall& c) {
 
 const Kind kCustom{.name = "custom_function", .emit = emit_custom, .vjp = custom_vjp, .vmap = custom_vmap};
 
-// The first input. What follows it in a graph is not shared with what is computed from the same numbers elsewhere, and is
-// computed after the second input.
+// Returns the first input, once the second is computed. What follows in a graph is not shared with other uses of the same
+// numbers.
 void run_after(ops::OpContext& c) { c.set_output(0, c.input(0)); }
 void emit_after(Emitter& e) { e.results<run_after>("After", e.inputs()); }
 

@@ -1,4 +1,4 @@
-// Derivatives along a tape: gradients from its end to its beginning, tangents the other way.
+// Derivatives along a tape: gradients from its end to its beginning, tangents in the other direction.
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 
 using Maybe = std::optional<array>;
 
-// One list for each operation and for each argument: what is known of its results.
+// Keeps what is known of the results of each operation, and of each argument.
 class Ledger {
  public:
   explicit Ledger(const Tape& tape) : tape_(tape), of_arguments_(tape.arguments), of_steps_(tape.order.size()) {
@@ -21,7 +21,7 @@ class Ledger {
 
   Maybe& at(const array& a) {
     const auto place = tape_.places.find(a.node())->second;
-    // An argument is not a step of the tape.
+    // An argument is no step of the tape.
     const bool step = place < tape_.order.size() && tape_.order[place] == a.node();
     return step ? of_steps_[place][a.index()] : of_arguments_[place];
   }
@@ -43,7 +43,8 @@ bool any_known(const std::vector<Maybe>& list) {
   return std::any_of(list.begin(), list.end(), [](const Maybe& m) { return m.has_value(); });
 }
 
-// Of operations without a rule: those whose results are whole numbers or truths do not change with their inputs.
+// Refuses operations without a rule, except those whose results are whole numbers or truth values: these do not change with their
+// inputs.
 void need_rule(const Node& node, const std::vector<Maybe>& known) {
   for (std::size_t i = 0; i < known.size(); ++i) {
     if (known[i] && is_inexact(node.results[i].dtype)) refuse("vjp", "{} has no derivative", node.kind->name);
@@ -71,8 +72,8 @@ bool real(const Node& node) {
          std::none_of(node.inputs.begin(), node.inputs.end(), [](const array& a) { return is_complex(a.dtype()); });
 }
 
-// A gradient in an element of an elementwise operation is its derivative times the cotangent: with the tangent in the cotangent's
-// place it is the forward derivative.
+// The gradient of an elementwise operation is its slope times the cotangent. With the tangent in the cotangent's place it is the
+// forward derivative.
 array elementwise_tangent(Node& node, const std::vector<Maybe>& tangents, const std::vector<std::size_t>& wanted) {
   const std::vector<array> outputs = results_of(node);
   const Result& result = node.results[0];

@@ -44,7 +44,7 @@ std::vector<std::size_t> numbers_of(const std::vector<int>& argnums, std::size_t
   return numbers;
 }
 
-// Results that stop_gradient() made take no cotangent where there are fewer cotangents than results.
+// Leaves out results of stop_gradient() if there are fewer cotangents than results.
 Arrays with_gradient(const Arrays& outputs, std::size_t cotangents) {
   if (outputs.size() == cotangents) return outputs;
   Arrays kept;

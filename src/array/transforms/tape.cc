@@ -22,7 +22,7 @@ std::vector<array> pass(const VjpCall& c) { return {c.of_outputs[0]}; }
 const Kind kTracer{.name = "argument", .emit = emit_identity, .vjp = pass, .elementwise = true};
 const Kind kPlaceholder{.name = "argument", .emit = emit_placeholder};
 
-// By its name: kinds of other files are stops as well.
+// Compares names, because other files have kinds that stop as well.
 bool is_stop(const Node& node) { return std::strcmp(node.kind->name, "stop_gradient") == 0; }
 
 }  // namespace
@@ -82,11 +82,11 @@ Tape tape_of(std::span<const array> results, std::span<const array> arguments, b
     std::size_t next;
     bool depends;
   };
-  // Nodes that do not depend on the arguments may be computed by other threads at this moment.
+  // Other threads may compute nodes that do not depend on the arguments at this moment.
   const auto held = hold_states();
   std::unordered_map<const Node*, bool> seen;  // whether it depends, once that is known
   std::vector<Step> path;
-  // Whether that is known already; otherwise the walk goes there.
+  // Returns whether a node depends on the arguments, or nothing if the walk has to go there first.
   const auto known = [&](Node* node) -> std::optional<bool> {
     if (node->traced < first) return false;
     if (tape.places.count(node) != 0) return true;
@@ -100,7 +100,7 @@ Tape tape_of(std::span<const array> results, std::span<const array> arguments, b
     while (!path.empty()) {
       Step& step = path.back();
       if (step.next < step.node->inputs.size()) {
-        // Looked at again where the walk has to go there first.
+        // Stays at this input if the walk has to go there first, and looks again.
         const std::size_t at = step.next;
         if (const auto depends = known(step.node->inputs[at].node())) {
           step.depends = step.depends || *depends;

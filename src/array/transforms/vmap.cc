@@ -1,4 +1,4 @@
-// vmap: the function is called once with arguments that lack the axis; its operations are then made anew for whole batches.
+// vmap(): calls the function once with arguments that lack the axis, then makes its operations anew for the whole batch.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// Input with the axis first, and ones behind it up to the results' rank, so that it broadcasts with the others.
+// Moves the axis to the front, and inserts axes behind it up to the results' rank, so that inputs broadcast with each other.
 array aligned(const array& input, int axis, std::size_t rank) {
   array front = moveaxis(input, axis, 0);
   const std::size_t own = front.shape().size() - 1;
@@ -97,7 +97,7 @@ Batch batch_of(const Arrays& args, const BatchAxes& in_axes) {
   return batch;
 }
 
-// By operation and argument of the tape: results for the whole batch, and where its axis is.
+// Maps each operation and argument of the tape to its results for the whole batch and their batch axes.
 class Rebuilt {
  public:
   Rebuilt(const detail::Tape& tape, const Arrays& args, const Batch& batch) : tape_(tape), args_(args), batch_(batch) {

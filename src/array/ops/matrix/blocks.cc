@@ -1,4 +1,4 @@
-// Products of blocks, of picked matrices and of segments.
+// Products of blocks, of selected matrices and of segments.
 
 #include <sdx/array.hpp>
 
@@ -10,7 +10,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// A mask of blocks as one of elements, applied to the last two axes.
+// Expands a mask of blocks to one of elements, and applies it to the last two axes.
 array masked(const array& a, const std::optional<array>& mask, int block, const char* which, const StreamOrDevice& s) {
   if (!mask) return a;
   const std::size_t rank = a.shape().size();
@@ -66,7 +66,7 @@ array segmented_mm(const array& a, const array& b, const array& segments, Stream
   }
   const array bounds = detail::positions_of("segmented_mm", segments, s);
   const array k = detail::iota(a.shape()[1]);
-  // [..., 1, K]: where each segment is. What lies outside does not count, be it infinite.
+  // [..., 1, K]: tells which elements are in each segment. Elements outside do not count, even if they are infinite.
   const auto bound = [&](std::int64_t which) { return expand_dims(expand_dims(take(bounds, which, -1, s), -1, s), -1, s); };
   const array inside = logical_and(greater_equal(k, bound(0), s), less(k, bound(1), s), s);
   const array parts = where(inside, a, array(0, a.dtype()), s);

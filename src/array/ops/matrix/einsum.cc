@@ -1,4 +1,4 @@
-// Einstein sums: diagonals and sums of single operands, then products of two at a time as batches of matrices.
+// Einstein sums: first diagonals and sums of single operands, then products of two operands at a time as batches of matrices.
 
 #include <algorithm>
 
@@ -22,14 +22,14 @@ std::size_t place_of(const Labels& labels, int label) {
   return static_cast<std::size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin());
 }
 
-// Axes of one label become one: their diagonal.
+// Replaces axes of the same label by one axis: their diagonal.
 void take_diagonals(Term& t, const StreamOrDevice& s) {
   for (std::size_t i = 0; i < t.labels.size(); ++i) {
     const auto again = std::find(t.labels.begin() + static_cast<std::ptrdiff_t>(i) + 1, t.labels.end(), t.labels[i]);
     if (again == t.labels.end()) continue;
     const int label = t.labels[i];
     const auto j = static_cast<std::size_t>(again - t.labels.begin());
-    // An axis of extent 1 stands for as many equal elements.
+    // An axis of extent 1 stands for a longer one with equal elements.
     const std::int64_t extent = std::max(t.a.shape()[i], t.a.shape()[j]);
     Shape square = t.a.shape();
     square[i] = square[j] = extent;
@@ -41,7 +41,7 @@ void take_diagonals(Term& t, const StreamOrDevice& s) {
   }
 }
 
-// Sums over axes that nothing else has.
+// Sums over axes whose labels no other operand and no result needs.
 void sum_away(Term& t, const Labels& needed, const StreamOrDevice& s) {
   std::vector<int> axes;
   Labels left;
@@ -63,7 +63,8 @@ array ordered(const Term& t, const Labels& order, const StreamOrDevice& s) {
   return transpose(t.a, perm, s);
 }
 
-// Axes whose labels both have but where one has extent 1 are summed, or dropped, on that side first.
+// The labels of two operands, by their part in a product. Where both have a label and one axis has extent 1, that side is summed,
+// or drops the axis, first.
 struct Sides {
   Labels batch, of_a, of_b, summed;
 };
@@ -95,7 +96,7 @@ Labels joined(std::initializer_list<const Labels*> parts) {
   return out;
 }
 
-// Extents of 1 that meet longer ones are repeated.
+// Repeats axes of extent 1 where the other operand's axis is longer.
 void even_out(Term& a, Term& b, const StreamOrDevice& s) {
   Shape x = a.a.shape(), y = b.a.shape();
   for (std::size_t i = 0; i < a.labels.size(); ++i) {

@@ -14,7 +14,7 @@ constexpr int kLetters = 52;
 
 int label_of(char c) { return c >= 'a' ? c - 'a' : 26 + (c - 'A'); }
 
-// One operand's subscripts; -1 stands for the ellipsis.
+// Parses the subscripts of one operand; -1 stands for the ellipsis.
 Labels parsed(const std::string& text) {
   Labels out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -42,7 +42,7 @@ std::vector<std::string> split_at(const std::string& text, char at) {
   return parts;
 }
 
-// The ellipsis becomes as many labels as it stands for: the last ones of `most`.
+// Replaces the ellipsis by as many labels as it stands for: the last `count` of `most`.
 Labels expanded(const Labels& labels, int count, int most) {
   Labels out;
   for (const int label : labels) {
@@ -65,7 +65,7 @@ void note_extents(EinsumTerms& terms, const Labels& labels, const Shape& shape, 
 
 bool has(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
 
-// Without an arrow: the ellipsis, then all that occur once, sorted.
+// Returns the result's labels if there is no arrow: the ellipsis, then all labels that occur once, sorted.
 Labels implied_result(const std::vector<Labels>& operands) {
   std::map<int, int> counts;
   bool dots = false;

@@ -13,7 +13,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// Bit j of row i: element [i, j] is -1. Of each size there are many such matrices; these are MLX's.
+// In row i, a set bit j means that element [i, j] is -1. There are many Hadamard matrices of each size; these are MLX's.
 constexpr std::uint32_t k12[] = {0x2, 0xAAB, 0x3C8, 0x96E, 0xF20, 0x5BA, 0xC8C, 0x6E6, 0x23C, 0xB96, 0x8F0, 0xE5A};
 constexpr std::uint32_t k20[] = {0x933DE, 0x2E3BD, 0x5477B, 0xA0EF7, 0x499EF, 0x637C1, 0xC6BA2, 0x8D764, 0x1AEE8, 0x359F0,
                                  0xFA53,  0x174A7, 0x26D4E, 0x45E9C, 0x83D39, 0xF7A6D, 0xEF4FA, 0xDEDD5, 0xBDF8B, 0x7BF36};
@@ -32,7 +32,7 @@ array matrix_of(std::span<const std::uint32_t> rows, Dtype type) {
   return as_type(array(std::move(t)), type);
 }
 
-// Sylvester's, of size 2^bits: the sign is the parity of the bits that both numbers have.
+// Returns Sylvester's matrix of size 2^bits: an element's sign is the parity of the bits that its row and column share.
 array sylvester(int bits, Dtype type) {
   const std::int64_t n = std::int64_t{1} << bits;
   Tensor t(Dtype::float32, {n, n});
@@ -60,7 +60,7 @@ array hadamard_transform(const array& a, std::optional<float> scale, StreamOrDev
   const Dtype inner = half ? Dtype::float32 : type;
   array x = reshape(detail::as_type(a, inner, s), {-1, n}, s);
   if (odd != 1) bits -= 2;
-  // The matrix is a Kronecker product: its factors of up to 64 rows are applied one after the other, each along its own axis.
+  // The matrix is a Kronecker product. Its factors of up to 64 rows are applied one after the other, each along its own axis.
   std::int64_t behind = 1;
   for (int left = bits; left > 0;) {
     const int now = std::min(left, 6);

@@ -1,4 +1,4 @@
-// Matrix products. ONNX MatMul-13, Gemm-13 for float32.
+// Matrix products. ONNX MatMul-13; Gemm-13 in float32.
 
 #include "array/ops/matrix/matmul.h"
 
@@ -13,7 +13,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// The matrix that each product takes, leading axes broadcast.
+// Returns which matrix each product takes when the leading axes broadcast.
 std::vector<std::int64_t> broadcast_matrices(const Shape& shape, const Shape& out) {
   const std::size_t rank = out.size() - 2, own = shape.size() - 2;
   std::int64_t batch = 1;
@@ -46,7 +46,7 @@ void run_matmul(ops::OpContext& c) {
                 broadcast_matrices(b.shape(), out.shape()));
 }
 
-// params.ints: whether a is transposed, whether b is.
+// params.ints holds whether a, then whether b, is transposed.
 void emit_matmul(Emitter& e) {
   bool trans_a = e.params().ints[0] != 0, trans_b = e.params().ints[1] != 0;
   ValueId a = e.in(0), b = e.in(1);
@@ -76,7 +76,7 @@ std::vector<array> matmul_vjp(const VjpCall& c) {
   return out;
 }
 
-// Leading axes of extent 1 behind the batch axis, so that those of both stay in line.
+// Inserts leading axes of extent 1 behind the batch axis, so that those of both operands stay in line.
 array with_rank(const array& a, std::size_t rank) {
   Shape shape = a.shape();
   if (shape.size() == rank) return a;
@@ -89,7 +89,7 @@ VmapResult matmul_vmap(const VmapCall& c) {
   const std::size_t rank = std::max(inner_rank(c, 0), inner_rank(c, 1)) + 1;
   const array a = is_batched(c, 0) ? with_rank(batch_first(c, 0), rank) : c.inputs[0];
   const array b = is_batched(c, 1) ? with_rank(batch_first(c, 1), rank) : c.inputs[1];
-  // One matrix on the right for all on the left: a single product.
+  // If all products have the same right matrix, they are a single product.
   if (!ta && b.ndim() == 2) {
     const array flat = product(reshape(a, {-1, a.shape().back()}), b, false, tb);
     Shape shape = a.shape();
@@ -142,7 +142,7 @@ array matmul(const array& a, const array& b, StreamOrDevice s) {
   array x = detail::as_type(a, type, s), y = detail::as_type(b, type, s);
   if (a.ndim() >= 2 && b.ndim() == 2) {
     if (a.ndim() == 2) return detail::product(x, y, false, false, s);
-    // One matrix on the right: a single product of all rows.
+    // If the right operand is one matrix, all rows are a single product.
     if (a.shape().back() != b.shape()[0]) {
       detail::refuse("matmul", "shapes {} and {}: the last axis of the first is not as long as the last but one of the second",
                      to_string(a.shape()), to_string(b.shape()));
@@ -160,7 +160,7 @@ array matmul(const array& a, const array& b, StreamOrDevice s) {
   return a.ndim() == 1 ? squeeze(out, b.ndim() == 1 ? -1 : -2, s) : out;
 }
 
-// A factor of 0 leaves its part out, as BLAS has it: NaN and infinities there do not count.
+// A factor of 0 leaves out its part, as in BLAS: NaN and infinities there do not count.
 array addmm(const array& c, const array& a, const array& b, float alpha, float beta, StreamOrDevice s) {
   array out = matmul(a, b, s);
   const Dtype type = detail::promote(out.dtype(), c.dtype());

@@ -1,4 +1,4 @@
-// Products that come down to matmul: inner, outer, vecdot, tensordot; and a convolution of vectors.
+// Products that use matmul: inner, outer, vecdot, tensordot; and convolution of vectors.
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ array outer(const array& a, const array& b, StreamOrDevice s) {
 array vecdot(const array& a, const array& b, int axis, StreamOrDevice s) {
   const std::size_t least = std::min(a.shape().size(), b.shape().size());
   if (least == 0) detail::refuse("vecdot", "shapes {} and {}: a scalar has no axis", to_string(a.shape()), to_string(b.shape()));
-  // Axes are counted from the end, where those of both stand in line.
+  // Axes are counted from the end, where both operands' axes stand in line.
   const int at = axis < 0 ? axis : axis - static_cast<int>(std::max(a.shape().size(), b.shape().size()));
   if (at >= 0 || at < -static_cast<int>(least)) {
     detail::refuse("vecdot", "axis {} of shapes {} and {}", axis, to_string(a.shape()), to_string(b.shape()));
@@ -87,7 +87,7 @@ array convolve(const array& a, const array& v, const std::string& mode, StreamOr
   const auto taps = static_cast<int>(v.size());
   std::pair<int, int> pads{taps - 1, taps - 1};
   if (mode == "same") {
-    // As NumPy: the middle of the full one, the earlier one of two.
+    // As in NumPy, the result is the middle of the full one; of two middles, the earlier.
     pads = {taps / 2, (taps - 1) / 2};
   } else if (mode == "valid") {
     pads = {0, 0};
@@ -100,7 +100,7 @@ array convolve(const array& a, const array& v, const std::string& mode, StreamOr
                                 {1}, {1}, 1, true, s),
                    {-1}, s);
   }
-  // Of integers and complex numbers: each window by the reversed vector.
+  // For integers and complex numbers, each window is multiplied by the reversed vector.
   const array padded = pad(a, {pads}, "constant", array(0), s);
   const array windows = as_strided(padded, Shape{padded.size() - taps + 1, taps}, Shape{1, 1}, 0, s);
   return matmul(windows, flip(v, std::nullopt, s), s);

@@ -1,4 +1,4 @@
-// Matrices in few bits.
+// Matrices quantised to few bits.
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints of all: mode, group, bits.
+// params.ints of all kinds holds mode, group, bits.
 struct Format {
   cpu::GroupMode mode = cpu::GroupMode::affine;
   std::int64_t group = 64, bits = 4;
@@ -47,7 +47,7 @@ Format format_of(const char* operation, const std::string& mode, std::optional<i
   return f;
 }
 
-// Attribute "ints" of all operators: mode, group, bits.
+// Attribute "ints" of all operators holds mode, group, bits.
 cpu::GroupFormat format_of(const ops::OpContext& c) {
   const auto ints = c.attrs().get_ints("ints");
   return {static_cast<cpu::GroupMode>(ints[0]), ints[1], static_cast<int>(ints[2])};
@@ -86,7 +86,7 @@ VmapResult quantize_vmap(const VmapCall& c) {
   return out;
 }
 
-// Codes, scales (float32 or uint8), biases where affine, in inputs `first` and behind.
+// Returns the codes, scales (float32 or uint8) and, if affine, biases in the inputs from `first` on.
 cpu::GroupedCodes codes_in(const ops::OpContext& c, std::size_t first) {
   cpu::GroupedCodes q;
   q.format = format_of(c);
@@ -110,7 +110,7 @@ void emit_dequantize(Emitter& e) { e.results<run_dequantize>("Dequantize", e.inp
 
 array dequantized(const std::vector<array>& inputs, const Format& f, const StreamOrDevice& s = {});
 
-// What each group says of its scale (the codes as numbers) and of its bias (one).
+// Sums each group of elements: of gradients times codes for the scale's gradient, of gradients for the bias's.
 array over_groups(const array& g, std::int64_t group) {
   Shape apart = g.shape();
   apart.back() /= group;
@@ -151,7 +151,7 @@ array dequantized(const std::vector<array>& inputs, const Format& f, const Strea
   return make(kDequantize, Dtype::float32, std::move(shape), inputs, std::move(p), s);
 }
 
-// Inputs: x [batch, m, k], codes [batch, rows, …], scales, biases where affine, positions of x, positions of codes.
+// Inputs: x [batch, m, k], codes [batch, rows, …], scales, biases if affine, positions of x, positions of codes.
 void run_product(ops::OpContext& c) {
   Tensor& out = result_tensor(c);
   if (out.size() == 0) return;
@@ -169,7 +169,7 @@ void run_product(ops::OpContext& c) {
   cpu::matmul_groups(q, z, c.data<float>(0), static_cast<float*>(out.mutable_data()));
 }
 
-// params.ints: also whether transposed.
+// params.ints also holds whether the matrix is transposed.
 void emit_product(Emitter& e) {
   const auto& ints = e.params().ints;
   e.results<run_product>("QuantizedMatMul", e.inputs(),
@@ -178,7 +178,7 @@ void emit_product(Emitter& e) {
 
 array quantized_product(const std::vector<array>& inputs, const Format& f, bool transpose, const StreamOrDevice& s = {});
 
-// As quantized_product(), by a product of floats.
+// Computes what quantized_product() does by a product of floats.
 array product_of_floats(const std::vector<array>& in, const Format& f, bool transpose) {
   const array w = dequantized({in.begin() + 1, in.end() - 2}, f);
   const array picked = take(w, in.back(), 0);
@@ -220,7 +220,7 @@ array quantized_product(const std::vector<array>& inputs, const Format& f, bool 
   return make(kProduct, Dtype::float32, {inputs.back().shape()[0], x.shape()[1], n}, inputs, std::move(p), s);
 }
 
-// Codes, scales and biases in the types that kernels take. Throws where they do not fit.
+// Converts codes, scales and biases to the types that kernels take. Throws if they do not fit.
 std::vector<array> checked(const char* operation, const array& w, const array& scales, const std::optional<array>& biases,
                            const Format& f, const StreamOrDevice& s) {
   if (w.dtype() != Dtype::uint32 || w.ndim() < 2) {
@@ -240,7 +240,7 @@ std::vector<array> checked(const char* operation, const array& w, const array& s
   return {w, as_type(scales, Dtype::float32, s), as_type(*biases, Dtype::float32, s)};
 }
 
-// What a global scale multiplies elements by.
+// Returns the factor of all elements that a global scale stands for.
 array of_global(const array& global_scale, const StreamOrDevice& s) {
   if (global_scale.size() != 1)
     refuse("quantize", "a global scale of shape {}; expected one number", to_string(global_scale.shape()));
@@ -251,7 +251,7 @@ void check_global(const char* operation, const Format& f, const std::optional<ar
   if (global_scale && f.mode != cpu::GroupMode::nvfp4) refuse(operation, "a global scale; expected with mode nvfp4 only");
 }
 
-// Leading axes as one.
+// Joins the leading axes to one.
 array as_batch(const array& a, const StreamOrDevice& s) {
   return reshape(a, {-1, a.shape()[a.shape().size() - 2], a.shape().back()}, s);
 }
@@ -296,7 +296,7 @@ array quantized_matmul(const array& x, const array& w, const array& scales, cons
                       s);
   }
   if (x.ndim() == 0) detail::refuse("quantized_matmul", "a scalar is not a matrix");
-  // All rows are one matrix.
+  // All rows form one matrix.
   const auto widened = [&](const array& a) { return expand_dims(a, 0, s); };
   const array out = gather_qmm(reshape(x, {1, -1, x.shape().back()}, s), widened(w), widened(scales),
                                biases ? std::optional(widened(*biases)) : std::nullopt, std::nullopt, std::nullopt, transpose,
@@ -321,7 +321,7 @@ array gather_qmm(const array& x, const array& w, const array& scales, const std:
     detail::refuse(kName, "x of shape {} and a quantized matrix of shape {} do not fit", to_string(x.shape()),
                    to_string(w.shape()));
   }
-  // Without positions: each matrix in turn.
+  // Without positions, each matrix is taken in turn.
   const auto positions = [&](const std::optional<array>& given, const array& of) {
     if (given) return detail::positions_of(kName, *given, s);
     const Shape lead(of.shape().begin(), of.shape().end() - 2);

@@ -10,7 +10,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints: the shape.
+// params.ints holds the shape.
 void emit_broadcast(Emitter& e) { e.result(e.op("Expand", {e.in(0), e.ints(e.out_shape())})); }
 
 std::vector<array> broadcast_vjp(const VjpCall& c) { return {sum_to(c.of_outputs[0], c.inputs[0].shape())}; }

@@ -1,4 +1,4 @@
-// Diagonals: of a matrix in row-major order they are every (columns + 1)-th element.
+// Diagonals: every (columns + 1)-th element of a matrix in row-major order.
 
 #include <algorithm>
 
@@ -39,7 +39,7 @@ array diag(const array& a, int k, StreamOrDevice s) {
   const std::int64_t n = a.shape()[0], side = n + std::abs(k);
   const std::int64_t first = k >= 0 ? k : -std::int64_t{k} * side;
   if (n == 0) return reshape(pad(a, {{0, static_cast<int>(side * side)}}, "constant", array(0), s), {side, side}, s);
-  // Each element and the rest of its row up to the next; the last one's is cut off at the end.
+  // Puts zeros behind each element up to the next one's place; those behind the last one are cut off.
   const array rows = pad(expand_dims(a, 1, s), {{0, 0}, {0, static_cast<int>(side)}}, "constant", array(0), s);
   const std::int64_t fits = std::min(n * (side + 1), side * side - first);
   const array used = slice(reshape(rows, {-1}, s), Shape{0}, Shape{fits}, {}, s);

@@ -1,4 +1,4 @@
-// Arrays put together along an axis, or taken apart. ONNX Concat-13, Split-18.
+// Joining arrays along an axis, and splitting them. ONNX Concat-13, Split-18.
 
 #include <algorithm>
 #include <climits>
@@ -15,7 +15,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints: the axis.
+// params.ints holds the axis.
 void emit_concatenate(Emitter& e) {
   std::vector<ValueId> parts;
   for (std::size_t i = 0; i < e.num_inputs(); ++i) parts.push_back(e.in(i));
@@ -42,7 +42,7 @@ VmapResult concatenate_vmap(const VmapCall& c) {
 
 const Kind kConcatenate{.name = "concatenate", .emit = emit_concatenate, .vjp = concatenate_vjp, .vmap = concatenate_vmap};
 
-// params.ints: the axis, then the positions between parts.
+// params.ints holds the axis, then the positions between parts.
 void emit_split(Emitter& e) {
   const auto axis = static_cast<std::size_t>(e.params().ints[0]);
   std::vector<std::int64_t> extents;
@@ -60,7 +60,7 @@ VmapResult split_vmap(const VmapCall& c) {
   return out;
 }
 
-// All in one block, each where a vector may begin.
+// Copies all parts into one block, each to a place where vectors may begin.
 void split_parts(const Tensor& input, const Params& params, std::vector<Result>& results) {
   constexpr std::size_t kAlign = 64;
   const auto axis = static_cast<std::size_t>(params.ints[0]);
@@ -86,7 +86,7 @@ void split_parts(const Tensor& input, const Params& params, std::vector<Result>&
 
 const Kind kSplit{.name = "split", .emit = emit_split, .vjp = split_vjp, .vmap = split_vmap, .parts = split_parts};
 
-// The shape of what is concatenated.
+// Returns the shape of concatenated arrays.
 Shape joined(const std::vector<array>& arrays, std::size_t axis) {
   Shape shape = arrays[0].shape();
   for (std::size_t i = 1; i < arrays.size(); ++i) {
@@ -170,7 +170,7 @@ std::vector<array> split(const array& a, const Shape& indices, int axis, StreamO
     if (i < indices.size()) params.ints.push_back(to);
     from = to;
   }
-  // Positions that go back, as NumPy permits: parts overlap.
+  // Positions may go back, as in NumPy: parts then overlap.
   if (!in_order) {
     std::vector<array> parts;
     Shape start(a.shape().size(), 0), stop = a.shape();

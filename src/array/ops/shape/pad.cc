@@ -1,4 +1,4 @@
-// More elements at the ends of axes. ONNX Pad-21.
+// Adding elements at the ends of axes. ONNX Pad-21.
 
 #include <algorithm>
 
@@ -12,12 +12,12 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// Inputs: the array, the value. params.ints: elements before, for each axis, then after.
+// Inputs: the array, the value. params.ints holds the number of elements before, for each axis, then of those after.
 void emit_pad(Emitter& e) {
   e.result(e.op("Pad", {e.in(0), e.ints(e.params().ints), e.in(1)}, {{"mode", std::string("constant")}}));
 }
 
-// The place of the input in the result.
+// Returns the part of the result that is the input.
 array unpadded(const array& padded, const Shape& inner, const std::vector<std::int64_t>& pads) {
   Shape start(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(inner.size())), stop = start;
   for (std::size_t i = 0; i < inner.size(); ++i) stop[i] += inner[i];
@@ -29,7 +29,7 @@ std::vector<array> pad_vjp(const VjpCall& c) {
   const array inner = unpadded(g, c.inputs[0].shape(), c.params.ints);
   std::vector<array> out;
   for (const std::size_t i : c.wanted) {
-    // The value is everywhere but there.
+    // The gradient of the value sums over everything else.
     if (i == 0) out.push_back(inner);
     if (i == 1) out.push_back(add(sum(g), multiply(sum(inner), array(-1, g.dtype()))));
   }
@@ -53,7 +53,7 @@ VmapResult pad_vmap(const VmapCall& c) {
   pads.insert(pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2), 0);
   pads.insert(pads.begin(), 0);
   if (!is_batched(c, 1)) return batch_result(pad_constant(batch_first(c, 0), std::move(pads), c.inputs[1]));
-  // A value for each: where there is none of the array.
+  // Each element of the batch has its own value, which is added where its array has no elements.
   const array a = batched(c, 0);
   const array inside = pad_constant(a, pads, array(0));
   const array outside = pad_constant(zeros_of(a.shape(), a.dtype()), pads, array(1));
@@ -62,7 +62,7 @@ VmapResult pad_vmap(const VmapCall& c) {
   return batch_result(add(inside, multiply(outside, reshape(c.inputs[1], wide))));
 }
 
-// The axis longer by positions that mirror it (`shared`: without repeating the end), or that repeat its ends.
+// Extends an axis by positions that mirror it, with its ends or without them, or that repeat its ends.
 array pad_by_positions(const array& a, std::size_t axis, std::int64_t before, std::int64_t after, const std::string& mode,
                        const StreamOrDevice& s) {
   const std::int64_t extent = a.shape()[axis];

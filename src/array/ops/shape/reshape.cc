@@ -1,4 +1,4 @@
-// The same elements under another shape. ONNX Reshape-21.
+// Changing shapes without moving elements. ONNX Reshape-21.
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints: the shape.
+// params.ints holds the shape.
 void emit_reshape(Emitter& e) { e.result(e.reshape(e.in(0), e.out_shape())); }
 
 std::vector<array> reshape_vjp(const VjpCall& c) { return {reshape(c.of_outputs[0], c.inputs[0].shape())}; }
@@ -27,7 +27,7 @@ Tensor reshape_view(const Tensor& input, const Shape& shape) { return input.resh
 
 const Kind kReshape{.name = "reshape", .emit = emit_reshape, .vjp = reshape_vjp, .vmap = reshape_vmap, .view = reshape_view};
 
-// Fills in an extent of -1 of what holds `count` elements; says whether they fit.
+// Fills in an extent of -1 so that the shape holds `count` elements; returns whether it can.
 bool settle(Shape& shape, std::int64_t count) {
   std::int64_t known = 1;
   std::int64_t* open = nullptr;

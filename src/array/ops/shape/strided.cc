@@ -1,4 +1,4 @@
-// Arrays as memory: strides.
+// Views of an array's memory by strides.
 
 #include <sdx/array.hpp>
 
@@ -14,7 +14,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints of both: the rank of the result, its shape, the offset, strides (of the array that is seen through them).
+// params.ints of both kinds holds the rank of the result, its shape, the offset, and strides in the array's memory.
 struct View {
   Shape shape;
   std::vector<std::int64_t> place;  // the offset, then strides
@@ -35,7 +35,7 @@ Params params_of(const Shape& shape, const std::vector<std::int64_t>& place) {
   return p;
 }
 
-// Of attribute "ints": the offset, then strides.
+// Attribute "ints" holds the offset, then strides.
 PartLayout layout_of(const ops::OpContext& c) {
   const std::vector<std::int64_t> ints = c.attrs().get_ints("ints");
   return {ints[0], {ints.begin() + 1, ints.end()}};
@@ -48,7 +48,7 @@ void run_strided(ops::OpContext& c) {
 
 void emit_strided(Emitter& e) { e.results<run_strided>("Strided", e.inputs(), {{"ints", view_of(e.params()).place}}); }
 
-// The reverse: adds the elements up where they came from.
+// Adds the elements of a view up where they came from: the gradient of the view.
 void run_strided_sum(ops::OpContext& c) {
   Tensor& out = result_tensor(c);
   ops::fill_zero(out);
@@ -71,7 +71,7 @@ std::vector<array> strided_sum_vjp(const VjpCall& c) {
   return {strided(c.of_outputs[0], c.inputs[0].shape(), view_of(c.params).place)};
 }
 
-// A batch is one long array: its elements lie a whole array apart.
+// A batch is one long array, in which the elements of the batch lie a whole array apart.
 VmapResult strided_vmap(const VmapCall& c) {
   View v = view_of(c.params);
   const array a = batch_first(c, 0);
@@ -94,7 +94,7 @@ array strided(const array& flat, const Shape& shape, const std::vector<std::int6
   return make(kStrided, flat.dtype(), shape, {flat}, params_of(shape, place), s);
 }
 
-// One place may be summed any number of times: halves are rounded once, at the end.
+// Any number of elements may be added at one place, so 16-bit floats are rounded once, at the end.
 array strided_sum(const array& part, std::int64_t length, const std::vector<std::int64_t>& place) {
   if (is_half(part.dtype())) return astype(strided_sum(astype(part, Dtype::float32), length, place), part.dtype());
   return make(kStridedSum, part.dtype(), {length}, {part}, params_of({length}, place));
@@ -114,7 +114,7 @@ array as_strided(const array& a, const std::optional<Shape>& shape, const std::o
     for (std::size_t i = out.size(); i-- > 1;) by[i - 1] = by[i] * out[i];
   }
   if (by.size() != out.size()) detail::refuse("as_strided", "{} strides for shape {}", by.size(), to_string(out));
-  // In floating point, which cannot overflow: these bounds only tell inside from outside.
+  // Computed in floating point, which cannot overflow: these bounds only tell inside from outside.
   double low = static_cast<double>(offset), high = low;
   bool any = true;
   for (std::size_t i = 0; i < out.size(); ++i) {

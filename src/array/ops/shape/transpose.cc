@@ -1,4 +1,4 @@
-// Axes in another order. ONNX Transpose-13.
+// Permuting axes. ONNX Transpose-13.
 
 #include <algorithm>
 #include <numeric>
@@ -13,7 +13,7 @@ namespace sdx::array {
 namespace detail {
 namespace {
 
-// params.ints: the source of each axis of the result.
+// params.ints holds, for each axis of the result, the axis that it comes from.
 void emit_transpose(Emitter& e) { e.result(e.op("Transpose", {e.in(0)}, {{"perm", e.params().ints}})); }
 
 std::vector<array> transpose_vjp(const VjpCall& c);
@@ -36,7 +36,7 @@ std::vector<array> transpose_vjp(const VjpCall& c) {
   return {permuted(c.of_outputs[0], std::move(back))};
 }
 
-// Moving the batch axis first and permuting the others is one permutation.
+// Moving the batch axis to the front and permuting the others is one permutation.
 VmapResult transpose_vmap(const VmapCall& c) {
   std::vector<std::int64_t> perm{c.in_axes[0]};
   for (const std::int64_t axis : c.params.ints) perm.push_back(axis < c.in_axes[0] ? axis : axis + 1);
