@@ -55,6 +55,11 @@ TEST(TransformerTrainingKernels, Softmax) {
   });
 }
 
+std::string in_float64(std::string graph) {
+  for (std::size_t at = 0; (at = graph.find("float32", at)) != std::string::npos;) graph.replace(at, 7, "float64");
+  return graph;
+}
+
 TEST(TransformerTrainingKernels, LayerNormalisation) {
   for_each_isa([] {
     for (const int n : kLengths) {
@@ -69,12 +74,16 @@ TEST(TransformerTrainingKernels, LayerNormalisation) {
           n);
       compare({"layer-norm-grad-f32", plain.c_str()});
       compare({"rms-norm-grad-f32", rms.c_str()});
+      compare({"layer-norm-grad-f64", in_float64(plain).c_str()});
+      compare({"rms-norm-grad-f64", in_float64(rms).c_str()});
     }
     // Several parts, whose sums are added up.
-    compare({"layer-norm-grad-f32",
-             "input g: float32[700,33]\ninput x: float32[700,33]\ninput s: float32[33]\ninput m: float32[700,1]\n"
-             "input i: float32[700,1]\n"
-             "dx, _, db = com.microsoft.LayerNormalizationGrad(g, x, s, m, i)\noutput dx\noutput db\n"});
+    const std::string parts =
+        "input g: float32[700,33]\ninput x: float32[700,33]\ninput s: float32[33]\ninput m: float32[700,1]\n"
+        "input i: float32[700,1]\n"
+        "dx, _, db = com.microsoft.LayerNormalizationGrad(g, x, s, m, i)\noutput dx\noutput db\n";
+    compare({"layer-norm-grad-f32", parts.c_str()});
+    compare({"layer-norm-grad-f64", in_float64(parts).c_str()});
   });
 }
 

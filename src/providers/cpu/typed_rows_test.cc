@@ -155,6 +155,12 @@ TEST(TypedRows, Norms) {
       norm("layer-norm", x + scale, "LayerNormalization(x, s, b)");
       norm("layer-norm", x + scale, "LayerNormalization(x, s)");
       norm("rms-norm", x + scale, "RMSNormalization(x, s)");
+      if (type != "float64") continue;
+      const std::string head = "opset 17\ninput x: float64" + std::string(shape) + "\ninput s: float64[" + last + "\n";
+      compare({"layer-norm-f64",
+               (head + "y, m, i = LayerNormalization(x, s) {stash_type=11}\noutput y\noutput m\noutput i\n").c_str()});
+      compare({"rms-norm-f64",
+               (head + "y, i = com.microsoft.SimplifiedLayerNormalization(x, s) {stash_type=11}\noutput y\noutput i\n").c_str()});
       for (const char* attrs : {"{axis=-1, p=1}", "{axis=0, p=2}", "{axis=1, p=2}"}) {
         norm("lp-norm", x, std::string("LpNormalization(x) ") + attrs);
       }

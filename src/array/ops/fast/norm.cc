@@ -29,9 +29,13 @@ ValueId weight_of(Emitter& e, const NormParams& p, std::size_t i) {
   return e.constant(std::move(one));
 }
 
-// Returns the result and, if `outputs` asks for them, the mean (not for RMS) and the inverse deviation of each row.
+// Returns the result and, if `outputs` asks for them, the mean (not for RMS) and the inverse deviation of each row, both in the
+// type of x.
 std::vector<ValueId> emit_rows(Emitter& e, const NormParams& p, std::vector<ValueId> inputs, std::size_t outputs) {
   EmittedAttributes attributes{{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(p.eps)}};
+  if (outputs > 1 && e.dtype(0) == Dtype::float64) {
+    attributes.emplace_back("stash_type", static_cast<std::int64_t>(Dtype::float64));
+  }
   if (!p.rms) return e.op_many("LayerNormalization", std::move(inputs), outputs, std::move(attributes));
   return e.foreign("com.microsoft", "SimplifiedLayerNormalization", std::move(inputs), outputs, std::move(attributes));
 }
@@ -63,7 +67,7 @@ std::vector<array> gradients_by_parts(const std::vector<array>& in, const NormPa
   return all;
 }
 
-// Emits the gradients in float32. Inputs: x, the gradient, the weight if any; results as of gradients_by_parts().
+// Emits the gradients. Inputs: x, the gradient, the weight if any; results as of gradients_by_parts().
 void emit_norm_gradient(Emitter& e) {
   const NormParams p = params_of(e.params());
   const ValueId weight = weight_of(e, p, 2);
@@ -101,14 +105,9 @@ std::vector<array> norm_vjp(const VjpCall& c) {
   std::vector<array> inputs{c.inputs[0], c.of_outputs[0]};
   if (p.weight) inputs.push_back(c.inputs[1]);
   const array& x = c.inputs[0];
-  std::vector<array> all;
-  if (x.dtype() == Dtype::float32) {
-    std::vector<std::pair<Dtype, Shape>> types(p.rms ? 2 : 3, {x.dtype(), Shape{x.shape().back()}});
-    types[0].second = x.shape();
-    all = make_many(kNormGradient, std::move(types), inputs, c.params);
-  } else {
-    all = gradients_by_parts(inputs, p);
-  }
+  std::vector<std::pair<Dtype, Shape>> types(p.rms ? 2 : 3, {x.dtype(), Shape{x.shape().back()}});
+  types[0].second = x.shape();
+  const std::vector<array> all = make_many(kNormGradient, std::move(types), inputs, c.params);
   std::vector<array> out;
   for (const std::size_t i : c.wanted) out.push_back(all[i == 0 ? 0 : i == 1 && p.weight ? 1 : 2]);
   return out;

@@ -109,10 +109,12 @@ void lp_columns(const Rows& r, const double* x, double* y, std::int64_t axis, st
   for (std::int64_t a = 0; a < axis; ++a) r.divide(x + a * inner, 1, norm, 1, y + a * inner, width);
 }
 
-// y: x without its mean. Returns the variance.
-double centre(const Rows& r, const double* x, double* y, std::int64_t n) {
+// y: x without its mean, which goes to *mean_out unless that is null. Returns the variance.
+double centre(const Rows& r, const double* x, double* y, std::int64_t n, double* mean_out = nullptr) {
   const auto count = static_cast<double>(n);
-  Rows::by(r.subtract, x, r.sum(x, n) / count, y, n);
+  const double mean = r.sum(x, n) / count;
+  if (mean_out != nullptr) *mean_out = mean;
+  Rows::by(r.subtract, x, mean, y, n);
   return r.sum_of(r.square, y, n) / count;
 }
 
@@ -125,8 +127,11 @@ void layer_norm_row(const Rows& r, const LayerNormArgsOf<double>& a, std::int64_
     if (a.skip_bias != nullptr) r.add(sum, 1, a.skip_bias, 1, sum, n);
     x = sum;
   }
-  const double spread = a.rms ? r.sum_of(r.square, x, n) / static_cast<double>(n) : centre(r, x, y, n);
-  Rows::by(r.multiply, a.rms ? x : y, 1 / std::sqrt(spread + static_cast<double>(a.epsilon)), y, n);
+  double* const mean_out = a.mean_out == nullptr ? nullptr : a.mean_out + row;
+  const double spread = a.rms ? r.sum_of(r.square, x, n) / static_cast<double>(n) : centre(r, x, y, n, mean_out);
+  const double inverse = 1 / std::sqrt(spread + static_cast<double>(a.epsilon));
+  if (a.inv_std_out != nullptr) a.inv_std_out[row] = inverse;
+  Rows::by(r.multiply, a.rms ? x : y, inverse, y, n);
   if (a.scale != nullptr) r.multiply(y, 1, a.scale, 1, y, n);
   if (a.bias != nullptr) r.add(y, 1, a.bias, 1, y, n);
 }

@@ -9,7 +9,6 @@
 namespace sdx::cpu {
 
 void softmax_f64(const double* x, double* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool log);
-// Gives no statistics.
 void layer_norm_f64(const LayerNormArgsOf<double>& args, std::int64_t rows, std::int64_t n);
 void channel_affine_f64(const double* x, const double* scale, const double* shift, double* y, std::int64_t batch,
                         std::int64_t channels, std::int64_t inner);

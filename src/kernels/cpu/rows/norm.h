@@ -21,8 +21,8 @@ struct LayerNormArgsOf {
   float epsilon = 1e-5F;
   T* y = nullptr;
   T* sum_out = nullptr;
-  float* mean_out = nullptr;
-  float* inv_std_out = nullptr;
+  T* mean_out = nullptr;
+  T* inv_std_out = nullptr;
   bool rms = false;  // RMSNorm: no mean subtracted, y = x / sqrt(mean(x^2) + epsilon) * scale
 };
 using LayerNormArgs = LayerNormArgsOf<float>;

@@ -16,27 +16,36 @@ std::int64_t parts_of(std::int64_t rows, std::int64_t n) {
   return std::clamp<std::int64_t>(rows * n / kElements, 1, std::min(kParts, std::max<std::int64_t>(1, rows)));
 }
 
-}  // namespace
-
-std::size_t layer_norm_grad_bytes(std::int64_t rows, std::int64_t n) {
-  return static_cast<std::size_t>(parts_of(rows, n)) * 2 * static_cast<std::size_t>(n) * sizeof(float);
-}
-
-void layer_norm_grad_f32(const LayerNormGradArgs& args, std::int64_t rows, std::int64_t n, void* workspace) {
+template <class T>
+void over_rows(const LayerNormGradKernels<T>& k, const LayerNormGradArgs<T>& args, std::int64_t rows, std::int64_t n,
+               void* workspace) {
   if (n <= 0) return;
-  const NormGradKernels& k = norm_grad_kernels();
   const std::int64_t parts = parts_of(rows, n);
-  auto* const sums = static_cast<float*>(workspace);
+  auto* const sums = static_cast<T*>(workspace);
   parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
-      float* const own = sums + p * 2 * n;
-      std::fill_n(own, 2 * n, 0.0F);
+      T* const own = sums + p * 2 * n;
+      std::fill_n(own, 2 * n, T{0});
       for (std::int64_t r = rows * p / parts; r < rows * (p + 1) / parts; ++r) k.row(args, r, n, own, own + n);
     }
   });
   for (std::int64_t p = 1; p < parts; ++p) k.add(sums, sums + p * 2 * n, 2 * n);
   if (args.dscale != nullptr) std::copy_n(sums, n, args.dscale);
   if (args.dbias != nullptr) std::copy_n(sums + n, n, args.dbias);
+}
+
+}  // namespace
+
+std::size_t layer_norm_grad_bytes(std::int64_t rows, std::int64_t n, std::size_t bytes) {
+  return static_cast<std::size_t>(parts_of(rows, n)) * 2 * static_cast<std::size_t>(n) * bytes;
+}
+
+void layer_norm_grad(const LayerNormGradArgs<float>& args, std::int64_t rows, std::int64_t n, void* workspace) {
+  over_rows(norm_grad_kernels().f32, args, rows, n, workspace);
+}
+
+void layer_norm_grad(const LayerNormGradArgs<double>& args, std::int64_t rows, std::int64_t n, void* workspace) {
+  over_rows(norm_grad_kernels().f64, args, rows, n, workspace);
 }
 
 }  // namespace sdx::cpu

@@ -8,7 +8,10 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "kernels/cpu/rows/rows-inl.h"
+#include "kernels/cpu/simd/loops.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
 SDX_BEFORE_NAMESPACE();
@@ -24,7 +27,7 @@ void add_to(float* y, const float* x, std::int64_t n) {
 }
 
 // Two passes over the row, which stays in the first-level cache up to a few thousand elements.
-void norm_row(const LayerNormGradArgs& a, std::int64_t row, std::int64_t n, float* dscale, float* dbias) {
+void norm_row(const LayerNormGradArgs<float>& a, std::int64_t row, std::int64_t n, float* dscale, float* dbias) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   const float *dy = a.dy + row * n, *x = a.x + row * n;
@@ -50,6 +53,59 @@ void norm_row(const LayerNormGradArgs& a, std::int64_t row, std::int64_t n, floa
     const VF normal = hn::Mul(hn::Sub(load_floats(x + i, left), mean), inverse);
     const VF scaled = hn::Mul(load_floats(dy + i, left), load_floats(a.scale + i, left));
     store_floats(hn::Mul(inverse, hn::NegMulAdd(normal, share, hn::Sub(scaled, m))), dx + i, left);
+  }
+}
+
+// In float64 plain loops serve: the compiler makes vectors of them.
+void add_doubles(double* y, const double* x, std::int64_t n) {
+  SDX_INDEPENDENT
+  for (std::int64_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
+// Several sums side by side, so that additions do not wait for each other; the number is that of all instruction sets.
+constexpr std::int64_t kAtOnce = 16;
+
+// Adds `count` <= kAtOnce elements from i on.
+struct DoubleSums {
+  double sum[kAtOnce] = {}, along[kAtOnce] = {};
+
+  HWY_INLINE void add(const LayerNormGradArgs<double>& a, std::int64_t at, std::int64_t i, std::int64_t count, double mean,
+                      double inverse, double* dscale, double* dbias) {
+    const double *dy = a.dy + at + i, *x = a.x + at + i, *scale = a.scale + i;
+    SDX_INDEPENDENT
+    for (std::int64_t k = 0; k < count; ++k) {
+      const double normal = (x[k] - mean) * inverse, scaled = dy[k] * scale[k];
+      sum[k] += scaled;
+      along[k] += scaled * normal;
+      dscale[i + k] += dy[k] * normal;
+      dbias[i + k] += dy[k];
+    }
+  }
+};
+
+HWY_INLINE double total(const double* x) {
+  double y[kAtOnce];
+  std::copy_n(x, kAtOnce, y);
+  for (std::int64_t half = kAtOnce / 2; half > 0; half /= 2) {
+    for (std::int64_t k = 0; k < half; ++k) y[k] += y[k + half];
+  }
+  return y[0];
+}
+
+void norm_row_f64(const LayerNormGradArgs<double>& a, std::int64_t row, std::int64_t n, double* dscale, double* dbias) {
+  const double mean = a.mean != nullptr ? a.mean[row] : 0.0, inverse = a.inverse[row];
+  DoubleSums s;
+  std::int64_t i = 0;
+  for (; i + kAtOnce <= n; i += kAtOnce) s.add(a, row * n, i, kAtOnce, mean, inverse, dscale, dbias);
+  s.add(a, row * n, i, n - i, mean, inverse, dscale, dbias);
+  const auto count = static_cast<double>(n);
+  const double m = a.mean != nullptr ? total(s.sum) / count : 0.0, share = total(s.along) / count;
+  const double *dy = a.dy + row * n, *x = a.x + row * n, *scale = a.scale;
+  double* const dx = a.dx + row * n;
+  SDX_INDEPENDENT
+  for (std::int64_t k = 0; k < n; ++k) {
+    const double normal = (x[k] - mean) * inverse;
+    dx[k] = inverse * (dy[k] * scale[k] - m - normal * share);
   }
 }
 
@@ -94,7 +150,7 @@ void scaled_exp(const float* y, float factor, float* dx, std::int64_t n) {
 }  // namespace
 
 const NormGradKernels& norm_grad_table() {
-  static const NormGradKernels table{norm_row, add_to, softmax_row, softmax_columns, scaled_exp};
+  static const NormGradKernels table{{norm_row, add_to}, {norm_row_f64, add_doubles}, softmax_row, softmax_columns, scaled_exp};
   return table;
 }
 

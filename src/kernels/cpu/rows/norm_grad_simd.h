@@ -7,10 +7,16 @@
 
 namespace sdx::cpu {
 
-struct NormGradKernels {
+template <class T>
+struct LayerNormGradKernels {
   // dx of one row; the row's part of the parameters' gradients is added to dscale and dbias.
-  void (*row)(const LayerNormGradArgs& args, std::int64_t row, std::int64_t n, float* dscale, float* dbias);
-  void (*add)(float* y, const float* x, std::int64_t n);  // y += x
+  void (*row)(const LayerNormGradArgs<T>& args, std::int64_t row, std::int64_t n, T* dscale, T* dbias);
+  void (*add)(T* y, const T* x, std::int64_t n);  // y += x
+};
+
+struct NormGradKernels {
+  LayerNormGradKernels<float> f32;
+  LayerNormGradKernels<double> f64;
   // One row of a softmax: dx = y * (dy - sum(dy * y)); of its logarithm y: dx = dy - exp(y) * sum(dy).
   void (*softmax_row)(const float* dy, const float* y, float* dx, std::int64_t n, bool log);
   // The same of [axis, inner] at columns [begin, end).

@@ -26,7 +26,7 @@ void scatter_rows_f32(const float* x, const std::int64_t* places, std::int64_t o
       float* table = y + o * extent * run;
       std::fill(table + first * run, table + last * run, 0.0F);
       for (std::int64_t i = 0; i < count; ++i) {
-        if (places[i] >= first && places[i] < last) k.add(table + places[i] * run, x + (o * count + i) * run, run);
+        if (places[i] >= first && places[i] < last) k.f32.add(table + places[i] * run, x + (o * count + i) * run, run);
       }
     }
   });

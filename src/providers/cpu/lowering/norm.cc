@@ -66,9 +66,9 @@ class LayerNormKernel : public Kernel {
     a.bias = operand(c, slots_.bias, n);
     a.epsilon = epsilon_;
     a.y = c.out<T>(0);
-    a.sum_out = result<T>(c, slots_.sum);
-    a.mean_out = result<float>(c, slots_.mean);
-    a.inv_std_out = result<float>(c, slots_.inv_std);
+    a.sum_out = result(c, slots_.sum);
+    a.mean_out = result(c, slots_.mean);
+    a.inv_std_out = result(c, slots_.inv_std);
     a.rms = rms_;
     of_type<T>(layer_norm_f32, layer_norm_f64)(a, rows, n);
   }
@@ -83,10 +83,9 @@ class LayerNormKernel : public Kernel {
     }
     return c.in<T>(i);
   }
-  template <class R>
-  static R* result(const KernelContext& c, int slot) {
+  static T* result(const KernelContext& c, int slot) {
     if (slot == kNone || !c.has_output(static_cast<std::size_t>(slot))) return nullptr;
-    return c.out<R>(static_cast<std::size_t>(slot));
+    return c.out<T>(static_cast<std::size_t>(slot));
   }
 
   Slots slots_;
@@ -122,8 +121,8 @@ std::unique_ptr<Kernel> make_rows(LowerContext& c, const Slots& slots, std::int6
   }
   if (!is_suffix(c, slots.skip, 0)) return c.refuse("skip is broadcast, or its shape is not known");
   for (const int slot : {slots.mean, slots.inv_std}) {
-    if (c.dtype(0) == DataType::float64 && slot != kNone && c.has_output(static_cast<std::size_t>(slot)))
-      return c.refuse("statistics of float64");
+    if (c.dtype(0) != DataType::float64 || slot == kNone || !c.has_output(static_cast<std::size_t>(slot))) continue;
+    if (c.output(static_cast<std::size_t>(slot)).elem != DataType::float64) return c.refuse("statistics are not float64");
   }
   return make_typed<LayerNormKernel>(c, slots, first, epsilon, rms);
 }
@@ -135,7 +134,9 @@ std::unique_ptr<Kernel> make_layer_norm(LowerContext& c) {
   if (!Rms) slots.bias = ops::LayerNormIn::kBias;
   slots.mean = Rms ? kNone : 1;
   slots.inv_std = Rms ? 1 : 2;
-  if ((c.has_output(1) || c.has_output(2)) && attr.stash_type != 1) return c.refuse("statistics are not float32");
+  if ((c.has_output(1) || c.has_output(2)) && attr.stash_type != static_cast<std::int64_t>(c.dtype(0))) {
+    return c.refuse("statistics of another type");
+  }
   return make_rows(c, slots, attr.axis, attr.epsilon, Rms);
 }
 

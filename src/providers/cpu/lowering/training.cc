@@ -1,6 +1,8 @@
-// Gradients of ONNX Runtime's training graphs in float32: activations, Dropout, softmax, layer normalisation, Gather.
+// Gradients of ONNX Runtime's training graphs in float32: activations, Dropout, softmax, Gather; layer normalisation in float64,
+// too.
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cpu/elementwise/slopes.h"
 #include "kernels/cpu/rows/norm_grad.h"
@@ -23,12 +25,13 @@ void check_same_shape(const ResolveContext& c) {
        to_string(c.input_shape(1)));
 }
 
-bool all_f32(LowerContext& c, std::size_t count) {
+bool all_of(LowerContext& c, std::size_t count, DataType type, const char* otherwise) {
   for (std::size_t i = 0; i < count; ++i) {
-    if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32"), false;
+    if (c.has_input(i) && c.dtype(i) != type) return c.refuse(otherwise), false;
   }
   return true;
 }
+bool all_f32(LowerContext& c, std::size_t count) { return all_of(c, count, DataType::float32, "not float32"); }
 
 // --- activations --------------------------------------------------------------------------------------------------------
 
@@ -121,10 +124,14 @@ std::unique_ptr<Kernel> make_softmax_grad(LowerContext& c) {
 
 // --- layer normalisation ------------------------------------------------------------------------------------------------
 
+template <class T>
 class LayerNormGradKernel : public Kernel {
  public:
   LayerNormGradKernel(std::size_t axis, bool rms) : axis_(axis), rms_(rms) {}
-  std::string_view name() const override { return rms_ ? "rms-norm-grad-f32" : "layer-norm-grad-f32"; }
+  std::string_view name() const override {
+    if (std::is_same_v<T, double>) return rms_ ? "rms-norm-grad-f64" : "layer-norm-grad-f64";
+    return rms_ ? "rms-norm-grad-f32" : "layer-norm-grad-f32";
+  }
   int in_place() const override { return 0; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
@@ -139,20 +146,20 @@ class LayerNormGradKernel : public Kernel {
     expect(kScale, n);
     if (!rms_) expect(kMean, rows);
     expect(inverse(), rows);
-    c.workspace_bytes = layer_norm_grad_bytes(rows, n);
+    c.workspace_bytes = layer_norm_grad_bytes(rows, n, sizeof(T));
     return nullptr;
   }
 
   void run(const KernelContext& c) const override {
     const Shape& x = c.input(kX).shape();
-    LayerNormGradArgs a;
-    a.dy = c.in<float>(kDy), a.x = c.in<float>(kX), a.scale = c.in<float>(kScale);
-    a.mean = rms_ ? nullptr : c.in<float>(kMean);
-    a.inverse = c.in<float>(inverse());
-    a.dx = c.out<float>(0);
-    a.dscale = c.has_output(1) ? c.out<float>(1) : nullptr;
-    a.dbias = c.has_output(2) ? c.out<float>(2) : nullptr;
-    layer_norm_grad_f32(a, ops::product(x, 0, axis_), ops::product(x, axis_, x.size()), c.workspace);
+    LayerNormGradArgs<T> a;
+    a.dy = c.in<T>(kDy), a.x = c.in<T>(kX), a.scale = c.in<T>(kScale);
+    a.mean = rms_ ? nullptr : c.in<T>(kMean);
+    a.inverse = c.in<T>(inverse());
+    a.dx = c.out<T>(0);
+    a.dscale = c.has_output(1) ? c.out<T>(1) : nullptr;
+    a.dbias = c.has_output(2) ? c.out<T>(2) : nullptr;
+    layer_norm_grad(a, ops::product(x, 0, axis_), ops::product(x, axis_, x.size()), c.workspace);
   }
 
  private:
@@ -170,14 +177,15 @@ class LayerNormGradKernel : public Kernel {
   bool rms_;
 };
 
-template <bool rms>
+template <class T, bool rms>
 std::unique_ptr<Kernel> make_layer_norm_grad(LowerContext& c) {
-  if (!all_f32(c, rms ? 4 : 5)) return nullptr;
+  constexpr bool wide = std::is_same_v<T, double>;
+  if (!all_of(c, rms ? 4 : 5, wide ? DataType::float64 : DataType::float32, wide ? "not float64" : "not float32")) return nullptr;
   if (!c.has_output(0)) return c.refuse("no gradient of X");
   const SymShape* x = c.shape(ops::LayerNormGradIn::kX);
   if (x == nullptr) return c.refuse("rank unknown");
   const auto axis = static_cast<std::size_t>(ops::normalize_axis(ops::parse<ops::NormGradAttrs>(c).axis, x->size()));
-  return std::make_unique<LayerNormGradKernel>(axis, rms);
+  return std::make_unique<LayerNormGradKernel<T>>(axis, rms);
 }
 
 // --- Gather -------------------------------------------------------------------------------------------------------------
@@ -238,8 +246,10 @@ void register_kernels_training(KernelTable& t) {
   add("DropoutGrad", "dropout-grad-f32", make_dropout_grad);
   for (const char* op : {"SoftmaxGrad", "SoftmaxGrad_13"}) add(op, "softmax-grad-f32", make_softmax_grad<false>);
   for (const char* op : {"LogSoftmaxGrad", "LogSoftmaxGrad_13"}) add(op, "softmax-grad-f32", make_softmax_grad<true>);
-  add("LayerNormalizationGrad", "layer-norm-grad-f32", make_layer_norm_grad<false>);
-  add("SimplifiedLayerNormalizationGrad", "rms-norm-grad-f32", make_layer_norm_grad<true>);
+  add("LayerNormalizationGrad", "layer-norm-grad-f32", make_layer_norm_grad<float, false>);
+  add("LayerNormalizationGrad", "layer-norm-grad-f64", make_layer_norm_grad<double, false>);
+  add("SimplifiedLayerNormalizationGrad", "rms-norm-grad-f32", make_layer_norm_grad<float, true>);
+  add("SimplifiedLayerNormalizationGrad", "rms-norm-grad-f64", make_layer_norm_grad<double, true>);
   add("GatherGrad", "gather-grad-f32", make_gather_grad);
 }
 
