@@ -3,9 +3,11 @@
 
 #include <cstdint>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // 64 random bits. One call of the system, about 0.3 µs; a process that forks gives its child other numbers than its own.
-std::uint64_t random_bits();
+SDX_TOOLS_API std::uint64_t random_bits();
 
 }  // namespace sdx

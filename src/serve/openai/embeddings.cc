@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/text/base64.h"
 #include "base/text/json_text.h"
 #include "base/text/utf8.h"
 #include "serve/openai/api_impl.h"
