@@ -32,14 +32,14 @@ struct Part {
   }
   Part& pair(BinaryFn fn, double scalar) { return pair(fn, to, scalar); }
   Part& clip(double low, double high) { return pair(BinaryFn::maximum, low).pair(BinaryFn::minimum, high); }
-  // fn(x, what the part holds)
+  // Applies a function to x and what the part holds.
   Part& with(BinaryFn fn, const double* x) {
     binary_row(fn, kReal)(x, 1, to, 1, to, n);
     return *this;
   }
 };
 
-// x for numbers from 0 on, a (exp(x / scale) - 1) below.
+// Computes x for numbers from 0 on, and a (exp(x / scale) - 1) below 0.
 void exponential(Part& p, const double* x, double a, double scale) {
   double positive[kPart];
   Part{positive, p.n}.map(UnaryFn::relu, x);
@@ -52,12 +52,12 @@ void gated(Part& p, const double* x, double a) {
   p.pair(BinaryFn::multiply, x, a).map(UnaryFn::sigmoid).with(BinaryFn::multiply, x);
 }
 
-// 1 + erf(u) without cancellation.
+// Computes 1 + erf(u) as erfc(-u), which has no cancellation.
 void exact_gelu(Part& p, const double* x) {
   for (std::int64_t i = 0; i < p.n; ++i) p.to[i] = 0.5 * x[i] * std::erfc(-x[i] * 0.7071067811865476);
 }
 
-// (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits for negative u.
+// Computes (1 + tanh(u)) / 2 as sigmoid(2 u), which keeps its digits for negative u.
 void tanh_gelu(Part& p, const double* x) {
   p.map(UnaryFn::square, x).pair(BinaryFn::multiply, 0.044715).with(BinaryFn::multiply, x).with(BinaryFn::add, x);
   p.pair(BinaryFn::multiply, 2 * 0.7978845608028654).map(UnaryFn::sigmoid).with(BinaryFn::multiply, x);  // sqrt(2 / pi)
@@ -74,7 +74,7 @@ void shrunk(Part& p, const double* x, double a, double b) {
   for (std::int64_t i = 0; i < p.n; ++i) p.to[i] = x[i] > a ? x[i] - b : (x[i] < -a ? x[i] + b : 0);
 }
 
-// The functions that are one of functions.h.
+// Returns the function of functions.h that an activation is, if it is just one.
 std::optional<UnaryFn> single(Unary op) {
   switch (op) {
     case Unary::relu: return UnaryFn::relu;

@@ -1,5 +1,5 @@
-// Functions of complex numbers. Branch cuts as in C99, Annex G; products and quotients as NumPy has them: a product is computed
-// by the textbook, a quotient by Smith's method.
+// Functions of complex numbers. Branch cuts are those of C99, Annex G. Products and quotients are NumPy's: a product by the
+// textbook, a quotient by Smith's method.
 
 #include <cmath>
 #include <complex>
@@ -39,14 +39,15 @@ Complex<T> quotient(Complex<T> a, Complex<T> b) {
   return {(a.real() * ratio + a.imag()) * scale, (a.imag() * ratio - a.real()) * scale};
 }
 
-// C's library has infinities turn with the angle, however large it is; the array API has 1 with the sign of the angle.
+// For infinite numbers, C's library turns the result with the angle, however large that is; the array API has 1 with the sign of
+// the angle.
 template <class T>
 Complex<T> complex_tanh(Complex<T> z) {
   if (!std::isinf(z.real()) || !std::isfinite(z.imag())) return std::tanh(z);
   return {std::copysign(T(1), z.real()), std::copysign(T(0), z.imag())};
 }
 
-// e^z - 1 without losing the small results: expm1(x) cos y - 2 sin(y/2)^2 + i e^x sin y.
+// Computes e^z - 1 without losing small results: expm1(x) cos y - 2 sin(y/2)^2 + i e^x sin y.
 template <class T>
 Complex<T> complex_expm1(Complex<T> z) {
   const T x = z.real(), y = z.imag();
@@ -65,7 +66,7 @@ Complex<T> complex_log1p(Complex<T> z) {
   return {re, std::atan2(y, T(1) + x)};
 }
 
-// exponent != 0. No product with 1: infinities would become NaN.
+// Multiplies by repeated squaring; exponent is not 0. Avoids products with 1, which would turn infinities into NaN.
 template <class T>
 Complex<T> integer_power(Complex<T> base, int exponent) {
   auto left = static_cast<unsigned>(exponent < 0 ? -exponent : exponent);

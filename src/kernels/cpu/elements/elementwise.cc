@@ -12,7 +12,7 @@ namespace {
 
 // About 10 microseconds of plain arithmetic; a thread gets less of what calls the C library.
 constexpr std::int64_t kGrain = 32768, kCallGrain = 2048;
-// Halves go through float32 in parts that stay in the first cache.
+// 16-bit floats go through float32 in parts that stay in the first-level cache.
 constexpr std::int64_t kPart = 1024;
 
 std::int64_t width(DataType type) { return bit_width(type) / 8; }
@@ -52,7 +52,7 @@ Row or_fail(Row row, Fn fn, DataType type) {
   return row;
 }
 
-// Rows of one function and type, halves included.
+// Rows of one function and type, 16-bit floats included.
 class PairRows {
  public:
   PairRows(BinaryFn fn, DataType type)
@@ -63,7 +63,7 @@ class PairRows {
         out_(width(result_type_of(fn, type))),
         grain_(plain_binary_row(fn, computed(type)) != nullptr ? kGrain : kCallGrain) {}
   std::int64_t grain() const { return grain_; }
-  // Offsets in elements.
+  // Computes one row; places are counted in elements.
   void operator()(const void* a, std::int64_t a_at, std::int64_t a_step, const void* b, std::int64_t b_at, std::int64_t b_step,
                   void* y, std::int64_t y_at, std::int64_t n) const {
     const void *left = at(a, a_at * in_), *right = at(b, b_at * in_);

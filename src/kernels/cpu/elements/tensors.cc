@@ -12,7 +12,8 @@ namespace {
 // The number of elements that are worth a thread if each is a call of the C library.
 constexpr std::int64_t kCallGrain = 2048;
 
-// Extents and steps without extents of 1; neighbours that all N operands step through evenly are merged. Outermost first.
+// Extents and steps of all operands, outermost first. Axes of extent 1 are left out, and neighbours that all N operands step
+// through evenly are merged.
 template <int N>
 struct Merged {
   std::vector<std::int64_t> extents;
@@ -51,8 +52,8 @@ Merged<N> merge(const Shape& out, const std::array<const Shape*, N>& shapes) {
   return m;
 }
 
-// Calls part(plan, at, out) for each part of the output that has a plan: operand k's elements begin at at[k], the output's at
-// `out`.
+// Calls part(plan, at, out) for each part of the output that has a plan. The elements of operand k begin at at[k], the output's
+// at `out`.
 template <int N, class F>
 void for_parts(const Shape& out, const std::array<const Shape*, N>& shapes, F&& part) {
   if (element_count(out) == 0) return;
@@ -74,7 +75,7 @@ void for_parts(const Shape& out, const std::array<const Shape*, N>& shapes, F&& 
   }
 }
 
-// The elements from place `i` on.
+// Return the address of element i.
 const std::byte* from(const Tensor& t, std::int64_t i) {
   return static_cast<const std::byte*>(t.data()) + i * bit_width(t.dtype()) / 8;
 }

@@ -13,7 +13,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Rows of one element have its size in the code.
+// Copies rows. The size of an element is known at compile time, so rows of one element take one instruction.
 template <int kBytes>
 void gather_parts(const Blocks& b, const std::byte* x, std::byte* y) {
   const std::int64_t block = b.size() * kBytes;
@@ -34,12 +34,12 @@ void gather_parts(const Blocks& b, const std::byte* x, std::byte* y) {
                });
 }
 
-// The least part of each run of elements that a thread takes, for this number of runs.
+// Returns the shortest part of each of `runs` runs of elements that is worth a thread.
 std::int64_t scatter_grain(std::int64_t runs) {
   return std::max<std::int64_t>(64, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, runs));
 }
 
-// Updates that combine with existing 16-bit floats: a place that many of them go to is rounded once, at the end.
+// Tells whether an update combines with existing 16-bit floats: a place that several updates change is rounded once, at the end.
 bool accumulates(UpdateFn fn, DataType type) { return (fn == UpdateFn::add || fn == UpdateFn::multiply) && is_half(type); }
 
 // Calls f(Tag, function of two floats) for such an update.
@@ -52,7 +52,7 @@ void with_accumulation(UpdateFn fn, DataType type, F&& f) {
   return type == DataType::float16 ? halves(Tag<Float16>()) : halves(Tag<BFloat16>());
 }
 
-// Sorts numbers into runs that go to one place, each run in its own order: run(first, last) for parts of `order`.
+// Sorts updates by the place to which they go, in their own order within a place, and calls run(part of `order`) for each place.
 template <class Place, class Run>
 void each_place(std::vector<std::int64_t>& order, Place&& place, Run&& run) {
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return place(a) < place(b); });
@@ -63,7 +63,7 @@ void each_place(std::vector<std::int64_t>& order, Place&& place, Run&& run) {
   }
 }
 
-// Adds or multiplies blocks into `to`.
+// Adds blocks to `to`, or multiplies it by them.
 void scatter_halves(UpdateFn fn, DataType type, const Blocks& b, const void* x, void* y) {
   const auto blocks = static_cast<std::int64_t>(b.offsets.size()), rows = static_cast<std::int64_t>(b.rows.size());
   std::vector<std::int64_t> order(b.offsets.size());
@@ -94,7 +94,7 @@ void scatter_halves(UpdateFn fn, DataType type, const Blocks& b, const void* x, 
   });
 }
 
-// Each line is changed by one thread only. slabs(fn): fn(which of the outer ones).
+// Lines of which each is changed by one thread only. slabs(fn) calls fn with each outer position.
 struct Lines : PickedLines {
   template <class F>
   void slabs(F&& fn) const {
@@ -146,7 +146,8 @@ void gather_blocks(int bytes, const Blocks& b, const void* x, void* y) {
   }
 }
 
-// If blocks are long, threads take parts of all of them; otherwise one thread takes all, because two could hit the same place.
+// Threads take parts of all blocks if blocks are long. Otherwise one thread takes all, because two blocks may go to the same
+// place.
 void scatter_blocks(UpdateFn fn, DataType type, const Blocks& b, const void* x, void* y) {
   if (accumulates(fn, type) && b.offsets.size() > 1) return scatter_halves(fn, type, b, x, y);
   with_update(fn, type, [&](auto tag, auto update) {

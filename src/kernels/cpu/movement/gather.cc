@@ -33,7 +33,7 @@ decltype(auto) with_indices(const GatherArgs& g, F&& f) {
   return g.wide ? f(Indices<std::int64_t>{at, g.extent}) : f(Indices<std::int32_t>{at, g.extent});
 }
 
-// The number of stretches of consecutive indices.
+// Returns the number of stretches of consecutive indices.
 template <class List>
 std::int64_t stretches(const List& list, std::int64_t picks) {
   std::int64_t n = picks > 0 ? 1 : 0;
@@ -41,7 +41,7 @@ std::int64_t stretches(const List& list, std::int64_t picks) {
   return n;
 }
 
-// Whether whole stretches are worth a copy each, judged by the first indices.
+// Tells from the first indices whether copying whole stretches is worthwhile.
 template <class List>
 bool in_stretches(const GatherArgs& g, const List& list) {
   constexpr std::int64_t kSample = 256, kWorthACopy = 32;  // bytes of an average stretch
@@ -54,7 +54,8 @@ bool picks_all(const GatherArgs& g, const List& list) {
   return g.picks == g.extent && list[0] == 0 && list[g.picks - 1] == g.picks - 1 && stretches(list, g.picks) == 1;
 }
 
-// One slice at a time; those of 1 to 16 bytes have their size in the code, since memcpy() would take as long as eight of them.
+// Copies one slice at a time. Sizes of 1 to 16 bytes are known at compile time, since a call of memcpy() would take as long as
+// eight copies.
 template <std::size_t kSize, class List>
 void copy_slices(const GatherArgs& g, const List& list, std::byte* y, std::int64_t begin, std::int64_t end) {
   const std::int64_t run = kSize != 0 ? static_cast<std::int64_t>(kSize) : g.run;
@@ -67,7 +68,7 @@ void copy_slices(const GatherArgs& g, const List& list, std::byte* y, std::int64
   }
 }
 
-// Stretches of consecutive indices, as windows have them, by one copy each.
+// Copies stretches of consecutive indices, as windows have them, one at a time.
 template <class List>
 void copy_stretches(const GatherArgs& g, const List& list, std::byte* y, std::int64_t begin, std::int64_t end) {
   const auto* from = static_cast<const std::byte*>(g.data) + begin / g.picks * g.extent * g.run;
@@ -114,7 +115,7 @@ void gather_by(const GatherArgs& g, const List& list, std::byte* y) {
 
 std::optional<std::int64_t> index_out_of_range(const GatherArgs& g) {
   return with_indices(g, [&](const auto& list) -> std::optional<std::int64_t> {
-    // One comparison for both ends, and none that ends the loop.
+    // One comparison checks both ends, and no index ends the loop.
     const auto outside = [&](std::int64_t at) {
       return static_cast<std::uint64_t>(at) + static_cast<std::uint64_t>(g.extent) >= 2 * static_cast<std::uint64_t>(g.extent);
     };

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxRank = 32;
 
-// A dense side with extents `dims` against a strided side; adjacent axes that step evenly are merged; outermost first.
+// A dense side with extents `dims` and a strided side, outermost axis first. Adjacent axes that step evenly are merged.
 struct Walk {
   int rank = 0;
   std::int64_t dims[kMaxRank];
@@ -120,7 +120,7 @@ bool empty(int rank, const std::int64_t* dims) {
   return false;
 }
 
-// y[j, i] = x[i, j] for square-ish blocks that stay in cache: 32 rows and columns of the strided side are 32 pages at most.
+// Computes y[j, i] = x[i, j] in blocks that stay in cache: 32 rows and columns of the strided side are 32 pages at most.
 template <std::size_t kSize>
 void transpose_block(const char* x, std::int64_t ldx, char* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns) {
   constexpr auto kS = static_cast<std::int64_t>(kSize);
@@ -136,7 +136,7 @@ void transpose_block(const char* x, std::int64_t ldx, char* y, std::int64_t ldy,
   }
 }
 
-// False if the elements are not aligned to their size.
+// Returns false if the elements are not aligned to their size.
 template <class T>
 bool transpose_aligned(TransposeFn<T> fn, const char* x, std::int64_t ldx, char* y, std::int64_t ldy, std::int64_t rows,
                        std::int64_t columns) {
@@ -164,7 +164,7 @@ void transpose_2d(const char* x, std::int64_t ldx, char* y, std::int64_t ldy, st
   }
 }
 
-// One side of a copy is dense; on the other, the elements of a row are `stride` apart.
+// A copy of which one side is dense; on the other, the elements of a row are `stride` apart.
 struct StridedCopy {
   Walk walk;
   std::int64_t size;           // of an element
@@ -186,7 +186,7 @@ void copy_strided(const void* x, void* y, std::size_t element_size, int rank, co
   const auto* src = static_cast<const char*>(x);
   auto* dst = static_cast<char*>(y);
   const GatherFn gather = gather_of(element_size);
-  // A single long row is cut; otherwise it would stay on one thread.
+  // Cuts a single long row into parts, which would otherwise stay on one thread.
   if (c.walk.rank == 1) {
     parallel_for(c.inner, 65536 / c.size, [&](std::int64_t b, std::int64_t e) {
       if (c.stride == 1) {
@@ -248,7 +248,7 @@ void transpose(const void* x, void* y, std::size_t element_size, int rank, const
   }
   const Walk w = merge(rank, out_dims, out_strides);
   if (w.strides[w.rank - 1] == 1 || w.rank == 1) return copy_strided(x, y, element_size, rank, out_dims, out_strides);
-  // x's contiguous axis is an outer axis of y: these two are transposed in blocks, with loops over the others.
+  // x's contiguous axis is an outer axis of y: transposes these two in blocks, with loops over the others.
   int contiguous = w.rank - 2;
   while (contiguous >= 0 && w.strides[contiguous] != 1) --contiguous;
   if (contiguous < 0) return copy_strided(x, y, element_size, rank, out_dims, out_strides);

@@ -53,7 +53,7 @@ A widened(T x) {
   return static_cast<A>(load(x));
 }
 
-// Whether sums of T in A are those of folds_simd.h.
+// Tells whether folds_simd.h has sums of T in A.
 template <class A, class T>
 inline constexpr bool has_vectors = std::is_same_v<A, T> && !is_complex_v<T>;
 
@@ -62,7 +62,7 @@ const Fold& fold_of() {
   return kFn == ReduceFn::sum ? sums(DataTypeOf<T>::value) : products(DataTypeOf<T>::value);
 }
 
-// Eight running results, so that additions do not wait for each other.
+// Keeps eight running results, so that additions do not wait for each other.
 template <ReduceFn kFn, class A, class T>
 A block_of_row(const T* x, std::int64_t n) {
   const A start = kFn == ReduceFn::sum ? A(0) : A(1);
@@ -90,7 +90,7 @@ A row_of(const T* x, std::int64_t n) {
   return combine<kFn>(row_of<kFn, A>(x, half), row_of<kFn, A>(x + half, n - half));
 }
 
-// Sums of columns of x[count, inner], in blocks of rows so that errors stay small.
+// Sums the columns of x[count, inner], in blocks of rows so that errors stay small.
 template <ReduceFn kFn, class A, class T>
 void columns_of(const T* x, std::int64_t count, std::int64_t inner, std::int64_t width, A* y) {
   const A start = kFn == ReduceFn::sum ? A(0) : A(1);
@@ -127,7 +127,7 @@ Out stored(A value, ReduceFn fn, std::int64_t count) {
   return static_cast<Out>(value);
 }
 
-// Parts of at least `grain` elements of x, by output.
+// Returns how many outputs a thread takes: so many that it reads at least kGrain elements of x.
 std::int64_t outputs_per_part(const Lanes& e) { return std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, e.count)); }
 
 template <ReduceFn kFn, class T>
@@ -137,7 +137,7 @@ void accumulate(ReduceFn fn, const T* x, void* y, const Lanes& e) {
   auto* out = static_cast<Out*>(y);
   if (e.inner == 1) {
     if (e.outer == 1 && e.count > 4 * kGrain) {
-      // One long row: parts of fixed length, so that the result does not depend on the number of threads.
+      // One long row is cut into parts of fixed length, so that the result does not depend on the number of threads.
       const std::int64_t parts = (e.count + kGrain - 1) / kGrain;
       std::vector<A> part(static_cast<std::size_t>(parts));
       parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -153,7 +153,7 @@ void accumulate(ReduceFn fn, const T* x, void* y, const Lanes& e) {
     });
     return;
   }
-  // Columns in strips of 256, which stay in the first cache.
+  // Columns are summed in strips of 256, which stay in the first-level cache.
   constexpr std::int64_t kStrip = 256;
   const std::int64_t strips = (e.inner + kStrip - 1) / kStrip;
   parallel_for(e.outer * strips, std::max<std::int64_t>(1, outputs_per_part(e) / kStrip),
@@ -168,7 +168,7 @@ void accumulate(ReduceFn fn, const T* x, void* y, const Lanes& e) {
                });
 }
 
-// Whether `x` displaces `best`: the first NaN displaces any number.
+// Tells whether `x` displaces `best`: the first NaN displaces any number.
 template <bool kMax, class T>
 bool better(T x, T best) {
   if (nan_of(best)) return false;
@@ -212,7 +212,7 @@ void arg_extreme(const T* x, std::uint32_t* y, const Lanes& e) {
   });
 }
 
-// Of rows the extreme, and then where it is; columns in strips.
+// Finds the extreme of each row and then its place; takes columns in strips.
 template <class I>
 void plain_arg_extreme(DataType type, bool largest, bool last, const void* x, I* y, const Lanes& e) {
   const Fold& by = extremes(type, largest);
@@ -299,7 +299,7 @@ void reduce(ReduceFn fn, DataType type, const void* x, void* y, const Lanes& e) 
     const auto* px = static_cast<const T*>(x);
     if (fn == ReduceFn::sum || fn == ReduceFn::mean) return accumulate<ReduceFn::sum>(fn, px, y, e);
     if (fn == ReduceFn::prod) return accumulate<ReduceFn::prod>(fn, px, y, e);
-    // The others went by vectors.
+    // Extremes of all other types were found by vectors above.
     if constexpr (!std::is_arithmetic_v<T> || std::is_same_v<T, bool>) {
       if (fn == ReduceFn::max) return extreme<true>(px, static_cast<T*>(y), e);
       if (fn == ReduceFn::min) return extreme<false>(px, static_cast<T*>(y), e);

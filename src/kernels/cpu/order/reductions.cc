@@ -15,7 +15,7 @@ namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;
-// Elements that are converted at a time, and columns side by side: they stay in the first cache.
+// The number of elements that are converted at a time, and of columns side by side: they stay in the first-level cache.
 constexpr std::int64_t kSome = 256;
 
 bool is_extreme(Reduce op) { return op == Reduce::max || op == Reduce::min; }
@@ -24,7 +24,7 @@ std::size_t bytes_of(DataType type) { return static_cast<std::size_t>(bit_width(
 bool is_unsigned(DataType type) {
   return type == DataType::uint8 || type == DataType::uint16 || type == DataType::uint32 || type == DataType::uint64;
 }
-// Booleans are bytes.
+// Returns uint8 for booleans, which are bytes, and other types as they are.
 DataType as_number(DataType type) { return type == DataType::boolean ? DataType::uint8 : type; }
 
 using ConvertRow = void (*)(const void* x, void* y, std::int64_t n);
@@ -50,7 +50,7 @@ ConvertRow conversion(DataType from) {
   }
 }
 
-// Null: the same type.
+// Returns the conversion between two types, or null if they are the same.
 ConvertRow conversion(DataType from, DataType to) {
   if (from == to) return nullptr;
   return to == DataType::float64 ? conversion<double>(from) : conversion<std::int64_t>(from);
@@ -66,7 +66,7 @@ struct Source {
   const char* at(const void* x, std::int64_t i) const {
     return static_cast<const char*>(x) + static_cast<std::size_t>(i) * bytes;
   }
-  // n <= kSome elements from the i-th on.
+  // Loads n <= kSome elements, converted and mapped; the first is number i.
   const void* load(const void* x, std::int64_t i, std::int64_t n, void* buffer) const {
     const void* from = at(x, i);
     if (convert != nullptr) {
@@ -97,7 +97,7 @@ void fold_columns(const Source& s, const Fold& by, std::size_t bytes, const void
   for (std::int64_t r = 1; r < e.count; ++r) by.merge(s.load(x, first + r * e.inner, width, buffer), width, y);
 }
 
-// row(first element, n, y), columns(first element, width, y), y's elements being `bytes` wide.
+// Calls row(first element, n, y) or columns(first element, width, y) for all parts. An element of y has `bytes` bytes.
 template <class Row, class Columns>
 void over_lanes(const Lanes& e, std::size_t bytes, void* y, const Row& row, const Columns& columns) {
   const auto out = [&](std::int64_t i) { return static_cast<char*>(y) + static_cast<std::size_t>(i) * bytes; };
@@ -117,7 +117,7 @@ void over_lanes(const Lanes& e, std::size_t bytes, void* y, const Row& row, cons
 }
 
 void fold_lanes(const Source& s, const Fold& by, std::size_t bytes, const void* x, void* y, const Lanes& e) {
-  // Few long rows: parts of fixed length, so that results do not depend on the number of threads.
+  // Few long rows are cut into parts of fixed length, so that results do not depend on the number of threads.
   if (e.inner == 1 && e.outer < 8 && e.count > 4 * kGrain) {
     const std::int64_t parts = (e.count + kGrain - 1) / kGrain;
     std::vector<std::uint64_t> each(static_cast<std::size_t>(e.outer * parts));
@@ -147,9 +147,9 @@ struct LogSumExp {
   const Fold& sum = sums(DataType::float64);
   UnaryRow exp = unary_row(UnaryFn::exp, DataType::float64);
 
-  // Beyond it a term is nothing beside the largest one, which is 1; the vectors' formula holds down to it.
+  // A smaller term is nothing beside the largest one, which is 1; the vectors' formula holds down to it.
   static constexpr double kLeast = -700;
-  // Infinite, or NaN: so is the result.
+  // Returns the logarithm of `total`, shifted back by `top`. If `top` is infinite or NaN, so is the result.
   static double joined(double top, double total) { return std::isfinite(top) ? top + std::log(total) : top; }
 
   void row(const void* x, std::int64_t first, std::int64_t n, double* y) const {
@@ -185,7 +185,8 @@ const Fold& fold_of(Reduce op, DataType type) {
   return op == Reduce::product ? products(type) : sums(type);
 }
 
-// From x of `from`, combined in `type`, elements mapped by `op` if they are whole.
+// Reduces x of type `from`, computing in `type`: converts each element, applies op's function to it (squares, absolute values),
+// and combines.
 void reduce_as(Reduce op, DataType from, DataType type, const void* x, void* y, const Lanes& e) {
   Source s;
   s.bytes = bytes_of(from);

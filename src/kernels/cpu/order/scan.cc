@@ -46,7 +46,7 @@ A combine(A a, A b) {
   }
 }
 
-// The neutral element: combined with any number, it gives that number.
+// Returns the neutral element: combined with any number, it gives that number.
 template <ScanFn kFn, class A>
 A neutral() {
   if constexpr (kFn == ScanFn::sum) return A(0);
@@ -78,7 +78,7 @@ void scan_columns(const T* x, T* y, std::int64_t count, std::int64_t inner, std:
   }
 }
 
-// Neighbouring rows at once, of which no number waits for another's. What has been combined stays in registers.
+// Scans kRows neighbouring rows at once, of which no number waits for another row's. Results so far stay in registers.
 template <ScanFn kFn, class A, int kRows, class T>
 void scan_rows(const T* x, T* y, std::int64_t count, bool reverse, bool inclusive) {
   const std::int64_t step = reverse ? -1 : 1;

@@ -16,7 +16,7 @@ namespace {
 // Highway's sort takes 3 ns for each of a million numbers of 32 bits and 40 for one of 64, where its partitions leave the cache.
 constexpr std::int64_t kVectorsBelow = 4096;
 
-// NaN last: in the imaginary part alone before the real part, as in NumPy.
+// Orders NaN last. As in NumPy, a complex number with NaN in its imaginary part alone comes before one with NaN in its real part.
 template <class T>
 bool complex_before(std::complex<T> a, std::complex<T> b) {
   const bool real_a = a.real() != a.real(), real_b = b.real() != b.real();
@@ -29,8 +29,8 @@ bool complex_before(std::complex<T> a, std::complex<T> b) {
   return b.imag() != b.imag() ? a.imag() == a.imag() : a.imag() < b.imag();
 }
 
-// Compares keys alone. A partition does not settle the order of its elements: values and places get the same order only because
-// the same comparisons lead to it, and gradients rely on the places.
+// Compares keys alone. A partition leaves the order of its elements open: values and places get the same order only because the
+// same comparisons lead to it, and gradients rely on the places.
 struct KeyBefore {
   template <class K>
   bool operator()(K a, K b) const {
@@ -42,7 +42,7 @@ struct KeyBefore {
   }
 };
 
-// lane(first element, what = keys or pairs) for each lane; `split` says whether it may use all threads itself.
+// Calls lane(first element, number, split) for each lane; `split` tells whether it may use all threads itself.
 template <class F>
 void for_lanes(const Lanes& e, F&& lane) {
   const std::int64_t lanes = e.outer * e.inner;
@@ -80,7 +80,8 @@ void complex_indices(const T* x, const Lanes& e, std::uint32_t* places) {
   });
 }
 
-// Numbers of 32 bits by vectors, and a few thousands of 64 bits; the others digit by digit, which takes a third of the time.
+// Sorts numbers of 32 bits, and a few thousand of 64 bits, by vectors; the others digit by digit, which takes a third of the
+// time.
 template <class T>
 void sort_lane(const T* x, T* y, std::int64_t step, std::int64_t n, bool split) {
   const bool by_vectors = sizeof(T) == 4 || (sizeof(T) == 8 && n < kVectorsBelow);
@@ -108,8 +109,8 @@ void sort_typed(const T* x, T* y, const Lanes& e) {
   });
 }
 
-// Short rows of keys of up to 32 bits: with their places in the lower half of one number, which differ, so that the order is that
-// of a stable sort.
+// Sorts short rows of keys of up to 32 bits, together with their places in the lower half of one number. No two numbers are
+// equal, so the order is that of a stable sort.
 template <class T>
 void argsort_lane(const T* x, std::uint32_t* y, std::int64_t step, std::int64_t n, bool split) {
   if constexpr (sizeof(T) <= 4) {
@@ -142,7 +143,7 @@ void argsort_typed(const T* x, std::uint32_t* y, const Lanes& e) {
   });
 }
 
-// y: elements [first, last) of the partitioned lane.
+// Writes elements [first, last) of the partitioned lane to y.
 template <class T>
 void partition_typed(const T* x, T* y, const Lanes& e, std::int64_t kth, std::int64_t first, std::int64_t last) {
   for_lanes(e, [&](std::int64_t at, std::int64_t lane, bool) {

@@ -14,8 +14,8 @@
 namespace sdx::cpu {
 namespace {
 
-// What is larger for elements that come first. Of elements of up to 32 bits the value is in the upper half of one number, what
-// is left of the row in the lower.
+// A rank, larger for elements that come first. For elements of up to 32 bits it is one number: the key in the upper half and, in
+// the lower, a number that falls with the place.
 struct WideRank {
   std::uint64_t key;
   std::uint32_t rest;
@@ -79,7 +79,7 @@ void keep_largest(R* ranks, std::int64_t k, std::int64_t count) {
   if (count > k) std::nth_element(ranks, ranks + k - 1, ranks + count, std::greater<>());
 }
 
-// The same for a k too large to keep the ranks sorted cheaply: collects up to k more ranks after the best k, then chooses the
+// Searches with a k too large to keep the ranks sorted cheaply: collects up to k more ranks beside the best k, then chooses the
 // best again.
 template <class T>
 void top_some(const Row<T>& r, Rank<T>* kept) {
@@ -103,7 +103,7 @@ void top_some(const Row<T>& r, Rank<T>* kept) {
 std::uint64_t key_of(const WideRank& rank) { return rank.key; }
 std::uint64_t key_of(std::uint64_t rank) { return rank >> 32; }
 
-// The first k of the ranks, the largest first.
+// Returns the first k of the ranks, the largest first.
 template <class R>
 void sort_first(R* ranks, R* end, std::int64_t k) {
   if constexpr (std::is_same_v<R, std::uint64_t>) {
@@ -115,8 +115,8 @@ void sort_first(R* ranks, R* end, std::int64_t k) {
   }
 }
 
-// Counts keys in 2048 bins between the least and the largest one, or 8192 where exponents have 11 bits. All ranks of the bins
-// above one of them are among the k largest; ranks of this bin supply the rest.
+// Counts keys in 2048 bins between the least and the largest key, or in 8192 where exponents have 11 bits. All ranks of the bins
+// above one of them are among the k largest; this bin supplies the rest.
 template <class T>
 void top_many(const Row<T>& r, Rank<T>* ranks) {
   constexpr int kBits = sizeof(T) == 8 ? 13 : 11;

@@ -12,11 +12,11 @@ namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kGrain = 8192;
-// At most so many columns side by side: strips of 256 KB stay in the second cache.
+// The largest number of columns that are taken side by side: strips of 256 KB stay in the second-level cache.
 constexpr std::int64_t kStrip = 128;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The functions that rows are made of, each of which goes over a row in cache.
+// The functions that rows are made of. Each goes over a row that is in cache.
 struct Rows {
   const Fold& adding = sums(DataType::float64);
   const Fold& largest = extremes(DataType::float64, true);
@@ -31,7 +31,7 @@ struct Rows {
     adding.row(x, n, &y);
     return y;
   }
-  // Of fn of the elements.
+  // Returns the sum of fn(x[i]).
   double sum_of(UnaryRow fn, const double* x, std::int64_t n) const {
     constexpr std::int64_t kSome = 512;
     double buffer[kSome], total = 0;
@@ -42,11 +42,11 @@ struct Rows {
     }
     return total;
   }
-  // With one number for all.
+  // Applies a function to a row and one number.
   static void by(BinaryRow fn, const double* x, double number, double* y, std::int64_t n) { fn(x, 1, &number, 0, y, n); }
 };
 
-// row(first element) of [outer, n], or columns(first element, how many) of [outer, n, inner].
+// Calls row(first element) for each row of [outer, n], or columns(first element, how many) for [outer, n, inner].
 template <class R, class C>
 void over(std::int64_t outer, std::int64_t n, std::int64_t inner, const R& row, const C& columns) {
   if (outer <= 0 || n <= 0 || inner <= 0) return;
@@ -89,7 +89,7 @@ void softmax_columns(const Rows& r, const double* x, double* y, std::int64_t axi
   for (std::int64_t a = 0; a < axis; ++a) (log ? r.subtract : r.multiply)(y + a * inner, 1, total, 1, y + a * inner, width);
 }
 
-// x / norm, or 0 where that is 0.
+// Computes x / norm, or 0 if the norm is 0.
 void lp_row(const Rows& r, const double* x, double* y, std::int64_t n, bool squares) {
   const double sum = r.sum_of(squares ? r.square : r.abs, x, n), norm = squares ? std::sqrt(sum) : sum;
   Rows::by(r.divide, x, norm == 0 ? kInfinity : norm, y, n);
@@ -109,7 +109,7 @@ void lp_columns(const Rows& r, const double* x, double* y, std::int64_t axis, st
   for (std::int64_t a = 0; a < axis; ++a) r.divide(x + a * inner, 1, norm, 1, y + a * inner, width);
 }
 
-// y: x without its mean, which goes to *mean_out unless that is null. Returns the variance.
+// Writes x without its mean to y, and the mean to *mean_out unless that is null. Returns the variance.
 double centre(const Rows& r, const double* x, double* y, std::int64_t n, double* mean_out = nullptr) {
   const auto count = static_cast<double>(n);
   const double mean = r.sum(x, n) / count;
@@ -157,7 +157,7 @@ void channel_affine_f64(const double* x, const double* scale, const double* shif
                         std::int64_t channels, std::int64_t inner) {
   if (inner <= 0 || channels <= 0) return;
   const Rows r;
-  // Channels side by side are one row, of which each element has its own scale.
+  // Channels side by side are one row, in which each element has its own scale.
   const std::int64_t n = inner == 1 ? channels : inner, step = inner == 1 ? 1 : 0, rows = batch * channels * inner / n;
   parallel_for(rows, grain(n, kGrain), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

@@ -30,7 +30,7 @@ Heads heads_of(const Shape& s, std::int64_t count) {
 
 using Extents = std::array<std::int64_t, 4>;  // of what broadcasts to [batch, heads, queries, keys]
 
-// What broadcasts so that all of the last axis is there, as kernels read it.
+// Returns a term whose last axis has every element, as kernels read it; the other axes broadcast.
 template <class T>
 ScoreTerm<T> term_of(const Extents& e, const T* data) {
   return {data, e[0] == 1 ? 0 : e[1] * e[2] * e[3], e[1] == 1 ? 0 : e[2] * e[3], e[2] == 1 ? 0 : e[3], e[3] == 1 ? 0 : 1};
@@ -40,7 +40,8 @@ struct AttentionState : KernelState {
   Heads q, k, v;
   std::int64_t batch = 0, past = 0, total = 0;
   Extents mask{1, 1, 1, 0}, see{1, 1, 1, 1}, hidden{1, 1, 1, 1};
-  // The mask in its additive form, with what `see` hides: its extents, and whether it is made at the workspace's beginning.
+  // The extents of the mask in its additive form, in which keys that `see` hides are -inf. `make_mask`: it is made at the
+  // beginning of the workspace.
   Extents added{1, 1, 1, 0};
   bool make_mask = false;
   std::size_t odd_at = 0;                  // bytes in the workspace: AttentionArgs::odd
@@ -88,7 +89,7 @@ class AttentionKernel : public Kernel {
     std::size_t bytes = resolve_masks(c, *s);
     s->odd_at = bytes;
     if (by_steps_) bytes += (byte_size(DataType::uint8, s->batch * q.heads * q.rows) + 63) / 64 * 64;
-    // Caches that are not requested.
+    // Caches that are no outputs lie in the workspace.
     const auto room = [&](std::size_t output, const Heads& h) {
       const std::size_t at = bytes;
       const bool wanted = output < c.outputs.size() && c.outputs[output] != nullptr;
@@ -120,8 +121,8 @@ class AttentionKernel : public Kernel {
     a.causal = causal_;
     a.causal_offset = s.past;
     a.window = left_ >= 0 && left_ < s.total + s.q.rows ? left_ + 1 : 0;
-    // A mask that comes with is_causal says the same, by numbers below -1e9 (passes/fuse/attention_masks.cc). Keys behind a query
-    // are not read: they weigh nothing if all scores are far smaller, and values are finite.
+    // A mask beside is_causal hides the same keys by numbers below -1e9 (passes/fuse/attention_masks.cc). Keys after a query can
+    // only be left out if they weigh nothing: if all scores are far smaller than that, and values are finite.
     if (by_steps_ && causal_ && c.has_input(kMask)) {
       constexpr float kTame = 1e3F;
       a.causal = within(c, kQ, kTame) && within(c, kK, kTame) && within(c, kV, std::numeric_limits<float>::max());
@@ -138,13 +139,14 @@ class AttentionKernel : public Kernel {
       if (c.has_input(kSee)) a.least_score = kLeastScore;
     }
     attend(a, k, v);
-    // What takes the place of scores may be anything where another mask was added to it.
+    // What replaces hidden scores is arbitrary if another mask was added to it: then every row is computed step by step.
     if (c.has_input(kSee) && !lies_low(c.input(kHidden))) std::fill_n(a.odd, a.batch * a.odd_batch, std::uint8_t{1});
     if (by_steps_) attention_by_steps_f32(a, steps_of(c, s));
   }
 
  private:
-  // `hidden` is below this (passes/fuse/attention_masks.cc): a larger score leaves no weight to keys that `see` hides.
+  // Values of `hidden` lie below this (passes/fuse/attention_masks.cc): beside a larger score, keys that `see` hides weigh
+  // nothing.
   static constexpr float kLeastScore = -1e28F;
 
   // Keys or values as attention reads them: the input itself, or `all`, which join() makes of cache and input.
@@ -158,7 +160,7 @@ class AttentionKernel : public Kernel {
 
     bool joins() const { return all != nullptr; }
     const float* data() const { return all != nullptr ? all : fresh; }
-    // Of batch entry and head number i.
+    // Joins the rows of one head: number i, counted through all batch entries.
     void join(std::int64_t i) const {
       if (all == nullptr) return;
       const std::int64_t old = past_rows * from.size;
@@ -178,13 +180,13 @@ class AttentionKernel : public Kernel {
     attend_joined(a, join, [&](std::int64_t) { return a.causal_offset; });
   }
 
-  // Whether all are so far below kLeastScore that they weigh nothing beside a score above it.
+  // Tells whether all replaced scores lie so far below kLeastScore that they weigh nothing beside a score above it.
   static bool lies_low(const Tensor& hidden) {
     const auto* const x = static_cast<const float*>(hidden.data());
     return std::all_of(x, x + hidden.size(), [](float v) { return v < 10 * kLeastScore; });
   }
 
-  // Whether all magnitudes are at most `most`, those of the cache included.
+  // Tells whether all magnitudes of an input, and of its cache, are at most `most`.
   static bool within(const KernelContext& c, std::size_t input, float most) {
     std::atomic<bool> all{true};
     const auto look = [&](const Tensor& t) {
@@ -209,8 +211,8 @@ class AttentionKernel : public Kernel {
     return steps;
   }
 
-  // The extents of an input that broadcasts to the scores; `shorter`: the last axis may be shorter than there are keys, else it
-  // may be 1.
+  // Returns the extents of an input that broadcasts to the scores. With `shorter`, the last axis may be shorter than the number
+  // of keys; otherwise it may be 1.
   Extents extents_of(ResolveContext& c, const AttentionState& s, std::size_t input, bool shorter) const {
     Shape m = c.input_shape(input);
     while (m.size() < 4) m.insert(m.begin(), 1);
@@ -223,7 +225,7 @@ class AttentionKernel : public Kernel {
     return {m[0], m[1], m[2], m[3]};
   }
 
-  // Returns the workspace that the mask needs.
+  // Sets the extents of all masks, and returns the size of the workspace that they need.
   std::size_t resolve_masks(ResolveContext& c, AttentionState& s) const {
     if (c.has_input(kMask)) s.mask = extents_of(c, s, kMask, !by_steps_);
     if (c.has_input(kSee)) {
@@ -237,13 +239,13 @@ class AttentionKernel : public Kernel {
     return s.make_mask ? (byte_size(DataType::float32, s.added[0] * s.added[1] * s.added[2] * s.total) + 63) / 64 * 64 : 0;
   }
 
-  // What `from` holds where `see` holds, else -inf. Steps are 0 or 1.
+  // Copies `from` where `see` holds, and writes -inf elsewhere. Steps are 0 or 1.
   static void keep_seen(const bool* see, std::int64_t see_step, const float* from, std::int64_t step, float* to, std::int64_t n) {
     constexpr float kNever = -std::numeric_limits<float>::infinity();
     select_row(sizeof(float))(reinterpret_cast<const std::uint8_t*>(see), see_step, from, step, &kNever, 0, to, n);
   }
 
-  // Booleans as 0 and -inf; keys beyond the mask's end, and those that `see` hides, are -inf.
+  // Returns the mask as numbers: true is 0, false -inf; keys beyond the mask's end and keys that `see` hides are -inf.
   const float* additive_mask(const KernelContext& c, const AttentionState& s, std::byte* workspace) const {
     auto* out = reinterpret_cast<float*>(workspace);
     const Extents& e = s.added;

@@ -26,7 +26,7 @@ bool is_rank(const LowerContext& c, std::size_t i, std::size_t rank) {
   return c.shape(i) != nullptr && c.shape(i)->size() == rank;
 }
 
-// Blocks of this machine's size under the instruction set in use.
+// Tells whether input i has blocks of the size of this machine under the instruction set in use.
 bool has_block(const LowerContext& c, std::size_t i) {
   return is_rank(c, i, 5) && c.shape(i)->back().is_const() && c.shape(i)->back().value() == channel_block();
 }
@@ -130,7 +130,7 @@ class BlockedConvKernel : public Kernel {
   UnarySpec act_;
 };
 
-// Extents that are not known yet are taken for those of a network's middle: every choice is right for any.
+// Takes unknown extents to be those in the middle of a network: every choice is correct for any extents.
 BlockedConv choose(const LowerContext& c, const ConvShape& packing, const Shape& w) {
   constexpr std::int64_t kUsual = 28;
   if (is_rank(c, 0, 4)) return BlockedConv::plain;

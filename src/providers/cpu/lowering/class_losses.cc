@@ -14,14 +14,14 @@
 namespace sdx::cpu {
 namespace {
 
-// Places of the inputs that the loss and its gradient share, and what both read of the node.
+// Where the loss and its gradient have the inputs that they share, and the attributes that both read.
 struct Inputs {
   std::size_t scores, labels, weight;
   ops::Reduction reduction;
   std::optional<std::int64_t> ignored;
 };
 
-// Scores as [batch, classes, inner].
+// Checks the shapes; returns the scores' as [batch, classes, inner].
 ops::LossSizes check_shapes(const ResolveContext& c, const Inputs& in, bool weighted) {
   const Shape scores = c.input_shape(in.scores), expected = ops::sample_shape(scores);
   if (c.input_shape(in.labels) != expected) {
@@ -39,7 +39,7 @@ struct LossState : KernelState {
   ops::LossSizes sizes{};
 };
 
-// Labels as int64, -1 for one that is ignored. Returns the sum of the weights.
+// Reads labels as int64, with -1 for an ignored one. Returns the sum of their weights.
 double read_labels(const KernelContext& c, const Inputs& in, const ops::LossSizes& s, std::int64_t* labels) {
   const float* weight = c.has_input(in.weight) ? c.in<float>(in.weight) : nullptr;
   double total = 0;
@@ -97,7 +97,7 @@ class LossKernel : public Kernel {
   bool weighted_, log_prob_;
 };
 
-// Float32 scores and weights, labels of known kind; false after a refusal.
+// Tells whether scores and weights are float32 and labels of a known type; false after a refusal.
 bool takes(LowerContext& c, const Inputs& in) {
   if (c.dtype(in.scores) != DataType::float32 || (c.has_input(in.weight) && c.dtype(in.weight) != DataType::float32)) {
     return c.refuse("not float32"), false;

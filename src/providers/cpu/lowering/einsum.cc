@@ -1,5 +1,5 @@
-// Einsum in float32 with one operand (permuted, summed) or two (products of matrices). Operands are read, and the result written,
-// where they lie wherever that makes rows and columns of matrices: "bthd,bshd->bhts" copies nothing.
+// Einsum in float32 with one operand (permuted, summed) or two (products of matrices). Operands are read, and the result is
+// written, in place wherever their layout forms rows and columns of matrices: "bthd,bshd->bhts" copies nothing.
 
 #include <algorithm>
 #include <optional>
@@ -43,7 +43,7 @@ std::int64_t size_of(const Axes& axes) {
   return n;
 }
 
-// Dense, in this order. Axes of extent 1 are left out: they are broadcast, or change nothing.
+// Returns the axes of a dense tensor in this order. Leaves out axes of extent 1: they are broadcast, or change nothing.
 Axes dense_axes(const Labels& labels, const Shape& shape) {
   Axes axes;
   std::int64_t stride = 1;
@@ -55,7 +55,7 @@ Axes dense_axes(const Labels& labels, const Shape& shape) {
   return axes;
 }
 
-// An operand's copy in another order, or a result's: made in the workspace.
+// A copy in the workspace: of an operand in another order, or of a result before it is reordered.
 struct Copy {
   std::size_t at = 0;  // floats from the workspace's begin
   std::vector<std::int64_t> dims;
@@ -81,7 +81,7 @@ void move(const Copy& copy, const float* from, float* to) {
   }
 }
 
-// The axes after permuting them so.
+// Returns the axes of a dense copy in the order of these labels.
 Axes reordered(const Axes& from, const Labels& order) {
   Labels labels;
   Shape shape;
@@ -94,7 +94,8 @@ Axes reordered(const Axes& from, const Labels& order) {
   return dense_axes(labels, shape);
 }
 
-// Several axes as one: extent, and the stride of its innermost; nullopt where they do not follow each other in memory.
+// Several axes that act as one: their joint extent, and the stride of the innermost. There is none if they do not follow each
+// other in memory.
 struct Run {
   std::int64_t extent = 1, stride = 1;
 };
@@ -113,7 +114,7 @@ std::optional<Run> run_of(const Axes& axes, const Labels& labels) {
   return r;
 }
 
-// The longest run of `labels` that is one axis in both and ends with labels[end - 1].
+// Returns the longest sequence of `labels` that ends with labels[end - 1] and is one axis in both operands.
 Labels chain_to(const Labels& labels, std::size_t end, const Axes& a, const Axes& b) {
   std::size_t begin = end;
   while (begin > 0) {
@@ -131,7 +132,7 @@ struct ProductState : KernelState {
   GemmArgs args;
   std::vector<std::int64_t> a_offsets, b_offsets, c_offsets;
   std::optional<Copy> copy[2], result;
-  // Form elements: nothing is summed.
+  // For Form::elements, where nothing is summed.
   int rank = 0;
   std::int64_t dims[kMaxRank], strides[2][kMaxRank];
 };
@@ -142,7 +143,7 @@ class ProductPlan {
   ProductPlan(Axes a, Axes b, Axes out, bool packed, ProductState& s, std::size_t& floats)
       : packed_(packed), in_{std::move(a), std::move(b)}, out_(std::move(out)), s_(s), floats_(floats) {}
 
-  // False: not one product (a sum over one operand alone, or extents that do not fit).
+  // Returns false if the contraction is not one product: it sums over one operand alone, or extents do not fit.
   bool make() {
     if (!classify()) return false;
     if (size_of(out_) == 0) {
@@ -193,7 +194,7 @@ class ProductPlan {
     return true;
   }
 
-  // The result's innermost axis becomes the matrices' columns: it must come from one operand, which goes to the right.
+  // Chooses the right operand: the one that has the result's innermost axis, which becomes the matrices' columns.
   void choose_sides() {
     if (packed_) return;
     const Label last = out_.empty() ? 0 : out_.back().label;
@@ -219,7 +220,8 @@ class ProductPlan {
     return at;
   }
 
-  // Finds which of its own axes are rows (columns) of the matrices; the rest are batch. Copies where memory does not allow any.
+  // Finds which of an operand's own axes are rows (columns) of the matrices; the others are batch axes. Copies the operand if its
+  // layout allows none.
   void place_operand(int side, Labels own) {
     Axes& x = in_[side];
     if (side == 1 && packed_) {
@@ -260,7 +262,7 @@ class ProductPlan {
     return n;
   }
 
-  // The axes that are left: one product for each of their positions.
+  // Turns the remaining axes into batch axes: one product for each of their positions.
   Labels describe() {
     GemmArgs& g = s_.args;
     g.m = size(line_[0]);
@@ -381,7 +383,7 @@ struct SumState : KernelState {
   bool moves = false;
 };
 
-// One operand: permuted, and summed over what the result does not have.
+// Permutes one operand, and sums over the axes that the result lacks.
 class EinsumSum : public Kernel {
  public:
   explicit EinsumSum(ops::EinsumEquation equation) : equation_(std::move(equation)) {}
@@ -434,7 +436,7 @@ bool repeats(const Labels& labels) {
   return false;
 }
 
-// A constant right operand as packed [k, n], where that is all that the equation makes of it.
+// A constant right operand, packed as [k, n] if the equation uses it as just that matrix.
 struct Weights {
   bool trans;
   std::int64_t k, n;
@@ -477,7 +479,7 @@ std::unique_ptr<Kernel> make_einsum(LowerContext& c) {
   const std::size_t count = c.node().inputs.size();
   if (count > 2) return c.refuse("more than two operands");
   ops::EinsumEquation equation = ops::parse_einsum(ops::parse<ops::EinsumAttrs>(c).equation);
-  // In a branch that cannot be valid; a run says so.
+  // Only a branch that never runs can have such an equation; a run reports it.
   if (count == 0 || equation.inputs.size() != count) return c.refuse("the equation has another number of operands");
   std::size_t width = 0;
   std::vector<Labels> terms;

@@ -1,4 +1,4 @@
-// Functions of one, two and several elements, for all types of numbers: what kernels for float32 alone leave.
+// Functions of one, two and several elements for all types of numbers. Kernels for float32 alone are asked first.
 
 #include "kernels/cpu/elements/elementwise.h"
 
@@ -26,7 +26,7 @@ struct RowsState : KernelState {
 
 // --- functions of two elements
 
-// What dividing by 0 is called where it is an error.
+// How the error message names a division by 0, if the operator refuses it.
 enum class Zero : std::uint8_t { permitted, division, modulo };
 
 struct PairSpec {
@@ -219,7 +219,7 @@ std::unique_ptr<Kernel> make_where(LowerContext& c) {
   for (const std::size_t i : {0, 1, 2}) {
     if (!known_rank(c, i)) return c.refuse("rank unknown or above 8");
   }
-  // The larger operand may be overwritten: the planner checks that its size is the output's.
+  // The output may overwrite the larger operand: the planner checks that both have the same size.
   const bool second = c.constant(1) != nullptr || c.shape(2)->size() > c.shape(1)->size();
   return std::make_unique<WhereKernel>(bit_width(type) / 8, second ? 2 : 1);
 }

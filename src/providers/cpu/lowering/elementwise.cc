@@ -34,7 +34,7 @@ struct BroadcastState : KernelState {
 
 std::int64_t count(const Shape& s) { return element_count(s); }
 
-// A value per channel over blocked channels: [N, K, H, W, c] with [N, K, 1, 1, c] (ops/conv/blocked.cc).
+// Tells whether b is one value for each channel of blocked channels: [N, K, H, W, c] and [N, K, 1, 1, c] (ops/conv/blocked.cc).
 bool per_channel(const Shape& a, const Shape& b) {
   return a.size() == 5 && b.size() == 5 && b[2] == 1 && b[3] == 1 && a[0] == b[0] && a[1] == b[1] && a[4] == b[4] &&
          a[4] == channel_block();
@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> make_binary(LowerContext& c) {
     return c.refuse("broadcasting rules of opsets before 7");
   const SymShape *a = c.shape(0), *b = c.shape(1);
   if (a == nullptr || b == nullptr || a->size() > kMaxRank || b->size() > kMaxRank) return c.refuse("rank unknown or above 8");
-  // The larger operand may be overwritten: the planner checks that its size is the output's.
+  // The output may overwrite the larger operand: the planner checks that both have the same size.
   const bool right = c.constant(0) != nullptr || b->size() > a->size();
   return std::make_unique<BinaryKernel>(Op, right ? 1 : 0);
 }

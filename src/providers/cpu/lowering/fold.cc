@@ -10,7 +10,7 @@
 namespace sdx::cpu {
 namespace {
 
-// plans[0] joins inputs 0 and 1, each further one the result so far and the next input.
+// plans[0] combines inputs 0 and 1; each later plan combines the result so far with the next input.
 struct FoldState : KernelState {
   std::vector<RowPlan<2>> plans;
   std::int64_t count = 0;  // elements of the result
@@ -29,7 +29,7 @@ class FoldKernel : public Kernel {
       if (i > 0) state->plans.push_back(plan_rows<2>({i == 1 ? c.input_shape(0) : out, c.input_shape(i)}, out));
     }
     state->count = element_count(out);
-    // The 16-bit types are summed in float32 and rounded once: a result, and room for two operands.
+    // 16-bit floats are summed in float32 and rounded once: the workspace has room for a result and two operands.
     if (is_half(type_)) c.workspace_bytes = static_cast<std::size_t>(state->count + 2 * state->most) * sizeof(float);
     return state;
   }

@@ -1,5 +1,5 @@
-// Gather for elements of whole bytes: rows are copied as they lie in memory, also from a model file whose tables are not aligned;
-// the reference would hold a copy of them (an embedding of 50,257 words takes 154 MB).
+// Gather for elements of whole bytes. Copies rows as they lie in memory, also from a model file whose tables are not aligned: the
+// reference kernel would hold an aligned copy (an embedding of 50,257 words takes 154 MB).
 
 #include "kernels/cpu/movement/gather.h"
 #include "ops/tensor/axes.h"
@@ -27,7 +27,7 @@ class GatherKernel : public Kernel {
     g.data = data.data();
     g.indices = indices.data();
     g.wide = wide_;
-    // All are checked, also where nothing is copied.
+    // Checks all indices, even if nothing is copied.
     if (const auto at = index_out_of_range(g)) {
       fail(ErrorCode::runtime_failure, "index {} is out of range for extent {}; permitted: {} to {}", *at, g.extent, -g.extent,
            g.extent - 1);

@@ -1,4 +1,4 @@
-// sdx GgmlMatMul: float32 activations, constant weights in ggml's blocks, which stay where they are.
+// sdx GgmlMatMul: float32 activations, and constant weights in ggml's blocks, which are not copied.
 
 #include "kernels/cpu/ggml/ggml.h"
 

@@ -15,7 +15,7 @@ class GridSampleKernel : public Kernel {
   std::string_view name() const override { return "grid-sample-f32"; }
   void run(const KernelContext& c) const override {
     const Shape &x = c.input(0).shape(), &grid = c.input(1).shape();
-    // The reference knows what to say about shapes that do not fit, and serves images of one row or column.
+    // The reference kernel reports shapes that do not fit, and handles images of one row or column.
     if (grid.back() != 2 || grid[0] != x[0] || x[2] < 2 || x[3] < 2) return reference_->run(c);
     if (c.output(0).size() == 0) return;
     grid_sample_f32({x[0], x[1], x[2], x[3], grid[1] * grid[2], align_corners_, border_}, c.in<float>(0), c.in<float>(1),

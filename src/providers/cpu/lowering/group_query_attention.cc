@@ -21,7 +21,7 @@ struct GqaState : KernelState {
   Shape bias;
 };
 
-// What only a run knows: how far each batch entry is, and its tokens' rows of cos_cache.
+// What only a run knows: the position that each batch entry has reached, and the rows of cos_cache for its tokens.
 struct Progress {
   std::int64_t total = 0;
   std::vector<std::int64_t> past;
@@ -144,14 +144,14 @@ class GqaKernel : public Kernel {
   }
 
  private:
-  // New rows of one input: [batch][head][row] of `size`.
+  // The new rows of one input, of `size` elements each: [batch][head][row].
   struct Rows {
     const float* data;
     std::int64_t batch, head, row;
     const float* at(std::int64_t b, std::int64_t h, std::int64_t r) const { return data + b * batch + h * head + r * row; }
   };
 
-  // A few new tokens of each batch entry, all of them its own, behind what its buffers hold.
+  // Tells whether each batch entry has a few new tokens that belong behind the rows in its own buffers.
   bool grows_in_place(const KernelContext& c, const GqaState& s, const Progress& p) const {
     constexpr std::int64_t kFewTokens = 8;
     if (s.length > kFewTokens || !causal_ || c.has_input(kBias) || !c.has_input(kPastKey)) return false;
@@ -162,7 +162,8 @@ class GqaKernel : public Kernel {
     return true;
   }
 
-  // The cache as blocks, of which each batch entry has one: long pasts are split between threads, whatever the number of heads.
+  // Reads the cache as blocks, one for each batch entry, because this kernel splits long pasts between threads, whatever the
+  // number of heads.
   template <class Join>
   void attend_in_place(const GqaState& s, const Progress& p, const AttentionArgs& from, float* keys, float* values,
                        const Join& join) const {
@@ -221,7 +222,7 @@ class GqaKernel : public Kernel {
     for (std::int64_t b = 0; b < s.batch; ++b) {
       for (std::int64_t i = 0; i < s.length; ++i) {
         std::int64_t at = p.past[static_cast<std::size_t>(b)] + i;
-        // The first prompt only takes its starting position from position_ids; later steps take every token's.
+        // The first prompt takes only its starting position from position_ids; later steps take the position of every token.
         if (ids != nullptr) at = prompt ? ids[0] + i : ids[b * s.length + i];
         if (at < 0 || at >= s.positions)
           fail(ErrorCode::runtime_failure, "position {} is outside cos_cache, which has {} rows", at, s.positions);
@@ -230,7 +231,7 @@ class GqaKernel : public Kernel {
     }
   }
 
-  // One new row of queries or keys, normalised and rotated as far as the node asks for it.
+  // Normalises and rotates one new row of queries or keys, as far as the node asks for it.
   void prepare(const KernelContext& c, const GqaState& s, const Progress& p, const float* from, std::size_t norm,
                std::int64_t token, float* to) const {
     if (c.has_input(norm)) {
@@ -260,7 +261,7 @@ class GqaKernel : public Kernel {
     });
   }
 
-  // Head number i of all batch entries' key heads: cached rows, new rows, zeros.
+  // Writes one key head: cached rows, new rows, zeros. Heads are numbered through all batch entries.
   void join_head(const KernelContext& c, const GqaState& s, const Progress& p, std::size_t past_input, const Rows& fresh,
                  bool is_key, std::int64_t i, float* all) const {
     const std::int64_t b = i / heads_.kv, past = p.past[static_cast<std::size_t>(b)];

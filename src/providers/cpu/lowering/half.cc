@@ -1,4 +1,4 @@
-// Conv, Gemm, MatMul in float16 with constant weights: computed in float32 and rounded once at the end.
+// Conv, Gemm and MatMul in float16 with constant weights: computed in float32, and rounded once at the end.
 #include <algorithm>
 
 #include "kernels/cpu/conv/plain/conv.h"
@@ -19,10 +19,10 @@ std::vector<float> widened(const Tensor& t) {
   return v;
 }
 
-// Floats of workspace for n elements, in whole cache lines.
+// Returns the number of floats that n elements take in whole cache lines of the workspace.
 std::int64_t room(std::int64_t n) { return (n + 15) / 16 * 16; }
 
-// Workspace: x and y as float32, one after the other.
+// The workspace holds x and then y as float32.
 struct HalfState : KernelState {
   ConvShape shape;
   std::int64_t x = 0, y = 0;
@@ -36,7 +36,7 @@ std::unique_ptr<HalfState> half_state(ResolveContext& c) {
   return state;
 }
 
-// A constant vector of `count` float16 values, or nothing when it is left out.
+// Reads a constant vector of `count` float16 values, or nothing if the input is left out. False after a refusal.
 bool read_bias(LowerContext& c, std::size_t i, std::int64_t count, std::vector<float>& bias) {
   if (!c.has_input(i)) return true;
   const Tensor* b = c.constant(i);

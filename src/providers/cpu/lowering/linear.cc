@@ -1,5 +1,5 @@
-// sdx Linear in float32: a product with packed weights; bias, residual and activation are applied to sums that are still in
-// registers or in the first-level cache.
+// sdx Linear in float32: a product with packed weights. Applies bias, residual and activation to sums that are still in registers
+// or in the first-level cache.
 
 #include <cstdlib>
 #include <string_view>
@@ -63,7 +63,7 @@ const char* setting_of(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// The rows of the left operand; 0 where they are not known before a run.
+// Returns the number of the left operand's rows, or 0 if it is unknown before a run.
 std::int64_t rows_of(const SymShape& x) {
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < x.size(); ++i) {
@@ -84,7 +84,7 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool strassen) {
   if (!act) return c.refuse("this activation cannot be fused");
   const bool trans = ops::parse<ops::LinearAttrs>(c).trans_b;
   const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
-  // The kernel trusts these extents.
+  // The kernel does not check these extents.
   const SymShape* bias = c.shape(kB);
   if (c.has_input(kB) && (bias == nullptr || bias->size() != 1 || !(*bias)[0].is_const() || (*bias)[0].value() != n)) {
     return c.refuse("B is not known to have N elements");

@@ -1,4 +1,5 @@
-// sdx Linear in float32 with weights of 16 bits, which stay so in memory; and of bfloat16 tensors, by the instructions for them.
+// sdx Linear in float32 with weights that stay 16 bits wide in memory; and products of bfloat16 tensors by the instructions for
+// them.
 
 #include "kernels/cpu/gemm/gemm_bf16.h"
 #include "kernels/cpu/gemm/gemm_half.h"
@@ -53,7 +54,7 @@ class HalfLinearKernel : public Kernel {
   bool in_place_;
 };
 
-// A product of two bfloat16 tensors that come with each run, both widened to float32 on their way here.
+// Multiplies two bfloat16 tensors that come with each run, and that the graph has widened to float32.
 class Bf16ProductKernel : public Kernel {
  public:
   Bf16ProductKernel(bool trans, UnarySpec act) : trans_(trans), act_(act) {}
@@ -102,7 +103,7 @@ std::unique_ptr<Kernel> make_bf16_product(LowerContext& c) {
   return std::make_unique<Bf16ProductKernel>(trans, *act);
 }
 
-// dots: both operands are multiplied as bfloat16.
+// With `dots`, both operands are multiplied as bfloat16.
 std::unique_ptr<Kernel> make(LowerContext& c, bool dots) {
   for (const std::size_t i : {0, 2, 3}) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
@@ -115,7 +116,7 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool dots) {
   if (!act) return c.refuse("this activation cannot be fused");
   const bool trans = ops::parse<ops::LinearAttrs>(c).trans_b;
   const std::int64_t k = w->dim(trans ? 1 : 0), n = w->dim(trans ? 0 : 1);
-  // The kernel trusts these extents.
+  // The kernel does not check these extents.
   const SymShape *bias = c.shape(kB), *z = c.shape(kZ);
   if (c.has_input(kB) && (bias == nullptr || bias->size() != 1 || !(*bias)[0].is_const() || (*bias)[0].value() != n)) {
     return c.refuse("B is not known to have N elements");

@@ -21,7 +21,7 @@ struct MatMulState : KernelState {
   std::vector<std::int64_t> a_offsets, b_offsets, c_offsets;
 };
 
-// Offsets of each product's operands under numpy broadcasting of the leading axes.
+// Computes where the operands of each product begin when the leading axes broadcast as in NumPy.
 void batch_offsets(const Shape& a, const Shape& b, MatMulState& s) {
   const Shape a_lead(a.begin(), a.end() - 2), b_lead(b.begin(), b.end() - 2);
   const std::size_t rank = std::max(a_lead.size(), b_lead.size());
@@ -62,10 +62,10 @@ class MatMulKernel : public Kernel {
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     auto state = std::make_unique<MatMulState>();
     Shape a = c.input_shape(0), b = weights_ ? shape_ : c.input_shape(1);
-    // Vectors stand for a row on the left and a column on the right.
+    // A vector is a row on the left and a column on the right.
     if (a.size() == 1) a.insert(a.begin(), 1);
     if (b.size() == 1) b.push_back(1);
-    // Rows of a batched left operand and one right operand form a single product.
+    // All rows of a batched left operand and one right operand form a single product.
     if (b.size() == 2 && a.size() > 2) a = {ops::product(a, 0, a.size() - 1), a.back()};
     GemmArgs& g = state->args;
     g.m = a[a.size() - 2];
@@ -98,7 +98,7 @@ class MatMulKernel : public Kernel {
   Shape shape_;  // of the weights
 };
 
-// alpha A' B' of stacks of matrices, where A' is A or each of its matrices transposed.
+// Computes alpha A' B' for stacks of matrices, where A' is A or each of its matrices transposed.
 class FusedMatMulKernel : public Kernel {
  public:
   explicit FusedMatMulKernel(const ops::FusedMatMulAttrs& a) : alpha_(a.alpha), trans_a_(a.trans_a), trans_b_(a.trans_b) {}
@@ -162,7 +162,7 @@ std::unique_ptr<Kernel> make_matmul(LowerContext& c) {
   return std::make_unique<MatMulKernel>(LateMatrix(), Shape());
 }
 
-// Y = alpha A' B' + beta C, C broadcast to [M, N].
+// Computes Y = alpha A' B' + beta C, with C broadcast to [M, N].
 class GemmKernel : public Kernel {
  public:
   GemmKernel(const ops::GemmAttrs& a, LateMatrix weights, UnarySpec act)

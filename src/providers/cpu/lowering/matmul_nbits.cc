@@ -12,8 +12,8 @@
 namespace sdx::cpu {
 namespace {
 
-// g_idx names the block that each row of weights belongs to. Packed weights have the rows block by block, so activations are put
-// into this order, too: `order` has a row for each place, or -1 where a block has fewer rows than places.
+// Returns the order of activations that fits packed weights. g_idx gives the block of each row of weights, and packing puts the
+// rows of a block together. The order has a row for each place, or -1 where a block has fewer rows than places.
 std::vector<std::int32_t> block_order(const Tensor& groups, const NBitsSource& s, std::int64_t blocks) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(blocks * s.block), -1);
   std::vector<std::int64_t> used(static_cast<std::size_t>(blocks), 0);
@@ -26,7 +26,7 @@ std::vector<std::int32_t> block_order(const Tensor& groups, const NBitsSource& s
   return order;
 }
 
-// Codes of all columns in that order.
+// Returns the codes of all columns in that order.
 std::vector<std::uint8_t> reordered(const NBitsSource& s, const std::vector<std::int32_t>& order) {
   const auto places = static_cast<std::int64_t>(order.size()), column = places * s.bits / 8;
   std::vector<std::uint8_t> out(static_cast<std::size_t>(s.n * column));
@@ -114,7 +114,7 @@ std::unique_ptr<Kernel> make_nbits(LowerContext& c) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   if (bits != 4 && bits != 8) return c.refuse("neither 4 nor 8 bits");
   if (s.k < 1 || s.n < 1 || s.k > kMost || s.n > kMost) return c.refuse("K or N is out of range");
-  // Larger blocks than K are legal, but packing pads to whole blocks.
+  // A block larger than K is legal, but packing pads to whole blocks.
   if (s.block < 16 || s.block > 4096 || (s.block & (s.block - 1)) != 0)
     return c.refuse("block_size is not a power of two up to 4096");
   if (attr.weight_prepacked) return c.refuse("the weights are packed for a device");
@@ -166,7 +166,8 @@ std::unique_ptr<Kernel> make_nbits(LowerContext& c) {
   };
   LatePacked packed(c, {b, scales, zero, groups}, nbits_packed_bytes(s), cache::PackKey("nbits-2", s.k, s.n, s.bits, s.block),
                     fill);
-  // The lowest precision of activations that the model allows: 1 float32, 2 float16, 3 bfloat16, 4 int8; 0 leaves it open.
+  // accuracy_level is the lowest precision of activations that the model permits: 1 float32, 2 float16, 3 bfloat16, 4 int8; 0
+  // leaves it open.
   const std::int64_t level = attr.accuracy_level;
   const NBitsAccuracy accuracy = level == 4                 ? NBitsAccuracy::int8
                                  : level == 2 || level == 3 ? NBitsAccuracy::float16

@@ -1,5 +1,5 @@
-// Operators whose own function, in ops/, is as fast as memory: it moves or fills elements by their size alone, in runs, on all
-// threads. A kernel beside it could not be faster, so it runs here under a name of its own.
+// Operators whose reference kernels, in ops/, are as fast as memory: they move or fill elements by their size alone, in runs, on
+// all threads. A separate kernel could not be faster, so these run here under a name of their own.
 
 #include "ops/image/signatures.h"
 #include "ops/tensor/signatures.h"

@@ -32,14 +32,15 @@ struct Rows {
   std::int64_t at(std::int64_t b, std::int64_t h, std::int64_t r) const { return offset + b * batch + h * head + r * row; }
 };
 
-// Extents of empty inputs may be anything: element_count() refuses products that do not fit.
+// Describes rows that follow each other. Extents of empty inputs may be anything, so element_count() refuses products that do not
+// fit.
 Rows flat_rows(std::int64_t rows, std::int64_t heads, std::int64_t size) {
   return {0, element_count(Shape{rows, heads, size}), size, element_count(Shape{heads, size})};
 }
 Rows stacked_rows(std::int64_t rows, std::int64_t heads, std::int64_t size) {
   return {0, element_count(Shape{heads, rows, size}), element_count(Shape{rows, size}), size};
 }
-// [batch, rows, heads, parts, size], of which this is part number `index`.
+// Describes the rows of part number `index` of [batch, rows, heads, parts, size].
 Rows packed_rows(std::int64_t rows, std::int64_t heads, std::int64_t size, std::int64_t parts, std::int64_t index) {
   return {index * size, element_count(Shape{rows, heads, parts, size}), parts * size, element_count(Shape{heads, parts, size})};
 }
@@ -56,7 +57,7 @@ struct MhaState : KernelState {
   std::size_t query_at = 0, keys_at = 0, values_at = 0, projected_at = 0;  // bytes in the workspace; the mask comes first
 };
 
-// Bytes of the workspace.
+// Returns the bytes that a float32 tensor of this shape takes in the workspace.
 std::size_t floats(const Shape& shape) { return (byte_size(DataType::float32, element_count(shape)) + 63) / 64 * 64; }
 
 class MhaKernel : public Kernel {
@@ -115,7 +116,7 @@ class MhaKernel : public Kernel {
     if (c.has_input(slots_.bias)) bytes += floats({s->batch, s->queries, heads_, s->size});
     const auto room = [&](std::size_t output, std::int64_t size) {
       const std::size_t at = bytes;
-      // Attention has one output for both.
+      // Attention has one output for both caches.
       const std::size_t given = projection_ ? 1 : output;
       const bool wanted = given < c.outputs.size() && c.outputs[given] != nullptr;
       const bool joins = c.has_input(slots_.past_key) || c.has_input(slots_.bias);
@@ -179,7 +180,7 @@ class MhaKernel : public Kernel {
   }
 
  private:
-  // Keys or values: the input itself, or `all`, which join() makes of cached rows, new ones and their bias.
+  // Keys or values as attention reads them: the input itself, or `all`, where join() puts cached rows, new rows and their bias.
   struct Cache {
     const float* fresh = nullptr;
     const float* past = nullptr;
@@ -188,7 +189,8 @@ class MhaKernel : public Kernel {
     Rows from;
     std::int64_t size = 0, past_length = 0;
 
-    // Of batch entry and head number i. Rows behind the new ones are as the incoming cache has them.
+    // Joins the rows of one head: number i, counted through all batch entries. Rows behind the new ones stay those of the
+    // incoming cache.
     void join(const MhaState& s, std::int64_t heads, std::int64_t i) const {
       if (all == nullptr) return;
       float* to = all + i * s.capacity * size;
@@ -281,7 +283,7 @@ class MhaKernel : public Kernel {
     return past;
   }
 
-  // Where cached rows come from and where all rows go.
+  // Sets where cached rows come from and where all rows go.
   void place_caches(const KernelContext& c, const MhaState& s, std::byte* workspace, Cache& k, Cache& v) const {
     if (c.has_input(slots_.past_key) && !s.cross) {
       k.past = c.in<float>(slots_.past_key);
@@ -337,8 +339,9 @@ class MhaKernel : public Kernel {
     });
   }
 
-  // key_padding_mask: ends [B], ends and starts [2B], lengths first [3B+2], [B,keys], [B,queries,keys], [B,1,max,max]. A masked
-  // key gets the filter added, as in ONNX Runtime: a row of nothing but masked keys is a softmax over all of them.
+  // Adds key_padding_mask to a row. Its forms: ends [B], ends and starts [2B], lengths first [3B+2], [B,keys], [B,queries,keys],
+  // [B,1,max,max]. As in ONNX Runtime, a masked key has the filter value added: a row in which all keys are masked is a softmax
+  // over all of them.
   void mask_row(const KernelContext& c, const MhaState& s, std::int64_t keys, std::int64_t b, std::int64_t i, float* row) const {
     const auto* data = c.in<std::int32_t>(slots_.mask);
     if (s.mask.size() == 1) {

@@ -20,7 +20,7 @@ constexpr int kNone = -1;
 template <class T>
 inline constexpr bool is_double = std::is_same_v<T, double>;
 
-// Of two functions the one for T.
+// Returns the one of two functions that computes in T.
 template <class T, class F, class D>
 constexpr auto of_type(F for_float, D for_double) {
   if constexpr (is_double<T>) {
@@ -30,7 +30,7 @@ constexpr auto of_type(F for_float, D for_double) {
   }
 }
 
-// The kernel of the operand's type, or null with the reason.
+// Makes the kernel for the operand's type, or refuses.
 template <template <class> class K, class... Args>
 std::unique_ptr<Kernel> make_typed(LowerContext& c, Args&&... args) {
   if (c.dtype(0) == DataType::float32) return std::make_unique<K<float>>(std::forward<Args>(args)...);
@@ -98,7 +98,7 @@ bool is_of_type(const LowerContext& c, int slot) {
   return slot == kNone || !c.has_input(static_cast<std::size_t>(slot)) || c.dtype(static_cast<std::size_t>(slot)) == c.dtype(0);
 }
 
-// True when input `slot` is left out or has exactly x's axes from `axis` on.
+// Tells whether input `slot` is left out or has exactly x's axes from `axis` on.
 bool is_suffix(const LowerContext& c, int slot, std::size_t axis) {
   if (slot == kNone || !c.has_input(static_cast<std::size_t>(slot))) return true;
   const SymShape &x = *c.shape(0), *s = c.shape(static_cast<std::size_t>(slot));
@@ -210,7 +210,7 @@ std::unique_ptr<Kernel> make_batch_norm(LowerContext& c) {
   return make_typed<AffineKernel>(c, scale, shift);
 }
 
-// InstanceNormalization when groups is 0.
+// Group normalisation; InstanceNormalization if groups is 0.
 template <class T>
 class GroupNormKernel : public Kernel {
  public:
@@ -298,7 +298,7 @@ std::unique_ptr<Kernel> make_lp_norm(LowerContext& c) {
   return make_typed<LpNormKernel>(c, static_cast<std::size_t>(axis), p == 2);
 }
 
-// A tensor seen as [outer, groups, inner], statistics over outer and inner. groups 0: it is no such tensor.
+// A tensor as [outer, groups, inner] with statistics over outer and inner; groups is 0 if it has no such form.
 struct Grouped : KernelState {
   std::int64_t outer = 1, groups = 1, inner = 1;
 };
@@ -320,7 +320,7 @@ class MeanVarianceKernel : public Kernel {
     state->outer = ops::product(x, 0, begin);
     state->groups = ops::product(x, begin, end);
     state->inner = ops::product(x, end, x.size());
-    // Rows of a few elements that lie far apart are the reference's.
+    // The reference kernel handles rows of a few elements that lie far apart.
     if (between || (state->outer > 1 && state->inner < 16)) state->groups = 0;
     return state;
   }

@@ -25,8 +25,8 @@ void check_channels(const ResolveContext& c, std::size_t x, std::size_t first, s
   }
 }
 
-// Output 0 by the moments of the batch, then running mean and variance, then (BatchNormInternal) the batch's mean and inverse
-// deviation. Both operators' running statistics take the variance of the population.
+// Normalises by the statistics of the batch. Outputs: the result, the running mean and variance, and (BatchNormInternal) the
+// batch's mean and inverse deviation. Running statistics of both operators use the variance of the population.
 class BatchNormKernel : public Kernel {
  public:
   BatchNormKernel(float epsilon, float momentum) : epsilon_(epsilon), momentum_(momentum) {}
@@ -69,7 +69,7 @@ class BatchNormKernel : public Kernel {
   float epsilon_, momentum_;
 };
 
-// All of inputs [0, count) are float32, and input 0 has a batch and channels; false after a refusal.
+// Tells whether inputs [0, count) are float32 and input 0 has a batch and channels; false after a refusal.
 bool takes(LowerContext& c, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (c.dtype(i) != DataType::float32) return c.refuse("not float32"), false;

@@ -20,7 +20,7 @@ struct PagedState : KernelState {
   ops::PagedShapes shapes;
 };
 
-// A new token: its position, and its row in the first head of its block.
+// Where a new token goes: its position, and its row in the first head of its block.
 struct Place {
   std::int64_t position, row;
 };
@@ -70,7 +70,7 @@ class PagedKernel : public Kernel {
   }
 
  private:
-  // A cache with its scales: the input's memory, where the output is bound to it; otherwise a copy.
+  // Returns a cache with its scales: the input's memory if the output is bound to it, else a copy.
   static PagedRows taken_over(const KernelContext& c, std::size_t input) {
     const auto take = [&](std::size_t i) {
       const Tensor& from = c.input(i);
@@ -93,7 +93,7 @@ class PagedKernel : public Kernel {
     return places;
   }
 
-  // One vector of queries or keys, normalised and rotated as far as the node asks for it; `to` may be `from`.
+  // Normalises and rotates one vector of queries or keys, as far as the node asks for it; `to` may be `from`.
   void prepare(const KernelContext& c, const ops::PagedShapes& s, std::int64_t position, const float* from, std::size_t norm,
                float* to) const {
     if (c.has_input(norm)) {

@@ -46,7 +46,7 @@ class PoolKernel : public Kernel {
   bool count_pad_ = false;
 };
 
-// Rows of windows go through buffers as wide as a window or a stride.
+// Tells whether windows or strides are too wide for the buffers through which rows of windows go.
 bool is_huge(const ops::WindowAttrs& w) {
   constexpr std::int64_t kMost = 65536;
   for (std::size_t i = 0; i < w.kernel.size(); ++i) {

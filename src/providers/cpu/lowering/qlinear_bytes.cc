@@ -20,7 +20,7 @@ struct Quantised {
   std::int32_t zero = 0;
 };
 
-// Constant scale and zero point of one tensor; none when they are not single constants.
+// Returns the constant scale and zero point of a tensor; nothing if they are not single constants.
 std::optional<Quantised> quantised(const LowerContext& c, std::size_t scale, DataType type) {
   const auto s = constant_scales(c, scale);
   const auto z = constant_zeros(c, scale + 1, type);
@@ -67,7 +67,7 @@ std::unique_ptr<Kernel> make_add(LowerContext& c) {
   return std::make_unique<QAddKernel>(add);
 }
 
-// Of equal shapes, or b with one number for each channel of images with the channels last.
+// Multiplies tensors of equal shapes, or images with channels last by one number for each channel.
 class QMulKernel : public Kernel {
  public:
   explicit QMulKernel(const QMul& mul) : mul_(mul) {}
@@ -114,7 +114,7 @@ struct PoolState : KernelState {
   ConvShape shape;
 };
 
-// Of images with the channels last.
+// Resolves a pool over images with channels last.
 std::unique_ptr<KernelState> pool_state(const Attributes& attrs, Shape x) {
   auto state = std::make_unique<PoolState>();
   if (x.size() < 3 || x.size() > 5) fail(ErrorCode::runtime_failure, "X must have rank 3 to 5, received {}", to_string(x));
@@ -197,7 +197,7 @@ class GlobalAverageKernel : public Kernel {
     const std::int64_t pixels = x.size() / count;
     auto* sums = static_cast<std::int32_t*>(c.workspace);
     sum_pixels(x.data(), is_signed, x.shape()[0], pixels, channels, sums);
-    // The reference's order of operations; windows of nothing give 0.
+    // In the reference kernel's order of operations; windows of nothing give 0.
     const float scale = from_.scale / (static_cast<float>(pixels) * to_.scale);
     const ops::QuantRange range = ops::quant_range(x.dtype());
     auto* y = static_cast<std::uint8_t*>(c.output(0).mutable_data());
@@ -266,7 +266,7 @@ struct ConcatState : KernelState {
 
 class QConcatKernel : public Kernel {
  public:
-  // tables: for each part; an empty one copies.
+  // `tables` has one table for each part; an empty one copies.
   QConcatKernel(std::vector<std::vector<std::uint8_t>> tables, std::int64_t axis) : tables_(std::move(tables)), axis_(axis) {}
   std::string_view name() const override { return "concat-8"; }
   bool uses_input(std::size_t i) const override { return i >= 2 && (i - 2) % 3 == 0; }

@@ -8,13 +8,13 @@
 namespace sdx::cpu {
 namespace {
 
-// What all four need of the left operand.
+// Checks what all four operators need of the left operand.
 bool takes_left(LowerContext& c) {
   if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("the left operand's rank is not known, or 0"), false;
   return true;
 }
 
-// The rows of the left operand form a single product: how many there are. Checks what inference may not have known.
+// Returns the number of rows of the left operand, which form a single product. Checks extents that inference may not have known.
 std::int64_t rows_of(const Tensor& a, const ByteMatrix& b) {
   if (a.shape().empty() || a.shape().back() != b.k) {
     fail(ErrorCode::runtime_failure, "a matrix product of {} and [{},{}]: inner extents differ", to_string(a.shape()), b.k, b.n);
@@ -57,7 +57,7 @@ std::unique_ptr<Kernel> make_qlinear_matmul(LowerContext& c) {
   if (!b_scale) return c.refuse("b_scale is not constant, or not one or one for each column");
   auto b = byte_matrix(c, 3, 5);
   if (!b) return nullptr;
-  // In the reference's order of operations, so that both round alike.
+  // In the reference kernel's order of operations, so that both round alike.
   std::vector<float> scales(static_cast<std::size_t>(n));
   for (std::size_t j = 0; j < scales.size(); ++j) {
     scales[j] = (*a_scale)[0] * (*b_scale)[b_scale->size() == 1 ? 0 : j] / (*y_scale)[0];
@@ -87,7 +87,7 @@ std::unique_ptr<Kernel> make_matmul_integer(LowerContext& c) {
   return std::make_unique<MatMulIntegerKernel>(std::move(*b));
 }
 
-// For results in float: the product of both scales for each column, in workspace.
+// Makes the epilogue for float results: the product of both scales for each column, in the workspace.
 QEpilogue to_float(const KernelContext& c, std::int64_t n, float a_scale, const std::vector<float>& b_scale, std::size_t bias) {
   auto* scales = static_cast<float*>(c.workspace);
   for (std::int64_t j = 0; j < n; ++j) scales[j] = a_scale * b_scale[b_scale.size() == 1 ? 0 : static_cast<std::size_t>(j)];
@@ -99,7 +99,7 @@ QEpilogue to_float(const KernelContext& c, std::int64_t n, float a_scale, const 
   return e;
 }
 
-// True when input i is left out or a float32 vector of n elements.
+// Tells whether input i is left out or a float32 vector of n elements.
 bool is_bias(const LowerContext& c, std::size_t i, std::int64_t n) {
   if (!c.has_input(i)) return true;
   const SymShape* s = c.shape(i);
@@ -224,7 +224,7 @@ std::unique_ptr<Kernel> make_qgemm(LowerContext& c) {
   }
   auto b = byte_matrix(c, 3, 5, trans);
   if (!b) return nullptr;
-  // In the reference's order of operations, so that both round alike.
+  // In the reference kernel's order of operations, so that both round alike.
   const float alpha = attr.alpha;
   std::vector<float> scales(static_cast<std::size_t>(n));
   for (std::size_t j = 0; j < scales.size(); ++j) {

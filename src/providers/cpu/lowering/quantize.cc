@@ -33,14 +33,14 @@ class LayoutKernel : public Kernel {
   ops::QuantizeAttrs attr_;
 };
 
-// For each run of elements: whole(first, count, scale, zero) where one scale serves them all, else one(place, scale, zero) for
-// each.
+// Goes over all runs of elements: calls whole(first, count, scale, zero) for runs with one scale, and one(place, scale, zero) for
+// each element of others.
 template <class B, class Whole, class One>
 void over_runs(const KernelContext& c, Whole&& whole, One&& one) {
   const ops::QuantLayout& layout = static_cast<const LayoutState*>(c.state)->layout;
   const auto* scale = c.in<float>(kScale);
   const B* zero = c.has_input(kZero) ? c.in<B>(kZero) : nullptr;
-  // A per-tensor layout has few runs, which the kernels themselves split.
+  // A per-tensor layout has few runs, and kernels split these themselves.
   parallel_for(layout.runs, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, layout.run)),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t r = begin; r < end; ++r) {

@@ -18,13 +18,13 @@
 namespace sdx::cpu {
 namespace {
 
-// Neighbouring axes [begin, end).
+// A group of neighbouring axes: [begin, end).
 struct Axes {
   std::size_t begin, end;
 };
 
-// Axes that are not neighbours are reduced one group after the other, the last ones first: what is read as a whole is read in
-// order, and what lies between is small.
+// Reduces groups of axes one after the other, the last group first: so the whole input is read in order, and results between
+// groups are small.
 class ReduceKernel : public Kernel {
  public:
   ReduceKernel(Reduce op, DataType dtype, std::vector<Axes> groups, Node node)
@@ -35,7 +35,8 @@ class ReduceKernel : public Kernel {
         node_(std::move(node)) {}
   std::string_view name() const override { return dtype_ == DataType::float32 ? "reduce-f32" : "reduce-typed"; }
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    // Results of all groups but the last, of which each is no larger than the one before; of the last one where they are partial.
+    // Results lie in the workspace for all groups but the last, each no larger than the one before; for the last group, too, if
+    // its results are partial.
     Shape x = c.input_shape(0);
     std::size_t between = 0;
     for (std::size_t i = 0; i < groups_.size() && i < 2; ++i) {
@@ -72,18 +73,19 @@ class ReduceKernel : public Kernel {
   }
 
  private:
-  // What a reduction over nothing gives is the reference's business.
+  // Leaves a reduction over nothing to the reference kernel.
   void reduce_nothing(const KernelContext& c) const {
     const std::vector<Value> made = ops::evaluate(node_, *ops::find(node_), c.inputs);
     ops::copy_all(made.at(0).tensor(), c.output(0));
   }
   std::size_t rounded_bytes(std::int64_t elements) const { return (byte_size(partial_, elements) + 63) / 64 * 64; }
-  // The number of elements of x without these axes, which get extent 1.
+  // Sets the extents of these axes to 1, and returns the number of elements that are left.
   static std::int64_t reduced(Shape& x, Axes g) {
     for (std::size_t i = g.begin; i < g.end; ++i) x[i] = 1;
     return ops::product(x, 0, x.size());
   }
-  // Means of means, norms of norms and so on are those of all; squares are taken first, a logarithm last.
+  // Returns the operation for one group. Means of means, norms of norms and so on are those of all elements; squares are taken in
+  // the first group, a logarithm in the last.
   Reduce op_of(std::size_t group) const {
     const bool first = group == 0, last = group + 1 == groups_.size();
     if (op_ == Reduce::log_sum && !last) return Reduce::sum;
@@ -105,7 +107,7 @@ class ReduceKernel : public Kernel {
 
 bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
 
-// The axes to reduce as groups of neighbours, the last ones first. Axes of extent 1 separate nothing.
+// Returns the groups of neighbouring axes to reduce, the last ones first. An axis of extent 1 separates nothing.
 std::vector<Axes> groups_of(const SymShape& x, const std::vector<bool>& reduces) {
   std::vector<Axes> groups;
   bool open = false;
@@ -184,7 +186,7 @@ struct TopKState : KernelState {
   std::int64_t rows() const { return outer * lane.step; }
 };
 
-// K is a constant.
+// TopK with a constant K.
 class TopKKernel : public Kernel {
  public:
   TopKKernel(DataType dtype, std::size_t axis, std::int64_t k, bool largest)
@@ -198,7 +200,7 @@ class TopKKernel : public Kernel {
     if (k_ < 0 || k_ > x[axis_] || x[axis_] > INT32_MAX) {
       fail(ErrorCode::runtime_failure, "k is {}; permitted: 0 to the axis' extent {}, which may be up to 2^31 - 1", k_, x[axis_]);
     }
-    // Tasks have their own scratch, so their number is settled here.
+    // The number of tasks is fixed here, because each has its own scratch.
     state->scratch = (top_k_bytes(state->lane) + 63) / 64 * 64;
     if (!by_columns(*state)) c.workspace_bytes = static_cast<std::size_t>(tasks(*state)) * state->scratch;
     return state;

@@ -1,5 +1,5 @@
-// Resize and Upsample of NCHW images with constant scales or sizes: float32; bytes unless nearest. The tables come from the
-// reference's coordinate rules, so both agree on every mode.
+// Resize and Upsample of NCHW images with constant scales or sizes: float32 in all modes, bytes in all but nearest. The tables
+// come from the reference kernel's coordinate rules, so both agree on every mode.
 
 #include "kernels/cpu/image/resize.h"
 
@@ -22,7 +22,7 @@ struct ResizeState : KernelState {
   std::vector<LinearTap> row_taps, column_taps;
 };
 
-// Axis i of an image. `scales` of its four axes; empty: sizes are given.
+// Returns the resampling of axis i. `scales` has all four axes; if it is empty, the sizes are given.
 ops::ResampleAxis axis_of(const std::vector<float>& scales, std::int64_t in, std::int64_t out, std::size_t i) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
   if (in < 1 || in > kMax || out > kMax) fail(ErrorCode::not_implemented, "resizing {} to {} elements", in, out);
@@ -42,8 +42,8 @@ std::vector<LinearTap> linear_table(const ops::ResampleAxis& axis, const ops::Re
   std::vector<LinearTap> table(static_cast<std::size_t>(axis.out));
   for (std::size_t i = 0; i < table.size(); ++i) {
     const auto low = static_cast<std::int32_t>(taps.first[i]);
-    // An axis of one element has one tap, which both neighbours share, and so has a pixel that lies on another one: what has no
-    // weight is not read, because 0 times infinity is NaN.
+    // An axis of one element has one tap, and a pixel that lies on another one needs one tap: reading a neighbour without weight
+    // would give NaN for infinity, since 0 times infinity is NaN.
     const float t = taps.count > 1 ? static_cast<float>(taps.weights[2 * i + 1]) : 0.0F;
     if (t == 0.0F || t == 1.0F) {
       const std::int32_t only = low + static_cast<std::int32_t>(t);
@@ -55,7 +55,7 @@ std::vector<LinearTap> linear_table(const ops::ResampleAxis& axis, const ops::Re
   return table;
 }
 
-// Images, as many after as before.
+// Checks that the number of images stays the same.
 void check_planes(const Shape& x, const Shape& y) {
   if (x.size() == 4 && y.size() == 4 && x[0] == y[0] && x[1] == y[1]) return;
   fail(ErrorCode::runtime_failure, "the graph foresees images whose batch and channels stay, received {} for {}", to_string(y),
@@ -107,7 +107,7 @@ class ResizeKernel : public Kernel {
   std::vector<float> scales_;  // as axis_of() takes them
 };
 
-// Bytes are weighed in double: their sums are truncated.
+// Weights of one axis. Those of bytes are doubles, because sums are truncated.
 template <class W>
 struct WeightTable {
   std::int64_t in = 0, out = 0, count = 1;
@@ -137,7 +137,7 @@ struct ResampleState : KernelState {
   WeightTable<W> rows, columns;
 };
 
-// T: elements, W: weights.
+// Resizes elements of type T with weights of type W.
 template <class T, class W>
 class ResampleKernel : public Kernel {
  public:
@@ -198,7 +198,7 @@ bool read_coordinates(const ops::ResizeAttrs& attr, ops::ResampleOptions& o) {
 
 bool is_old(const LowerContext& c) { return c.node().op_type == "Upsample" || c.node().version < 11; }
 
-// False: not these.
+// Reads the options; returns false if these kernels do not have them.
 bool read_options(const LowerContext& c, const ops::ResizeAttrs& attr, ops::ResampleOptions& o) {
   const std::string_view mode = attr.mode;
   if (mode == "linear" || mode == "bilinear") o.mode = ops::ResampleMode::linear;
@@ -213,7 +213,7 @@ bool read_options(const LowerContext& c, const ops::ResizeAttrs& attr, ops::Resa
   return true;
 }
 
-// Scales of all four axes from those that the node lists. Nothing: not of rows and columns alone.
+// Returns the scales of all four axes from those that the node lists, or nothing if it scales other axes than rows and columns.
 std::optional<std::vector<float>> for_all_axes(const ops::ResizeAttrs& attr, const std::vector<float>& scales) {
   std::vector<float> all(4, 1.0F);
   std::vector<std::int64_t> axes{0, 1, 2, 3};

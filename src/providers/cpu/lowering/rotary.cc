@@ -37,7 +37,7 @@ class RotaryKernel : public Kernel {
     if (x.size() == 4) {
       s->x = {x[0], x[1], x[2], x[3], false};
     } else {
-      // com.microsoft: without num_heads the caches tell the size of a head.
+      // Without num_heads, com.microsoft's caches give the size of a head.
       const std::int64_t size = heads_ > 0 ? x[2] / heads_ : microsoft_ && !cos.empty() ? cos.back() * 2 : 0;
       if (size < 1 || x[2] % size != 0 || (heads_ > 0 && x[2] % heads_ != 0))
         fail(ErrorCode::runtime_failure, "{} features cannot be split into {} heads", x[2], heads_);
@@ -88,7 +88,7 @@ class RotaryKernel : public Kernel {
   std::size_t cos_at() const { return microsoft_ ? 2 : 1; }
   std::size_t ids_at() const { return microsoft_ ? 1 : 3; }
 
-  // The row of the caches for each token.
+  // Returns the row of the caches for each token.
   std::vector<std::int64_t> cache_rows(const KernelContext& c, const RotaryState& s) const {
     std::vector<std::int64_t> rows(static_cast<std::size_t>(s.x.batch * s.x.rows));
     const std::int64_t* ids = s.ids > 0 ? c.in<std::int64_t>(ids_at()) : nullptr;

@@ -1,4 +1,4 @@
-// ScatterND with constant indices, as exporters write assignments to slices: the indices, one coordinate for each axis, become
+// ScatterND with constant indices, as exporters write assignments to slices. The indices, one coordinate for each axis, become
 // stretches of elements that follow each other.
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Stretch {
   std::int64_t to = 0, from = 0, bytes = 0;
 };
 
-// In the order of the updates.
+// Returns the stretches in the order of the updates.
 std::vector<Stretch> stretches_of(const ops::NdOffsets& offsets, std::int64_t element_bytes) {
   std::vector<Stretch> list;
   const std::int64_t run = offsets.run() * element_bytes;
@@ -34,7 +34,7 @@ std::vector<Stretch> stretches_of(const ops::NdOffsets& offsets, std::int64_t el
   return list;
 }
 
-// Otherwise a later update of the same element must come last.
+// Tells whether stretches ascend. Otherwise elements may be updated several times, and the last update counts.
 bool ascend(const std::vector<Stretch>& list) {
   for (std::size_t i = 1; i < list.size(); ++i) {
     if (list[i].to < list[i - 1].to + list[i - 1].bytes) return false;

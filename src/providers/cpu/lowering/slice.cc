@@ -58,7 +58,7 @@ class SliceKernel : public Kernel {
 
   std::int64_t begins_at(const ResolveContext& c, std::size_t) const override {
     const Shape x = c.input_shape(0), y = c.output_shape(0);
-    // Behind the first axis that is cut everything is whole, before it there is one element.
+    // A stretch of the input: behind the first axis that is cut all is whole, before it there is one element.
     std::size_t axis = 0;
     while (axis < x.size() && x[axis] == y[axis]) ++axis;
     if (axis == x.size()) axis = 0;

@@ -40,7 +40,7 @@ class SoftmaxKernel : public Kernel {
   bool flattened_, log_;
 };
 
-// Ones at the first largest element.
+// Writes 1 at the first largest element and 0 elsewhere.
 class HardmaxKernel : public Kernel {
  public:
   HardmaxKernel(DataType type, std::size_t axis, bool flattened) : type_(type), axis_(axis), flattened_(flattened) {}
@@ -63,7 +63,7 @@ class HardmaxKernel : public Kernel {
     const std::size_t end = flattened_ ? x.size() : axis_ + 1;
     return {ops::product(x, 0, axis_), ops::product(x, axis_, end), ops::product(x, end, x.size())};
   }
-  // NaN is the largest element only where it is the first one.
+  // Returns the largest element's place. NaN is the largest only if it is the first element.
   template <class T>
   static std::int64_t place_of(const T* lane, const Lanes& e, std::int64_t found) {
     if (lane[found * e.inner] == lane[found * e.inner]) return found;

@@ -18,7 +18,7 @@
 namespace sdx::cpu {
 namespace {
 
-// Inputs 0 and 1 as large as each other, at run time too.
+// Checks in each run that inputs 0 and 1 have one shape.
 void check_same_shape(const ResolveContext& c) {
   if (c.input_shape(0) == c.input_shape(1)) return;
   fail(ErrorCode::runtime_failure, "inputs 0 and 1 must have one shape; received {} and {}", to_string(c.input_shape(0)),

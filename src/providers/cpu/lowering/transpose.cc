@@ -31,7 +31,7 @@ class TransposeKernel : public Kernel {
   bool moves_;
 };
 
-// False when only axes of extent 1 change places: the elements stay in order.
+// Returns false if only axes of extent 1 change places: elements then stay in order.
 bool moves_elements(const SymShape& x, const std::vector<int>& perm) {
   int last = -1;
   for (const int axis : perm) {

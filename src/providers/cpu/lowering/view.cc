@@ -14,7 +14,7 @@ class ViewKernel : public Kernel {
   std::string_view name() const override { return "view"; }
   int view_of() const override { return 0; }
   bool allocates_outputs() const override { return true; }
-  // Only where shapes are settled at run time: a copy.
+  // Copies; only called if shapes are not known before a run.
   void run(const KernelContext& c) const override { reference_->run(c); }
 
  private:

@@ -1,4 +1,4 @@
-// Operators of float16 and bfloat16 by their kernels for float32: operands are widened, results are rounded once.
+// Runs operators in float16 and bfloat16 on their float32 kernels: widens operands, and rounds results once.
 
 #include "kernels/cpu/elements/halves.h"
 #include "providers/cpu/kernel_table.h"
@@ -20,7 +20,7 @@ Tensor widened(const Tensor& t) {
   return wide;
 }
 
-// Places in the workspace, behind the float32 kernel's own: of operands and results that are widened; others have 0.
+// Where widened operands and results lie in the workspace, behind the float32 kernel's own; 0 for others.
 struct WidenedState : KernelState {
   std::unique_ptr<KernelState> of_kernel;
   std::vector<std::size_t> inputs, outputs;
@@ -28,7 +28,7 @@ struct WidenedState : KernelState {
 
 class WidenedKernel : public Kernel {
  public:
-  // `graph`: the node alone, in float32, which the kernel may refer to.
+  // `graph` holds the node alone, in float32; the kernel may refer to it.
   WidenedKernel(std::unique_ptr<const Graph> graph, std::unique_ptr<const Kernel> kernel)
       : graph_(std::move(graph)), kernel_(std::move(kernel)), name_("widened-" + std::string(kernel_->name())) {
     for (const ValueId v : graph_->node(0).inputs) {
@@ -109,7 +109,7 @@ class WidenedKernel : public Kernel {
   std::vector<Value> constants_;  // in float32; empty where an input is none
 };
 
-// The node alone, with float32 in place of halves.
+// Returns a graph that holds the node alone, with float32 in place of 16-bit floats.
 std::unique_ptr<Graph> widened_graph(const LowerContext& c) {
   auto graph = std::make_unique<Graph>();
   Node node = c.node();

@@ -67,7 +67,7 @@ class ConvKernel : public Kernel {
   UnarySpec act_;
 };
 
-// Checks what all makers of this file need; refuses otherwise.
+// Returns the weights if the node meets what all makers of this file need; otherwise refuses, and returns null.
 const Tensor* weights_of(LowerContext& c) {
   const Tensor* w = c.constant(kW);
   if (c.dtype(kX) != DataType::float32) return c.refuse("not float32"), nullptr;
@@ -81,7 +81,7 @@ const Tensor* weights_of(LowerContext& c) {
   return w;
 }
 
-// The cost model's first, then whatever else can do it.
+// Offers the algorithms to the clock, the cost model's choice first.
 ConvAlgorithm choose(LowerContext& c, const ConvShape& packing, const Shape& w) {
   const SymShape* x = c.shape(kX);
   if (x != nullptr && all_const(*x)) {
@@ -95,8 +95,8 @@ ConvAlgorithm choose(LowerContext& c, const ConvShape& packing, const Shape& w) 
     for (const ConvAlgorithm a : able) names.push_back(algorithm_name(a));
     return able[c.choose(std::move(names))];
   }
-  // Extents are not known yet: only what does not depend on them. One input channel under many filters (a Fourier transform of
-  // sound) is a product of matrices.
+  // With unknown extents, the choice depends on nothing else. One input channel under many filters (a Fourier transform of sound)
+  // is a product of matrices.
   const bool own_channels = packing.groups > 1 || packing.out_channels <= 16;
   return own_channels && conv_supports(ConvAlgorithm::depthwise, packing) ? ConvAlgorithm::depthwise : ConvAlgorithm::gemm;
 }
@@ -113,7 +113,7 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   return std::make_unique<ConvKernel>(c.attrs(), w->shape(), algorithm, std::move(packed), *act);
 }
 
-// How a transposed convolution is computed.
+// One way to compute a transposed convolution.
 struct TransposeForm {
   std::string_view name;
   std::size_t (*packed_bytes)(const ConvShape&);
@@ -155,7 +155,8 @@ class ConvTransposeKernel : public Kernel {
   Packed packed_;
 };
 
-// Whether phases, which read so many pixels more, compute more than a fifth in addition: 25 pixels for 4x4.
+// Tells whether phases compute more than a fifth in addition, because they read more pixels: so they do up to 25 pixels with a
+// 4x4 kernel.
 bool few_pixels(const SymShape* x, const ConvShape& packing) {
   if (x == nullptr || x->size() < 3 || x->size() > 5) return false;
   std::int64_t pixels = 1, read = 1;
@@ -169,8 +170,8 @@ bool few_pixels(const SymShape* x, const ConvShape& packing) {
   return 5 * read > 6 * pixels;
 }
 
-// Sets the padding of `packing` if the packed form depends on it. Tiles must suit the extents of each run: only a given
-// `output_shape` makes results no multiples of the input.
+// Chooses the form, and sets the padding of `packing` if the packed weights depend on it. Tiles must suit the extents of each
+// run, and do: only a given `output_shape` makes results that are no multiples of the input.
 const TransposeForm& transpose_form(LowerContext& c, ConvShape& packing, const Shape& w) {
   const SymShape* x = c.shape(kX);
   if (x != nullptr && all_const(*x) && !c.attrs().has("output_shape")) {

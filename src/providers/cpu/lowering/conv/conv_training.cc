@@ -15,7 +15,7 @@ namespace {
 
 using enum ops::ConvIn::Slot;
 
-// Of weights at input `w` and images at input `x`; false after a refusal.
+// Tells whether weights at input `w` and images at input `x` suit these kernels; false after a refusal.
 bool takes(LowerContext& c, std::size_t x, std::size_t w) {
   if (c.dtype(x) != DataType::float32 || c.dtype(w) != DataType::float32) return c.refuse("not float32"), false;
   const SymShape* shape = c.shape(w);
@@ -144,7 +144,7 @@ class ConvGradKernel : public Kernel {
   Attributes attrs_;
 };
 
-// What every window must keep to whatever the extents: conv_grad_weights_supports() knows the rest.
+// Checks the limits of windows that do not depend on extents; conv_grad_weights_supports() checks the others.
 bool usual(const ops::WindowAttrs& w) {
   constexpr std::int64_t kMost = std::int64_t{1} << 20;
   for (std::size_t i = 0; i < w.kernel.size(); ++i) {

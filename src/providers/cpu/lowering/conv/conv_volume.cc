@@ -52,7 +52,7 @@ class VolumeKernel : public Kernel {
   UnarySpec act_;
 };
 
-// The shape to choose the algorithm for: extents that are not known yet are taken for a small volume's.
+// Returns the shape for which the algorithm is chosen: unknown extents are taken to be a small volume's.
 ConvShape likely_shape(const LowerContext& c, const ConvShape& packing, const Shape& w) {
   if (const SymShape* x = c.shape(kX); x != nullptr && all_const(*x)) {
     return conv_shape(ops::conv_geometry(c.attrs(), to_shape(*x), w));

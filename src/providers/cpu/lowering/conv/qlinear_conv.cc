@@ -20,7 +20,7 @@ struct ByteFilters {
   Packed packed;
 };
 
-// The weights in input i; none: refused, and why is said.
+// Returns the weights of input i, or nothing after a refusal.
 std::optional<ByteFilters> filters_of(LowerContext& c, std::size_t i, std::size_t zero_input) {
   const auto refuse = [&](const char* why) {
     c.refuse(why);
@@ -96,7 +96,7 @@ std::unique_ptr<Kernel> make_qlinear_conv(LowerContext& c) {
   }
   auto filters = filters_of(c, 3, 5);
   if (!filters) return nullptr;
-  // In the reference's order of operations, so that both round alike.
+  // In the reference kernel's order of operations, so that both round alike.
   std::vector<float> scales(static_cast<std::size_t>(channels));
   for (std::size_t m = 0; m < scales.size(); ++m) {
     scales[m] = (*x_scale)[0] * (*w_scale)[w_scale->size() == 1 ? 0 : m] / (*y_scale)[0];

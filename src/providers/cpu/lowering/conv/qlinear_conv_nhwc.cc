@@ -16,7 +16,7 @@ struct ConvState : KernelState {
   ConvShape shape;
 };
 
-// [N, spatial..., C] as [N, C, spatial...].
+// Returns the shape [N, spatial..., C] as [N, C, spatial...].
 Shape channels_first(Shape s) {
   std::rotate(s.begin() + 1, s.end() - 1, s.end());
   return s;
@@ -91,14 +91,14 @@ std::unique_ptr<Kernel> make_nhwc_conv(LowerContext& c) {
     if (!values || static_cast<std::int64_t>(values->size()) != channels) return c.refuse("the bias is not constant");
     bias = std::move(*values);
   }
-  // In the reference's order of operations, so that both round alike.
+  // In the reference kernel's order of operations, so that both round alike.
   std::vector<float> scales(static_cast<std::size_t>(channels));
   for (std::size_t m = 0; m < scales.size(); ++m) {
     scales[m] = (*x_scale)[0] * (*w_scale)[w_scale->size() == 1 ? 0 : m] / (*y_scale)[0];
   }
   const ConvShape shape = packing_shape(c.attrs(), w->shape(), false);
   QWeights weights{w->data(), w->dtype() == DataType::int8, w_zero->data(), static_cast<std::int64_t>(w_zero->size())};
-  // A zero point near the least value says that hardly anything is negative: large values are rare then.
+  // A zero point near the least value shows that hardly any activation is negative: then large codes are rare.
   weights.low_activations = (*x_zero)[0] - (c.dtype(0) == DataType::int8 ? -128 : 0) <= 32;
   weights.for_convolution = true;
   const bool wide = qnhwc_is_wide(shape, weights);

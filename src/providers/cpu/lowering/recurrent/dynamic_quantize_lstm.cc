@@ -14,7 +14,7 @@ namespace {
 using enum ops::RecurrentIn::Slot;
 enum QuantisedIn : std::size_t { kWScale = kPeephole + 1, kWZero, kRScale, kRZero };
 
-// Scales and zero points of a direction's weights, one for each column, of which there are 4 * hidden.
+// Scales and zero points of one direction's weights, one for each of the 4 * hidden columns.
 struct Columns {
   std::vector<float> scale;
   std::vector<std::int32_t> zero;
@@ -27,7 +27,7 @@ struct Direction {
   bool reverse = false;
 };
 
-// What a direction needs beyond the memory of every recurrent kernel.
+// What one direction needs beside the memory of every recurrent kernel.
 struct Scratch {
   std::uint8_t* x;  // rounded
   float* scales;
@@ -61,7 +61,8 @@ class DynamicLstmKernel : public RecurrentKernel<Direction> {
   }
 
  private:
-  // To floats: sums times the columns' scales times `factor`, plus the bias. scales: room for all columns.
+  // Makes the epilogue to floats: sums times the columns' scales times `factor`, plus the bias. `scales` has room for all
+  // columns.
   static QEpilogue scaled(const Columns& columns, float factor, const float* bias, float* scales) {
     for (std::size_t j = 0; j < columns.scale.size(); ++j) scales[j] = columns.scale[j] * factor;
     QEpilogue e;
@@ -72,7 +73,7 @@ class DynamicLstmKernel : public RecurrentKernel<Direction> {
     return e;
   }
 
-  // Steps behind the end of the longest sequence count nothing.
+  // Multiplies the inputs of all steps up to the end of the longest sequence; later ones do not count.
   void input_sums(const KernelContext& c, const Sequences& sequences, const Direction& d, const Scratch& t, float* sums) const {
     const std::int64_t rows = sequences.steps() * sequences.batch(), count = rows * input_;
     const ops::DynamicScale q = dynamic_scale_of(c.in<float>(kX), count);
@@ -81,7 +82,7 @@ class DynamicLstmKernel : public RecurrentKernel<Direction> {
                  sums);
   }
 
-  // The gates of `rows` rows: sums + h R'.
+  // Returns the gates of `rows` rows: sums + h R'.
   const float* gates(const Direction& d, const Scratch& t, std::int64_t rows, bool together, const float* h,
                      const float* sums) const {
     const std::int64_t n = 4 * hidden_, of_one_grid = together ? rows : 1;
@@ -113,7 +114,7 @@ class DynamicLstmKernel : public RecurrentKernel<Direction> {
   float clip_;
 };
 
-// One direction's scales and zero points, of which there is one per direction or one per column. None: refused, and why is said.
+// Reads one direction's scales and zero points, one for the direction or one for each column. Nothing after a refusal.
 std::optional<Columns> columns_of(LowerContext& c, std::size_t weights, std::size_t scale, std::size_t zero,
                                   std::int64_t directions, std::int64_t number, std::int64_t n) {
   const Tensor *s = c.constant(scale), *z = c.constant(zero);

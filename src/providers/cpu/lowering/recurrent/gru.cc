@@ -37,7 +37,7 @@ class GruKernel : public RecurrentKernel<Direction> {
  private:
   static constexpr std::int64_t kStates = 5;  // h, its update and reset gates, its candidate in two forms
 
-  // to = a B + residual (row stride 3 hidden) + bias
+  // Computes to = a B + residual + bias, where the residual's rows are 3 hidden apart.
   void product(const float* a, const Packed& b, std::int64_t rows, std::int64_t n, const float* residual, const float* bias,
                float* to) const {
     GemmArgs g;
@@ -55,7 +55,7 @@ class GruKernel : public RecurrentKernel<Direction> {
     gemm_f32(g);
   }
 
-  // x_sums: the three gates' sums of X for this step, `batch` rows.
+  // Computes one step. x_sums holds the sums of X for the three gates, `batch` rows.
   void step(const Direction& d, std::int64_t batch, const float* x_sums, float* h, float* gates, float* candidate) const {
     const std::int64_t n = hidden_;
     float* sums = candidate + batch * n;
@@ -73,7 +73,7 @@ class GruKernel : public RecurrentKernel<Direction> {
         binary_f32(Binary::add, x_sums + row * 3 * n + 2 * n, to, to, n);
       }
     } else {
-      // The product may not overwrite what it reads; its residual are the candidates' sums of X.
+      // The product may not overwrite what it reads. Its residual is the candidates' sums of X.
       product(candidate, d.r_candidate, batch, n, x_sums + 2 * n, nullptr, sums);
     }
     for (std::int64_t row = 0; row < batch; ++row) {
