@@ -1,5 +1,6 @@
 // Reductions, orders and normalisations of other types than float32 against the operators' references.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "support/compare_kernels.h"
@@ -127,6 +128,61 @@ TEST(TypedRows, RunningSums) {
   };
   for (const char* type : kFloats) running(type);
   for (const char* type : kIntegers) running(type);
+}
+
+std::string of_type(std::string text, const std::string& type) {
+  for (std::size_t at; (at = text.find("TYPE")) != std::string::npos;) text.replace(at, 4, type);
+  return text;
+}
+
+TEST(TypedRows, MatrixProducts) {
+  const char* pairs[][2] = {
+      {"[3,67]", "[67,19]"},  {"[2,3,5,7]", "[7,4]"}, {"[2,1,5,7]", "[3,7,4]"}, {"[5,7]", "[2,7,33]"},  {"[7]", "[2,7,5]"},
+      {"[2,3,7]", "[7]"},     {"[7]", "[7]"},         {"[3,0]", "[0,4]"},       {"[2,3,0]", "[2,0,4]"}, {"[0,4]", "[4,5]"},
+      {"[2,0,4]", "[4,5]"},   {"[0,2,4]", "[1,4,5]"}, {"[1,600]", "[600,1]"},   {"[300,70]", "[70]"},   {"[6,9,70]", "[6,70,33]"},
+      {"[4,1,1]", "[4,1,33]"}};
+  for (const char* type : {"float64", "float16", "bfloat16", "int32", "int64", "uint32", "uint64"}) {
+    for (const auto& [a, b] : pairs) {
+      const std::string text =
+          of_type("input a: TYPE" + std::string(a) + "\ninput b: TYPE" + b + "\ny = MatMul(a, b)\noutput y\n", type);
+      test::KernelCase c{is_half_name(type) ? "widened-gemm-f32" : "matmul-typed", text.c_str()};
+      compare(c);
+      c.sixteenths = true;
+      compare(c);
+    }
+  }
+}
+
+TEST(TypedRows, Gemm) {
+  const std::string straight = "input a: TYPE[5,7]\ninput b: TYPE[7,9]\n", turned = "input a: TYPE[7,5]\ninput b: TYPE[9,7]\n";
+  for (const char* type : {"float64", "float16", "bfloat16", "int32", "int64", "uint32", "uint64"}) {
+    const bool floats = std::string(type).find("int") == std::string::npos;
+    const std::string kernel = is_half_name(type) ? "widened-gemm-f32" : "gemm-typed";
+    const auto gemm = [&](const std::string& inputs, const std::string& call) {
+      const std::string text = of_type("opset 13\n" + inputs + "y = Gemm" + call + "\noutput y\n", type);
+      compare({kernel.c_str(), text.c_str()});
+    };
+    gemm(straight, "(a, b)");
+    gemm(turned, "(a, b) {transA=1, transB=1}");
+    for (const char* offset : {"[]", "[9]", "[1,9]", "[5,1]", "[5,9]", "[1,1]"}) {
+      const std::string c = "input c: TYPE" + std::string(offset) + "\n";
+      gemm(straight + c, "(a, b, c)");
+      if (floats) gemm(turned + c, "(a, b, c) {transA=1, transB=1, alpha=0.5, beta=-2.0}");
+      if (floats) gemm(straight + c, "(a, b, c) {alpha=2.0, beta=0.0}");
+    }
+    // A row, a column, and what is large enough to be packed.
+    const int sizes[][3] = {{1, 70, 40}, {40, 70, 1}, {33, 70, 40}};
+    for (const auto& [m, k, n] : sizes) {
+      for (const bool ta : {false, true}) {
+        for (const bool tb : {false, true}) {
+          gemm(fmt::format("input a: TYPE[{},{}]\ninput b: TYPE[{},{}]\n", ta ? k : m, ta ? m : k, tb ? n : k, tb ? k : n),
+               fmt::format("(a, b) {{transA={}, transB={}}}", ta ? 1 : 0, tb ? 1 : 0));
+        }
+      }
+    }
+    gemm("input a: TYPE[5,0]\ninput b: TYPE[0,9]\ninput c: TYPE[9]\n", "(a, b, c)");
+    gemm("input a: TYPE[0,7]\ninput b: TYPE[7,9]\n", "(a, b)");
+  }
 }
 
 TEST(TypedRows, SoftmaxAndItsLike) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include <sdx/tensor.hpp>
 
@@ -32,6 +33,36 @@ void pack(const T* from, std::int64_t row_step, std::int64_t step, std::int64_t 
     for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<C>(from[i * row_step + o * step]);
     for (std::int64_t i = count; i < width; ++i) to[i] = C{0};
   }
+}
+
+// Packing pays off from so many multiplications on.
+constexpr std::int64_t kSmall = 4096;
+
+// Computes vectors and small products as their operands lie; false for others.
+template <class T>
+bool multiply_direct(const WideGemmArgs& g, void (*run)(const WideDirect<T>&)) {
+  WideDirect<T> d;
+  d.m = g.m, d.n = g.n, d.k = g.k, d.ldc = g.ldc;
+  d.a = static_cast<const T*>(g.a), d.b = static_cast<const T*>(g.b), d.c = static_cast<T*>(g.c);
+  d.a_row = g.trans_a ? 1 : g.lda, d.a_step = g.trans_a ? g.lda : 1;
+  d.b_column = g.trans_b ? g.ldb : 1, d.b_step = g.trans_b ? 1 : g.ldb;
+  // A column is the row that the transposes give.
+  if (g.n == 1 && g.ldc == 1) {
+    std::swap(d.m, d.n), std::swap(d.a, d.b), std::swap(d.a_row, d.b_column), std::swap(d.a_step, d.b_step);
+  }
+  if (d.m == 1) {
+    parallel_for(d.n, std::max<std::int64_t>(16, (std::int64_t{1} << 15) / d.k), [&](std::int64_t begin, std::int64_t end) {
+      WideDirect<T> part = d;
+      part.n = end - begin;
+      part.b += begin * d.b_column;
+      part.c += begin;
+      run(part);
+    });
+    return true;
+  }
+  if (d.m * d.n > kSmall || d.m * d.n * d.k > kSmall) return false;
+  run(d);
+  return true;
 }
 
 template <class C, class T>
@@ -80,10 +111,13 @@ void gemm_wide(const WideGemmArgs& g) {
     if (g.k <= 0) {
       for (std::int64_t i = 0; i < g.m; ++i) std::fill_n(static_cast<T*>(g.c) + i * g.ldc, g.n, T{0});
     } else if constexpr (std::is_same_v<T, double>) {  // NOLINT(bugprone-branch-clone): each has other types
-      multiply<double, double>(g, k.f64);
+      if (!multiply_direct<double>(g, k.direct_f64)) multiply<double, double>(g, k.f64);
     } else if constexpr (sizeof(T) == 8) {
-      multiply<std::int64_t, T>(g, k.i64);
+      if (!multiply_direct<std::uint64_t>(g, k.direct_i64)) multiply<std::int64_t, T>(g, k.i64);
     } else {
+      if constexpr (sizeof(T) == 4) {
+        if (multiply_direct<std::uint32_t>(g, k.direct_i32)) return;
+      }
       multiply<std::int32_t, T>(g, k.i32);
     }
   };

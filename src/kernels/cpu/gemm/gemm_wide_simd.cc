@@ -10,6 +10,9 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include <algorithm>
+
+#include "kernels/cpu/simd/loops.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
 SDX_BEFORE_NAMESPACE();
@@ -69,10 +72,69 @@ WideTile<T> tile_of() {
   return {kRows, static_cast<int>(2 * hn::Lanes(hn::ScalableTag<T>())), tile<T>};
 }
 
+// One row of c: rows of b, which lie side by side, are added up, four at a time.
+template <class T>
+void add_rows(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, std::int64_t k, T* c, std::int64_t n) {
+  std::fill_n(c, n, T{0});
+  std::int64_t p = 0;
+  for (; p + 4 <= k; p += 4) {
+    const T a0 = a[p * a_step], a1 = a[(p + 1) * a_step], a2 = a[(p + 2) * a_step], a3 = a[(p + 3) * a_step];
+    const T *b0 = b + p * b_step, *b1 = b0 + b_step, *b2 = b1 + b_step, *b3 = b2 + b_step;
+    SDX_INDEPENDENT
+    for (std::int64_t j = 0; j < n; ++j) c[j] += (a0 * b0[j] + a1 * b1[j]) + (a2 * b2[j] + a3 * b3[j]);
+  }
+  for (; p < k; ++p) {
+    const T a0 = a[p * a_step];
+    const T* b0 = b + p * b_step;
+    SDX_INDEPENDENT
+    for (std::int64_t j = 0; j < n; ++j) c[j] += a0 * b0[j];
+  }
+}
+
+// Both operands lie side by side along k. Several sums, so that additions do not wait for each other.
+template <class T>
+T dot(const T* a, const T* b, std::int64_t k) {
+  constexpr std::int64_t kSums = 16;
+  T sums[kSums] = {};
+  std::int64_t p = 0;
+  for (; p + kSums <= k; p += kSums) {
+    SDX_INDEPENDENT
+    for (std::int64_t i = 0; i < kSums; ++i) sums[i] += a[p + i] * b[p + i];
+  }
+  for (std::int64_t i = 0; p + i < k; ++i) sums[i] += a[p + i] * b[p + i];
+  for (std::int64_t half = kSums / 2; half > 0; half /= 2) {
+    for (std::int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];
+  }
+  return sums[0];
+}
+
+template <class T>
+void direct(const WideDirect<T>& g) {
+  for (std::int64_t i = 0; i < g.m; ++i) {
+    const T* a = g.a + i * g.a_row;
+    T* const c = g.c + i * g.ldc;
+    if (g.b_column == 1) {
+      add_rows(a, g.a_step, g.b, g.b_step, g.k, c, g.n);
+      continue;
+    }
+    for (std::int64_t j = 0; j < g.n; ++j) {
+      const T* b = g.b + j * g.b_column;
+      if (g.a_step == 1 && g.b_step == 1) {
+        c[j] = dot(a, b, g.k);
+      } else {
+        T sum{0};
+        for (std::int64_t p = 0; p < g.k; ++p) sum += a[p * g.a_step] * b[p * g.b_step];
+        c[j] = sum;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 const WideKernels& wide_table() {
-  static const WideKernels table{tile_of<double>(), tile_of<std::int32_t>(), tile_of<std::int64_t>()};
+  static const WideKernels table{tile_of<double>(), tile_of<std::int32_t>(), tile_of<std::int64_t>(),
+                                 direct<double>,    direct<std::uint32_t>,   direct<std::uint64_t>};
   return table;
 }
 

@@ -4,6 +4,7 @@
 #include <complex>
 #include <type_traits>
 
+#include "base/thread_pool.h"
 #include "kernels/cpu/elementwise/convert.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/gemm_wide.h"
@@ -37,9 +38,14 @@ void multiply_f32(const Product& p, const float* a, const float* b, float* c, co
   gemm_batch_f32(g, static_cast<std::int64_t>(x.size()), x.data(), y.data(), z.data());
 }
 
+// The number of products that are worth a task.
+std::int64_t grain_of(const Product& p) {
+  return std::max<std::int64_t>(1, (std::int64_t{1} << 15) / std::max<std::int64_t>(1, p.m * p.n * p.k));
+}
+
 void multiply_wide(const Product& p, const void* a, const void* b, void* c, const Ints& a_at, const Ints& b_at) {
   const auto bytes = static_cast<std::int64_t>(bit_width(p.type)) / 8;
-  for (std::size_t i = 0; i < a_at.size(); ++i) {
+  const auto one = [&](std::size_t i) {
     WideGemmArgs g;
     g.type = p.type;
     g.m = p.m, g.n = p.n, g.k = p.k;
@@ -51,7 +57,15 @@ void multiply_wide(const Product& p, const void* a, const void* b, void* c, cons
     g.ldb = p.trans_b ? p.k : p.n;
     g.ldc = p.n;
     gemm_wide(g);
+  };
+  const auto count = static_cast<std::int64_t>(a_at.size());
+  if (count < 4) {
+    for (std::size_t i = 0; i < a_at.size(); ++i) one(i);
+    return;
   }
+  parallel_for(count, grain_of(p), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) one(static_cast<std::size_t>(i));
+  });
 }
 
 // Converts 16-bit floats to float32.

@@ -7,6 +7,8 @@
 
 #include <sdx/dtype.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx::cpu {
 
 // c[m, n] = op(a)[m, k] op(b)[k, n]
@@ -17,7 +19,7 @@ struct Product {
 };
 // Computes as many products as there are numbers: product i multiplies the matrices a_at[i] and b_at[i] (numbers of matrices)
 // into matrix i of c.
-void multiply(const Product& p, const void* a, const void* b, void* c, const std::vector<std::int64_t>& a_at,
-              const std::vector<std::int64_t>& b_at);
+SDX_TOOLS_API void multiply(const Product& p, const void* a, const void* b, void* c, const std::vector<std::int64_t>& a_at,
+                            const std::vector<std::int64_t>& b_at);
 
 }  // namespace sdx::cpu

@@ -1,8 +1,10 @@
-// MatMul, Gemm (opset 7 on), com.microsoft FusedGemm and FusedMatMul in float32.
+// MatMul, Gemm (opset 7 on), com.microsoft FusedGemm and FusedMatMul in float32; MatMul and Gemm in float64 and integers.
 
 #include <algorithm>
 
+#include "kernels/cpu/elements/elementwise.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/products.h"
 #include "ops/matrix/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
@@ -53,6 +55,14 @@ void batch_offsets(const Shape& a, const Shape& b, MatMulState& s) {
   }
 }
 
+// Turns the operands of MatMul into stacks of matrices: a vector is a row on the left and a column on the right. All rows of a
+// batched left operand and one right operand form a single product.
+void as_stacks(Shape& a, Shape& b) {
+  if (a.size() == 1) a.insert(a.begin(), 1);
+  if (b.size() == 1) b.push_back(1);
+  if (b.size() == 2 && a.size() > 2) a = {ops::product(a, 0, a.size() - 1), a.back()};
+}
+
 class MatMulKernel : public Kernel {
  public:
   MatMulKernel(LateMatrix weights, Shape shape) : weights_(std::move(weights)), shape_(std::move(shape)) {}
@@ -62,11 +72,7 @@ class MatMulKernel : public Kernel {
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     auto state = std::make_unique<MatMulState>();
     Shape a = c.input_shape(0), b = weights_ ? shape_ : c.input_shape(1);
-    // A vector is a row on the left and a column on the right.
-    if (a.size() == 1) a.insert(a.begin(), 1);
-    if (b.size() == 1) b.push_back(1);
-    // All rows of a batched left operand and one right operand form a single product.
-    if (b.size() == 2 && a.size() > 2) a = {ops::product(a, 0, a.size() - 1), a.back()};
+    as_stacks(a, b);
     GemmArgs& g = state->args;
     g.m = a[a.size() - 2];
     g.k = a.back();
@@ -251,11 +257,126 @@ std::unique_ptr<Kernel> make_gemm(LowerContext& c) {
   return std::make_unique<GemmKernel>(attr, std::move(weights), *act);
 }
 
+// --- other types --------------------------------------------------------------------------------------------------------
+
+bool is_wide(DataType type) {
+  switch (type) {
+    case DataType::float64:
+    case DataType::int32:
+    case DataType::int64:
+    case DataType::uint32:
+    case DataType::uint64: return true;
+    default: return false;
+  }
+}
+
+struct TypedState : KernelState {
+  Product product;
+  std::vector<std::int64_t> a_at{0}, b_at{0};  // numbers of matrices
+};
+
+class TypedMatMulKernel : public Kernel {
+ public:
+  std::string_view name() const override { return "matmul-typed"; }
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<TypedState>();
+    Shape a = c.input_shape(0), b = c.input_shape(1);
+    as_stacks(a, b);
+    Product& p = state->product;
+    p.type = c.inputs[0]->elem;
+    p.m = a[a.size() - 2];
+    p.k = a.back();
+    p.n = b.back();
+    if (a.size() == 2 && b.size() == 2) return state;
+    // Of matrices of one element, the offsets are their numbers.
+    a[a.size() - 2] = a.back() = b[b.size() - 2] = b.back() = 1;
+    MatMulState offsets;
+    batch_offsets(a, b, offsets);
+    state->a_at = std::move(offsets.a_offsets);
+    state->b_at = std::move(offsets.b_offsets);
+    return state;
+  }
+
+  void run(const KernelContext& c) const override {
+    const auto& s = *static_cast<const TypedState*>(c.state);
+    if (c.output(0).size() == 0) return;
+    multiply(s.product, c.input(0).data(), c.input(1).data(), c.output(0).mutable_data(), s.a_at, s.b_at);
+  }
+};
+
+std::unique_ptr<Kernel> make_typed_matmul(LowerContext& c) {
+  if (!is_wide(c.dtype(0)) || c.dtype(1) != c.dtype(0)) return c.refuse("neither float64 nor integers of 32 or 64 bits");
+  const SymShape *a = c.shape(0), *b = c.shape(1);
+  if (a == nullptr || b == nullptr) return c.refuse("ranks are not known");
+  if (a->empty() || b->empty() || a->size() > kMaxRank || b->size() > kMaxRank) return c.refuse("rank 0 or above 8");
+  return std::make_unique<TypedMatMulKernel>();
+}
+
+// Factors other than 1 exist for float64 alone.
+class TypedGemmKernel : public Kernel {
+ public:
+  explicit TypedGemmKernel(const ops::GemmAttrs& a) : alpha_(a.alpha), beta_(a.beta), trans_a_(a.trans_a), trans_b_(a.trans_b) {}
+  std::string_view name() const override { return "gemm-typed"; }
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    if (!c.has_input(2) || beta_ == 0) return nullptr;
+    check_broadcast(c.input_shape(2), c.output_shape(0));
+    if (beta_ != 1) c.workspace_bytes = static_cast<std::size_t>(element_count(c.input_shape(2))) * sizeof(double);
+    return nullptr;
+  }
+
+  void run(const KernelContext& c) const override {
+    Tensor& y = c.output(0);
+    if (y.size() == 0) return;
+    Product p;
+    p.type = y.dtype();
+    p.m = y.dim(0);
+    p.n = y.dim(1);
+    p.k = c.input(0).dim(trans_a_ ? 0 : 1);
+    p.trans_a = trans_a_;
+    p.trans_b = trans_b_;
+    void* const to = y.mutable_data();
+    multiply(p, c.input(0).data(), c.input(1).data(), to, {0}, {0});
+    if (alpha_ != 1) scale(to, alpha_, to, y.shape());
+    // beta 0: C is not read, so its NaNs do not matter.
+    if (!c.has_input(2) || beta_ == 0) return;
+    const Tensor& offset = c.input(2);
+    const void* from = offset.data();
+    if (beta_ != 1) scale(from, beta_, c.workspace, offset.shape()), from = c.workspace;
+    apply(BinaryFn::add, p.type, plan_rows<2>({y.shape(), offset.shape()}, y.shape()), to, from, to);
+  }
+
+ private:
+  static void scale(const void* x, double factor, void* y, const Shape& shape) {
+    apply(BinaryFn::multiply, DataType::float64, plan_rows<2>({shape, Shape{}}, shape), x, &factor, y);
+  }
+
+  double alpha_, beta_;
+  bool trans_a_, trans_b_;
+};
+
+std::unique_ptr<Kernel> make_typed_gemm(LowerContext& c) {
+  if (!is_wide(c.dtype(0)) || c.dtype(1) != c.dtype(0)) return c.refuse("neither float64 nor integers of 32 or 64 bits");
+  if (c.node().version < 7) return c.refuse("opset before 7");
+  if (c.shape(0) == nullptr || c.shape(0)->size() != 2) return c.refuse("A is not known to have rank 2");
+  if (c.has_input(2) && (c.dtype(2) != c.dtype(0) || c.shape(2) == nullptr || c.shape(2)->size() > 2)) {
+    return c.refuse("C is not of A's type and rank 2 or less");
+  }
+  const auto attr = ops::parse<ops::GemmAttrs>(c);
+  if (c.dtype(0) != DataType::float64 && (attr.alpha != 1 || (c.has_input(2) && attr.beta != 1))) {
+    return c.refuse("integers with factors");
+  }
+  return std::make_unique<TypedGemmKernel>(attr);
+}
+
 }  // namespace
 
 void register_kernels_matmul(KernelTable& t) {
   t.add("", "MatMul", "gemm-f32", 10, make_matmul);
+  t.add("", "MatMul", "matmul-typed", 40, make_typed_matmul);
   t.add("", "Gemm", "gemm-f32", 10, make_gemm);
+  t.add("", "Gemm", "gemm-typed", 40, make_typed_gemm);
   t.add("com.microsoft", "FusedMatMul", "gemm-f32", 10, make_fused_matmul);
   t.add("com.microsoft", "FusedGemm", "gemm-f32", 10, make_gemm);
 }

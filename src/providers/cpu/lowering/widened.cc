@@ -155,6 +155,8 @@ void register_kernels_widened(KernelTable& t) {
                          "ReduceL2",
                          "ReduceLogSum",
                          "ReduceLogSumExp",
+                         "MatMul",
+                         "Gemm",
                          "ArgMax",
                          "ArgMin",
                          "TopK",
@@ -174,8 +176,8 @@ void register_kernels_widened(KernelTable& t) {
                          "MeanVarianceNormalization"}) {
     t.add("", op, "widened", 30, make_widened);
   }
-  for (const char* op :
-       {"LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"}) {
+  for (const char* op : {"LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization",
+                         "SkipSimplifiedLayerNormalization", "FusedMatMul", "FusedGemm"}) {
     t.add("com.microsoft", op, "widened", 30, make_widened);
   }
 }
