@@ -72,17 +72,29 @@ WideTile<T> tile_of() {
   return {kRows, static_cast<int>(2 * hn::Lanes(hn::ScalableTag<T>())), tile<T>};
 }
 
-// One row of c: rows of b, which lie side by side, are added up, four at a time.
+// c += the sum of four products of a number and a row of b; without kAdd, c = that sum.
+template <bool kAdd, class T>
+HWY_INLINE void add_four(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* c, std::int64_t n) {
+  const T a0 = a[0], a1 = a[a_step], a2 = a[2 * a_step], a3 = a[3 * a_step];
+  const T *b1 = b + b_step, *b2 = b1 + b_step, *b3 = b2 + b_step;
+  SDX_INDEPENDENT
+  for (std::int64_t j = 0; j < n; ++j) {
+    const T sum = (a0 * b[j] + a1 * b1[j]) + (a2 * b2[j] + a3 * b3[j]);
+    c[j] = kAdd ? c[j] + sum : sum;
+  }
+}
+
+// Computes one row of c: adds up rows of b, which lie side by side, four at a time.
 template <class T>
 void add_rows(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, std::int64_t k, T* c, std::int64_t n) {
-  std::fill_n(c, n, T{0});
   std::int64_t p = 0;
-  for (; p + 4 <= k; p += 4) {
-    const T a0 = a[p * a_step], a1 = a[(p + 1) * a_step], a2 = a[(p + 2) * a_step], a3 = a[(p + 3) * a_step];
-    const T *b0 = b + p * b_step, *b1 = b0 + b_step, *b2 = b1 + b_step, *b3 = b2 + b_step;
-    SDX_INDEPENDENT
-    for (std::int64_t j = 0; j < n; ++j) c[j] += (a0 * b0[j] + a1 * b1[j]) + (a2 * b2[j] + a3 * b3[j]);
+  if (k >= 4) {
+    add_four<false>(a, a_step, b, b_step, c, n);
+    p = 4;
+  } else {
+    std::fill_n(c, n, T{0});
   }
+  for (; p + 4 <= k; p += 4) add_four<true>(a + p * a_step, a_step, b + p * b_step, b_step, c, n);
   for (; p < k; ++p) {
     const T a0 = a[p * a_step];
     const T* b0 = b + p * b_step;
