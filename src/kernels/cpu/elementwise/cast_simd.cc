@@ -92,7 +92,7 @@ HWY_NOINLINE void odd_loop(const void* from, void* to, std::int64_t n) {
     const auto back = static_cast<double>(f);
     auto bits = std::bit_cast<std::uint32_t>(f);
     bits = (bits - static_cast<std::uint32_t>(std::fabs(back) > std::fabs(x[i]))) | 1U;
-    y[i] = (back == x[i]) | (x[i] != x[i]) ? f : std::bit_cast<float>(bits);
+    y[i] = ((back == x[i]) | (x[i] != x[i])) ? f : std::bit_cast<float>(bits);
   }
 }
 
