@@ -1,12 +1,29 @@
 #include "ops/context.h"
 
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace sdx::ops {
 namespace {
 
 const Type kUnknown{};
 const Value kNothing{};
+
+// Whether the integer type holds the number; types that are no integers hold all.
+bool fits(DataType type, std::int64_t v) {
+  const auto in = [&](auto zero) { return std::in_range<decltype(zero)>(v); };
+  switch (type) {
+    case DataType::int8: return in(std::int8_t{0});
+    case DataType::int16: return in(std::int16_t{0});
+    case DataType::int32: return in(std::int32_t{0});
+    case DataType::uint8: return in(std::uint8_t{0});
+    case DataType::uint16: return in(std::uint16_t{0});
+    case DataType::uint32: return in(std::uint32_t{0});
+    case DataType::uint64: return v >= 0;
+    default: return true;
+  }
+}
 
 }  // namespace
 
@@ -30,7 +47,11 @@ void InferContext::output(std::size_t i, Type type) {
 }
 
 void InferContext::output_sym(std::size_t i, std::vector<Dim> elements) {
-  if (i < output_syms.size()) output_syms[i] = std::move(elements);
+  if (i >= output_syms.size()) return;
+  const DataType type = i < outputs.size() && outputs[i].is_tensor() ? outputs[i].elem : DataType::undefined;
+  // Dims are 64 bits wide: what a narrower type would wrap is left to the run.
+  const auto leaves = [&](const Dim& d) { return d.is_const() && !fits(type, d.value()); };
+  if (std::none_of(elements.begin(), elements.end(), leaves)) output_syms[i] = std::move(elements);
 }
 
 std::vector<Type> InferContext::infer_subgraph(std::size_t index, std::span<const Type> formal_inputs) {

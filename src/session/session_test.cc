@@ -398,6 +398,17 @@ TEST(Session, OptimisingChangesNothingButSpeed) {
   }
 }
 
+// Inference knows the values of small integer tensors in 64 bits.
+TEST(Session, ValuesThatInferenceKnowsWrapAsTheirType) {
+  SessionOptions plain;
+  plain.optimize = false;
+  const Session s = open("constant x: int16[3] 5 -32768 32767\n y = Neg(x)\n output y\n", plain);
+  const Tensor y = s.run({}).tensor("y");
+  for (const auto& [i, expected] : {std::pair{0, -5}, std::pair{1, -32768}, std::pair{2, -32767}}) {
+    EXPECT_EQ(element_as_int(y, i), expected);
+  }
+}
+
 TEST(Session, ProfileAndTrace) {
   SessionOptions options;
   options.profile = true;
