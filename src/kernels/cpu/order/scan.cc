@@ -97,7 +97,8 @@ void scan_rows(const T* x, T* y, std::int64_t count, bool reverse, bool inclusiv
 template <ScanFn kFn, class A, class T>
 void scan_all(const T* x, T* y, const Lanes& e, bool reverse, bool inclusive) {
   if (e.inner == 1 && kFn != ScanFn::logaddexp) {
-    constexpr int kRows = 4;
+    // A sum of integers takes one cycle and waits for none; conversions of halves take longer than their sums.
+    constexpr int kRows = std::is_floating_point_v<T> ? 4 : 1;
     return parallel_for(e.outer, std::max<std::int64_t>(1, kGrain / e.count), [&](std::int64_t begin, std::int64_t end) {
       std::int64_t r = begin;
       for (; r + kRows <= end; r += kRows) {

@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-SDX_BEFORE_NAMESPACE();
+HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
@@ -35,7 +35,7 @@ const KeySorters& sorter_table() {
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
-SDX_AFTER_NAMESPACE();
+HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <cstring>
