@@ -44,12 +44,7 @@ void infer_cast_to(InferContext& c, DataType to) {
     c.output(0, to);
   }
   // Sizes fit in 32 bits for all that one can store, so a symbol survives the way through int32.
-  if (c.sym(0) != nullptr && holds_sizes(to) && holds_sizes(c.dtype(0))) {
-    for (const Dim& d : *c.sym(0)) {
-      if (d.is_const() && to == DataType::int32 && d.value() != static_cast<std::int32_t>(d.value())) return;
-    }
-    c.output_sym(0, *c.sym(0));
-  }
+  if (c.sym(0) != nullptr && holds_sizes(to) && holds_sizes(c.dtype(0))) c.output_sym(0, *c.sym(0));
 }
 
 void infer_cast(InferContext& c) {
