@@ -23,17 +23,19 @@ namespace {
 
 std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
+std::string_view bytes_of(PyObject* bytes) {
+  char* data = nullptr;
+  Py_ssize_t size = 0;
+  check(PyBytes_AsStringAndSize(bytes, &data, &size));
+  return {data, static_cast<std::size_t>(size)};
+}
+
 // use(bytes) of a model that is a file's path, or bytes.
 template <class Use>
 auto with_bytes(PyObject* source, const Use& use) {
-  if (PyBytes_Check(source) == 0) {
-    const auto file = MappedFile::open(to_text(source), 0);
-    return use(text_of(file->bytes()));
-  }
-  char* data = nullptr;
-  Py_ssize_t size = 0;
-  check(PyBytes_AsStringAndSize(source, &data, &size));
-  return use(std::string_view(data, static_cast<std::size_t>(size)));
+  if (PyBytes_Check(source) != 0) return use(bytes_of(source));
+  const auto file = MappedFile::open(to_text(source), 0);
+  return use(text_of(file->bytes()));
 }
 
 Object declared_shape(const dropin::InputFacts& value) {
@@ -63,11 +65,7 @@ void each_tensor(PyObject* arrays, const Use& use) {
 
 void add_files(PyObject* files, Internal& to) {
   each_item(files, [&](const std::string& name, PyObject* content) {
-    char* data = nullptr;
-    Py_ssize_t size = 0;
-    check(PyBytes_AsStringAndSize(content, &data, &size));
-    const std::span bytes(reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(size));
-    to.data.files.emplace(name, OwnedBytes{bytes, arrays::shared(content)});
+    to.data.files.emplace(name, OwnedBytes{std::as_bytes(std::span(bytes_of(content))), arrays::shared(content)});
   });
 }
 
@@ -167,11 +165,7 @@ Object open(PyObject*, PyObject* arguments) {
 Object from_bytes(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 4);
   PyObject* model = argument(arguments, 0);
-  char* data = nullptr;
-  Py_ssize_t size = 0;
-  check(PyBytes_AsStringAndSize(model, &data, &size));
-  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(size));
-  const session::ModelBytes source{bytes, to_text(argument(arguments, 2))};
+  const session::ModelBytes source{std::as_bytes(std::span(bytes_of(model))), to_text(argument(arguments, 2))};
   return open_source(source, model, to_options(argument(arguments, 1)), argument(arguments, 3));
 }
 

@@ -12,6 +12,8 @@
 
 #include <algorithm>
 
+// Not SDX_BEFORE_NAMESPACE(): the sort is in Highway's headers, which use this one, and GCC inlines no function of another
+// optimisation level.
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
