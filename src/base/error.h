@@ -1,7 +1,7 @@
 #pragma once
 // Helpers for throwing sdx::Error with a formatted message.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <sdx/error.hpp>
 #include <utility>

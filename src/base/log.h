@@ -1,7 +1,7 @@
 #pragma once
 // Diagnostics for people: stderr by default. Results never go here.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <functional>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "base/system/printable.h"
 #include "graph/graph.h"

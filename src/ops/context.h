@@ -1,7 +1,7 @@
 #pragma once
 // The view of a node that inference functions and reference kernels have.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <memory>
 #include <mutex>

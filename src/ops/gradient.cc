@@ -1,6 +1,6 @@
 #include "ops/gradient.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "graph/edit.h"

@@ -1,6 +1,6 @@
 // Gradients of operators that other operators express: GradientContext::through().
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 

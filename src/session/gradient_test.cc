@@ -1,6 +1,6 @@
 // Gradient nodes in sessions; the gradients of single operators are tested in tests/gradients.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

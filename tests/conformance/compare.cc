@@ -1,6 +1,6 @@
 #include "conformance/compare.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>

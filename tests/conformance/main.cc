@@ -1,6 +1,6 @@
 // Runs test cases in ONNX's layout and compares with a list of those that may fail.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 #include "conformance/suite.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

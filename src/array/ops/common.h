@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "array/kind.h"
 #include "array/node.h"

@@ -1,6 +1,6 @@
 // The packages that contain the libraries of providers.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <string>

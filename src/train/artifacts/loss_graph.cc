@@ -1,6 +1,6 @@
 #include "train/artifacts/loss_graph.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/log.h"

@@ -1,6 +1,6 @@
 #include "train/artifacts/optimizer_model.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <string>
 #include <utility>

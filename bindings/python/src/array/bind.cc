@@ -4,7 +4,7 @@
 #include <cctype>
 #include <limits>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace sdx::python::arrays {
 namespace {
