@@ -76,13 +76,14 @@ test: | setup
 test-poisoned: build
 	SDX_POISON=1 ctest --test-dir $(BUILD) --output-on-failure -j 2 -L '^(conformance|models|ops|passes|python|unit|cli|project|train)$$' -LE poisoned
 
-# Builds only what the demo runs: the tests would more than double the time to a first result.
-demo: $(BUILD)/build.ninja
-	cmake --build --preset $(PRESET) --target sdx_cli sdx_example_faces
-	@tools/demo.sh $(BUILD)
+# Builds only what the demo runs, and kernels for this machine alone: all of the command takes three times as long.
+demo: | setup
+	cmake --preset demo
+	cmake --build --preset demo --target sdx_cli sdx_vision_library
+	@tools/demo.sh build/demo
 
 demo-chat: $(BUILD)/build.ninja
-	cmake --build --preset $(PRESET) --target sdx_cli
+	cmake --build --preset $(PRESET) --target sdx_command
 	@tools/demo_chat.sh $(BUILD)
 
 PREFIX ?= /usr/local

@@ -1,14 +1,15 @@
 # Flags and helpers shared by every target.
 
+include(${CMAKE_CURRENT_LIST_DIR}/isa.cmake)
 add_library(sdx_flags INTERFACE)
+target_compile_definitions(sdx_flags INTERFACE ${SDX_ISA_DEFINITIONS})
 target_compile_options(sdx_flags INTERFACE -Wall -Wextra -Wpedantic)
 if(SDX_WARNINGS_AS_ERRORS)
   target_compile_options(sdx_flags INTERFACE -Werror)
 endif()
 if(SDX_SANITIZE)
   # The preset `asan` uses Clang without optimisation: it compiles in 15 minutes of processor time, where GCC at -O1 takes over 40, and the
-  # tests still run in minutes. The widest register tiles would add minutes, and SSE4 adds no code path that SSE2 and AVX2 lack.
-  target_compile_definitions(sdx_flags INTERFACE SDX_NO_AVX512)
+  # tests still run in minutes. With SDX_ISA=avx2: the widest register tiles would add minutes, and SSE4 adds no code path that SSE2 and AVX2 lack.
   # Views into a mapped file may be unaligned and are copied before typed access, so the alignment check stays on.
   target_compile_options(sdx_flags INTERFACE -fsanitize=${SDX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   # We call tables of C functions with our own names for their incomplete types.

@@ -4,7 +4,7 @@
 set -eu
 
 build=${1:-build/release}
-work=$build/demo
+work=$build/pictures
 mkdir -p "$work"
 
 tools=$(dirname "$0")

@@ -51,13 +51,8 @@ CpuFeatures detect() {
   const bool zmm = (saved & 0xE6) == 0xE6;
   f.avx2 = f.sse4 && ymm && bit(l1.c, 28) && bit(l1.c, 12) && bit(l1.c, 29) && bit(l7.b, 5) && bit(l7.b, 3) && bit(l7.b, 8) &&
            bit(e1.c, 5);
-#ifdef SDX_NO_AVX512
-  constexpr bool wide = false;
-#else
-  constexpr bool wide = true;
-#endif
   // F, DQ, CD, BW, VL: newer releases of Highway compile for CD, too.
-  f.avx512 = wide && f.avx2 && zmm && bit(l7.b, 16) && bit(l7.b, 17) && bit(l7.b, 28) && bit(l7.b, 30) && bit(l7.b, 31);
+  f.avx512 = f.avx2 && zmm && bit(l7.b, 16) && bit(l7.b, 17) && bit(l7.b, 28) && bit(l7.b, 30) && bit(l7.b, 31);
   f.avx512_vnni = f.avx512 && bit(l7.c, 11);
   f.avx512_bf16 = f.avx512 && bit(l7_1.a, 5);
   f.avx_vnni = f.avx2 && bit(l7_1.a, 4);
@@ -79,6 +74,7 @@ CpuFeatures detect() {
 constexpr Isa kAll[] = {Isa::scalar, Isa::sse4, Isa::avx2, Isa::avx512, Isa::neon};
 
 bool supported(Isa isa) {
+  if (!compiled(isa)) return false;
   const CpuFeatures& f = cpu_features();
   switch (isa) {
     // On AArch64 the kernels' baseline is NEON itself, so there is no scalar build of them.
@@ -133,6 +129,22 @@ Isa isa_from_name(std::string_view text) {
        text, names(have));
 }
 
+// SDX_ISA of CMake says what is left out.
+bool compiled(Isa isa) noexcept {
+  switch (isa) {
+#ifdef SDX_NO_SSE4
+    case Isa::sse4: return false;
+#endif
+#ifdef SDX_NO_AVX2
+    case Isa::avx2: return false;
+#endif
+#ifdef SDX_NO_AVX512
+    case Isa::avx512: return false;
+#endif
+    default: return true;
+  }
+}
+
 const CpuFeatures& cpu_features() noexcept {
   static const CpuFeatures features = detect();
   return features;
@@ -162,7 +174,7 @@ bool use_vnni(Isa isa) {
     const char* text = std::getenv("SDX_CPU_VNNI");
     return text != nullptr && std::string_view(text) == "0";
   }();
-  if (off) return false;
+  if (off || !compiled(isa)) return false;
   return (isa == Isa::avx512 && cpu_features().avx512_vnni) || (isa == Isa::avx2 && cpu_features().avx_vnni);
 }
 

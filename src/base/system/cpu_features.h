@@ -28,14 +28,17 @@ struct CpuFeatures {
 // The features of this CPU and operating system, read once. Unaffected by SDX_CPU_ISA.
 const CpuFeatures& cpu_features() noexcept;
 
-// The sets this machine can run, worst first; never empty.
+// Whether this build has kernels for `isa`: all of its architecture, unless CMake's SDX_ISA leaves some out.
+bool compiled(Isa isa) noexcept;
+
+// The sets that this build has and this machine can run, worst first; never empty.
 const std::vector<Isa>& supported_isas();
 
 // The set of that name. Throws Error(invalid_argument) for an unknown name, and for a set this machine lacks.
 Isa isa_from_name(std::string_view text);
 
 // The set that kernels use: the best supported one, or what SDX_CPU_ISA names. Throws Error(invalid_argument) when that
-// variable holds an unknown name or a set this machine lacks. Thread-safe. Weights packed under one set are of no use under
+// variable holds an unknown name or a set this machine or this build lacks. Thread-safe. Weights packed under one set are of no use under
 // another, so the choice is fixed before the first kernel is chosen.
 SDX_TOOLS_API Isa cpu_isa();
 

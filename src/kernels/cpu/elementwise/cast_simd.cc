@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/elementwise/cast_simd.h"
 
-#define SDX_NO_SSE4
+#define SDX_PLAIN_LOOPS
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -2,7 +2,7 @@
 
 #include "kernels/cpu/order/folds_simd.h"
 
-#define SDX_NO_SSE4
+#define SDX_PLAIN_LOOPS
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
