@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "media/module/support.h"
@@ -18,6 +19,18 @@ struct Destroy {
   void operator()(JxlDecoder* d) const { JxlDecoderDestroy(d); }
 };
 using Decoder = std::unique_ptr<JxlDecoder, Destroy>;
+
+// Calls a function about colours. Before libjxl 0.9 these took a format of pixels, which they ignored.
+template <class... Rest>
+JxlDecoderStatus ask(JxlDecoderStatus (*function)(const JxlDecoder*, Rest...), const JxlDecoder* d,
+                     std::type_identity_t<Rest>... rest) {
+  return function(d, rest...);
+}
+template <class... Rest>
+JxlDecoderStatus ask(JxlDecoderStatus (*function)(const JxlDecoder*, const JxlPixelFormat*, Rest...), const JxlDecoder* d,
+                     std::type_identity_t<Rest>... rest) {
+  return function(d, nullptr, rest...);
+}
 
 // EXIF or XMP, as they come out of their box.
 class Box {
@@ -148,7 +161,7 @@ class Reading {
     JxlDecoder* d = decoder_.get();
     JxlColorEncoding colours;
     if (info_.uses_original_profile == JXL_FALSE &&
-        JxlDecoderGetColorAsEncodedProfile(d, &format_, JXL_COLOR_PROFILE_TARGET_ORIGINAL, &colours) != JXL_DEC_SUCCESS) {
+        ask(JxlDecoderGetColorAsEncodedProfile, d, JXL_COLOR_PROFILE_TARGET_ORIGINAL, &colours) != JXL_DEC_SUCCESS) {
       colours = {};  // libjxl converts them in any case, and would make them linear
       colours.color_space = info_.num_color_channels == 1 ? JXL_COLOR_SPACE_GRAY : JXL_COLOR_SPACE_RGB;
       colours.white_point = JXL_WHITE_POINT_D65;
@@ -157,19 +170,18 @@ class Reading {
       colours.rendering_intent = JXL_RENDERING_INTENT_PERCEPTUAL;
       static_cast<void>(JxlDecoderSetPreferredColorProfile(d, &colours));
     }
-    const bool known =
-        JxlDecoderGetColorAsEncodedProfile(d, &format_, JXL_COLOR_PROFILE_TARGET_DATA, &colours) == JXL_DEC_SUCCESS;
+    const bool known = ask(JxlDecoderGetColorAsEncodedProfile, d, JXL_COLOR_PROFILE_TARGET_DATA, &colours) == JXL_DEC_SUCCESS;
     const bool primaries = colours.color_space == JXL_COLOR_SPACE_GRAY || colours.primaries == JXL_PRIMARIES_SRGB;
     const bool srgb = known && primaries && colours.white_point == JXL_WHITE_POINT_D65 &&
                       colours.transfer_function == JXL_TRANSFER_FUNCTION_SRGB;
     std::size_t size = 0;
-    if (!srgb && JxlDecoderGetICCProfileSize(d, &format_, JXL_COLOR_PROFILE_TARGET_DATA, &size) != JXL_DEC_SUCCESS) size = 0;
+    if (!srgb && ask(JxlDecoderGetICCProfileSize, d, JXL_COLOR_PROFILE_TARGET_DATA, &size) != JXL_DEC_SUCCESS) size = 0;
     facts_.icc = size > 0;
     if (!sink_.facts(sink_.context, &facts_)) return Outcome::stopped;
     done_ = request_.header;
     if (done_ || size == 0 || !request_.metadata) return Outcome::ok;
     std::vector<std::uint8_t> icc(size);
-    if (JxlDecoderGetColorAsICCProfile(d, &format_, JXL_COLOR_PROFILE_TARGET_DATA, icc.data(), size) != JXL_DEC_SUCCESS) {
+    if (ask(JxlDecoderGetColorAsICCProfile, d, JXL_COLOR_PROFILE_TARGET_DATA, icc.data(), size) != JXL_DEC_SUCCESS) {
       return say(error_, Outcome::damaged, "its colour profile is invalid");
     }
     return sink_.block(sink_.context, Block::icc, icc.data(), size) ? Outcome::ok : Outcome::stopped;

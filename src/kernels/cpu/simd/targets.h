@@ -1,25 +1,31 @@
 #pragma once
 // Included before any Highway header by every file that is compiled once per instruction set (see foreach_target.h).
-// SSSE3 machines without SSE4 are older than 2008; SVE code paths cannot be tested here, and machines with SVE have NEON.
+// Of Highway's targets, whose number grows with its releases, these alone are compiled: SSE2 and SSSE3 machines without SSE4 are older
+// than 2009; what later targets than AVX-512 and NEON add, kernels choose themselves, and machines with SVE have NEON.
 // SDX_NO_…: sets that CMake's SDX_ISA leaves out. SDX_PLAIN_LOOPS, said by files of plain loops, leaves out SSE4: the compiler
 // makes vectors of them for the baseline.
 #if defined(SDX_NO_SSE4) || defined(SDX_PLAIN_LOOPS)
-#define SDX_WITHOUT_SSE4 HWY_SSE4
+#define SDX_WITH_SSE4 0
 #else
-#define SDX_WITHOUT_SSE4 0
+#define SDX_WITH_SSE4 HWY_SSE4
 #endif
 #ifdef SDX_NO_AVX2
-#define SDX_WITHOUT_AVX2 HWY_AVX2
+#define SDX_WITH_AVX2 0
 #else
-#define SDX_WITHOUT_AVX2 0
+#define SDX_WITH_AVX2 HWY_AVX2
 #endif
 #ifdef SDX_NO_AVX512
-#define SDX_WITHOUT_AVX512 HWY_AVX3
+#define SDX_WITH_AVX512 0
 #else
-#define SDX_WITHOUT_AVX512 0
+#define SDX_WITH_AVX512 HWY_AVX3
 #endif
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | SDX_WITHOUT_SSE4 | SDX_WITHOUT_AVX2 | SDX_WITHOUT_AVX512)
+#ifdef __aarch64__
+#define HWY_DISABLED_TARGETS (~(HWY_SCALAR | HWY_NEON))
+// Not NEON without AES, as newer releases have it: the kernels use no instruction of AES.
+#define HWY_BASELINE_TARGETS HWY_NEON
+#else
+#define HWY_DISABLED_TARGETS (~(HWY_SCALAR | SDX_WITH_SSE4 | SDX_WITH_AVX2 | SDX_WITH_AVX512))
+#endif
 // One baseline for every compiler: others than GCC 12.2 would compile Highway's emulated vectors of 128 bits, whose Min and Max
 // lose NaN.
 #define HWY_BROKEN_EMU128 1
