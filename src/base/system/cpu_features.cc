@@ -74,7 +74,7 @@ CpuFeatures detect() {
 constexpr Isa kAll[] = {Isa::scalar, Isa::sse4, Isa::avx2, Isa::avx512, Isa::neon};
 
 bool supported(Isa isa) {
-  if (!compiled(isa)) return false;
+  if (!in_this_build(isa)) return false;
   const CpuFeatures& f = cpu_features();
   switch (isa) {
     // On AArch64 the kernels' baseline is NEON itself, so there is no scalar build of them.
@@ -130,7 +130,7 @@ Isa isa_from_name(std::string_view text) {
 }
 
 // SDX_ISA of CMake says what is left out.
-bool compiled(Isa isa) noexcept {
+bool in_this_build(Isa isa) noexcept {
   switch (isa) {
 #ifdef SDX_NO_SSE4
     case Isa::sse4: return false;
@@ -174,7 +174,7 @@ bool use_vnni(Isa isa) {
     const char* text = std::getenv("SDX_CPU_VNNI");
     return text != nullptr && std::string_view(text) == "0";
   }();
-  if (off || !compiled(isa)) return false;
+  if (off || !in_this_build(isa)) return false;
   return (isa == Isa::avx512 && cpu_features().avx512_vnni) || (isa == Isa::avx2 && cpu_features().avx_vnni);
 }
 

@@ -29,7 +29,7 @@ struct CpuFeatures {
 const CpuFeatures& cpu_features() noexcept;
 
 // Whether this build has kernels for `isa`: all of its architecture, unless CMake's SDX_ISA leaves some out.
-bool compiled(Isa isa) noexcept;
+bool in_this_build(Isa isa) noexcept;
 
 // The sets that this build has and this machine can run, worst first; never empty.
 const std::vector<Isa>& supported_isas();
