@@ -74,17 +74,27 @@ function(sdx_unity target)
   if(NOT SDX_UNITY OR NOT Python3_FOUND)
     return()
   endif()
-  set(groups ${CMAKE_CURRENT_BINARY_DIR}/${target}_unity.cmake)
-  file(WRITE ${groups}.in "${ARGN}")
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${groups}
-                          ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/apps ${PROJECT_SOURCE_DIR}/tests
-                  INPUT_FILE ${groups}.in COMMAND_ERROR_IS_FATAL ANY)
-  include(${groups})
+  set_property(GLOBAL APPEND_STRING PROPERTY SDX_UNITY_TARGETS "${target};${ARGN}\n")
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # GCC assumes that a class with members of a file's internal types is visible to several files, unless it is in the main file.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${ARGN})
 endfunction()
+
+# The groups of all targets, at the end of the configuration: one process reads the headers that they share once.
+function(sdx_unity_groups)
+  get_property(targets GLOBAL PROPERTY SDX_UNITY_TARGETS)
+  if(NOT targets)
+    return()
+  endif()
+  set(groups ${PROJECT_BINARY_DIR}/unity_groups.cmake)
+  file(WRITE ${groups}.in "${targets}")
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${groups}
+                          ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/apps ${PROJECT_SOURCE_DIR}/tests
+                  INPUT_FILE ${groups}.in COMMAND_ERROR_IS_FATAL ANY)
+  include(${groups})
+endfunction()
+cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL sdx_unity_groups)
 
 # The two headers that folders share.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc "")

@@ -1,5 +1,5 @@
-"""unity_groups.py OUTPUT ROOT... : reads names of C++ sources, between semicolons, from standard input and writes a CMake file to OUTPUT that gives
-them groups to be compiled together (SDX_UNITY). Files share a group where nothing that one defines for itself, in an unnamed namespace, as a
+"""unity_groups.py OUTPUT ROOT... : reads from standard input a line for each target of CMake, its name and its C++ sources between semicolons, and
+writes a CMake file to OUTPUT that gives them groups to be compiled together (SDX_UNITY). Files share a group where nothing that one defines for itself, in an unnamed namespace, as a
 static or by #define, is a word of a later one, or of a header that comes in with it. ROOT: where the project's headers are looked for."""
 
 import re
@@ -125,9 +125,9 @@ class Group:
         self.headers |= reader.headers(path)
 
 
-def groups_of(paths, roots, largest=LARGEST):
+def groups_of(paths, reader, largest=LARGEST):
     """Lists of files that may be compiled together, at most `largest` each. Files that have to be compiled alone are in none."""
-    reader, groups = Reader(roots), []
+    groups = []
     for path in sorted(paths):
         text = reader.text(path)
         if re.search(r"foreach_target|^using (?:namespace|enum)\b|HWY_", text, re.M):
@@ -141,8 +141,11 @@ def groups_of(paths, roots, largest=LARGEST):
 
 
 def main():
-    groups = groups_of(set(filter(None, sys.stdin.read().split(";"))), sys.argv[2:])
-    lines = [f"set_source_files_properties({f} PROPERTIES UNITY_GROUP group{i})" for i, files in enumerate(groups) for f in files]
+    reader, lines = Reader(sys.argv[2:]), []
+    for line in filter(None, sys.stdin.read().splitlines()):
+        target, *paths = filter(None, line.split(";"))
+        for i, files in enumerate(groups_of(set(paths), reader)):
+            lines += [f"set_source_files_properties({f} TARGET_DIRECTORY {target} PROPERTIES UNITY_GROUP group{i})" for f in files]
     Path(sys.argv[1]).write_text("\n".join(lines) + "\n")
 
 

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cmake"))
-from unity_groups import groups_of  # noqa: E402
+from unity_groups import Reader, groups_of  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "tidy"
@@ -105,7 +105,7 @@ def units(chosen):
     found = []
     for options, sources in alike.values():
         together = [str(source) for source in sources if not ALONE.search(source.read_text())]
-        groups = [[Path(f) for f in group] for group in groups_of(together, [ROOT / part for part in ("src", "include", "apps", "tests")], LARGEST)]
+        groups = [[Path(f) for f in group] for group in groups_of(together, Reader([ROOT / part for part in ("src", "include", "apps", "tests")]), LARGEST)]
         alone = sources.difference(*groups)
         found += [Unit(options, group) for group in [*groups, *([source] for source in alone)]]
     return sorted(found, key=lambda unit: -unit.size)
