@@ -1,22 +1,10 @@
 #include "base/system/cpu_bf16.h"
 
 #include <cstdlib>
-
-#if defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
-#endif
+#include <string_view>
 
 namespace sdx {
 namespace {
-
-bool arm_has_it() {
-#if defined(__aarch64__) && defined(__linux__)
-  constexpr unsigned long kBf16 = 1UL << 14;  // HWCAP2_BF16, which older headers lack
-  return (getauxval(AT_HWCAP2) & kBf16) != 0;
-#else
-  return false;
-#endif
-}
 
 bool switched_off() {
   const char* text = std::getenv("SDX_CPU_BF16");
@@ -26,8 +14,9 @@ bool switched_off() {
 }  // namespace
 
 bool use_bf16(Isa isa) {
-  static const bool on = !switched_off(), arm = arm_has_it();
-  return on && ((isa == Isa::avx512 && cpu_features().avx512_bf16) || (isa == Isa::neon && arm));
+  static const bool on = !switched_off();
+  const CpuFeatures& f = cpu_features();
+  return on && ((isa == Isa::avx512 && f.avx512_bf16) || (isa == Isa::neon && f.neon_bf16));
 }
 
 }  // namespace sdx

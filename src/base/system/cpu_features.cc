@@ -7,9 +7,13 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/system/amx.h"
+#include "base/system/cpu_bf16.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 namespace sdx {
@@ -66,6 +70,13 @@ CpuFeatures detect() {
 #if defined(__aarch64__)
   f.neon = true;  // part of the base architecture
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+  // HWCAP_ASIMDDP, HWCAP2_I8MM and HWCAP2_BF16, which older headers lack.
+  constexpr unsigned long kDots = 1UL << 20, kI8mm = 1UL << 13, kBf16 = 1UL << 14;
+  f.neon_dots = (getauxval(AT_HWCAP) & kDots) != 0;
+  f.neon_i8mm = (getauxval(AT_HWCAP2) & kI8mm) != 0;
+  f.neon_bf16 = (getauxval(AT_HWCAP2) & kBf16) != 0;
+#endif
   return f;
 }
 
@@ -102,6 +113,12 @@ Isa choose() {
 }
 
 std::atomic<int> g_isa{-1};
+std::atomic<bool> g_i8mm_allowed{true};
+
+bool is_zero(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr && std::string_view(text) == "0";
+}
 
 }  // namespace
 
@@ -170,12 +187,27 @@ Isa cpu_isa() {
 }
 
 bool use_vnni(Isa isa) {
-  static const bool off = [] {
-    const char* text = std::getenv("SDX_CPU_VNNI");
-    return text != nullptr && std::string_view(text) == "0";
-  }();
+  static const bool off = is_zero("SDX_CPU_VNNI");
   if (off || !in_this_build(isa)) return false;
-  return (isa == Isa::avx512 && cpu_features().avx512_vnni) || (isa == Isa::avx2 && cpu_features().avx_vnni);
+  const CpuFeatures& f = cpu_features();
+  return (isa == Isa::avx512 && f.avx512_vnni) || (isa == Isa::avx2 && f.avx_vnni) || (isa == Isa::neon && f.neon_dots);
+}
+
+void allow_i8mm(bool allowed) { g_i8mm_allowed.store(allowed, std::memory_order_relaxed); }
+
+bool use_i8mm() {
+  static const bool on = cpu_features().neon_i8mm && use_vnni(Isa::neon) && !is_zero("SDX_CPU_I8MM");
+  return on && g_i8mm_allowed.load(std::memory_order_relaxed);
+}
+
+std::string cpu_sets() {
+  const Isa isa = cpu_isa();
+  std::string sets(name(isa));
+  if (use_vnni(isa)) sets += isa == Isa::neon ? ", dotprod" : ", vnni";
+  if (isa == Isa::neon && use_i8mm()) sets += ", i8mm";
+  if (use_bf16(isa)) sets += ", bf16";
+  if (use_amx()) sets += use_amx_bf16() ? ", amx" : ", amx (bytes only)";
+  return sets;
 }
 
 std::string processor_name() {

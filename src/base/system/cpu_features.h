@@ -23,6 +23,9 @@ struct CpuFeatures {
   bool avx512_bf16 = false;
   bool avx_vnni = false;
   bool neon = false;
+  bool neon_dots = false;  // FEAT_DotProd: SDOT and UDOT
+  bool neon_i8mm = false;  // FEAT_I8MM: SMMLA, UMMLA, USMMLA
+  bool neon_bf16 = false;  // FEAT_BF16: BFDOT and BFMMLA
 };
 
 // The features of this CPU and operating system, read once. Unaffected by SDX_CPU_ISA.
@@ -38,12 +41,22 @@ const std::vector<Isa>& supported_isas();
 Isa isa_from_name(std::string_view text);
 
 // The set that kernels use: the best supported one, or what SDX_CPU_ISA names. Throws Error(invalid_argument) when that
-// variable holds an unknown name or a set this machine or this build lacks. Thread-safe. Weights packed under one set are of no use under
-// another, so the choice is fixed before the first kernel is chosen.
+// variable holds an unknown name or a set this machine or this build lacks. Thread-safe. Weights packed under one set are of no
+// use under another, so the choice is fixed before the first kernel is chosen.
 SDX_TOOLS_API Isa cpu_isa();
 
-// Whether the dot-product extension of `isa` (VNNI) may be used: the machine has it, and SDX_CPU_VNNI is not "0".
+// Whether the extension of `isa` for dot products of bytes (VNNI, Arm's DotProd) may be used: the machine has it, and
+// SDX_CPU_VNNI is not "0".
 SDX_TOOLS_API bool use_vnni(Isa isa);
+
+// Whether products of bytes may use Arm's small matrices (I8MM): the machine has them, use_vnni(neon), and SDX_CPU_I8MM is not
+// "0".
+SDX_TOOLS_API bool use_i8mm();
+// For tests: false makes use_i8mm() return false; true restores the rule above. Not while kernels run.
+void allow_i8mm(bool allowed);
+
+// cpu_isa() and the extensions that kernels use with it: "avx512, vnni, bf16, amx", "neon, dotprod, i8mm, bf16".
+SDX_TOOLS_API std::string cpu_sets();
 
 // The system's name for the processor ("AMD EPYC"), or for the board where it does not name processors; empty if it has none.
 // Each call reads it anew.

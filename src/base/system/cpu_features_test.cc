@@ -34,6 +34,19 @@ TEST(CpuFeatures, WiderSetsImplyNarrowerOnes) {
   EXPECT_FALSE(f.neon && f.sse4);
 }
 
+TEST(CpuFeatures, ExtensionsNeedTheirSet) {
+  EXPECT_FALSE(use_i8mm() && !use_vnni(Isa::neon));
+  EXPECT_FALSE(use_vnni(Isa::neon) && !cpu_features().neon);
+  EXPECT_FALSE(use_vnni(Isa::avx512) && !cpu_features().avx512);
+  EXPECT_TRUE(cpu_sets().starts_with(name(cpu_isa())));
+  EXPECT_EQ(cpu_sets().find("i8mm") != std::string::npos, use_i8mm());
+  const bool had = use_i8mm();
+  allow_i8mm(false);
+  EXPECT_FALSE(use_i8mm());
+  allow_i8mm(true);
+  EXPECT_EQ(use_i8mm(), had);
+}
+
 TEST(CpuFeatures, ForcingASetHolds) {
   const Isa before = cpu_isa();
   for (const Isa isa : supported_isas()) {
