@@ -8,7 +8,7 @@ BUILD := build/$(PRESET)
 #   child can wait forever.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeep.Children*
 
-.PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel dropin-wheel dropin-clients test test-poisoned \
+.PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel dropin-wheel dropin-clients packages packages-check test test-poisoned \
   demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers neon \
   bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
   bench-arrays bench-outside bench-quantize bench-training torch-layers imports clean
@@ -21,6 +21,7 @@ help:
 	@echo "make install PREFIX=/usr/local"
 	@echo "make wheel   build/wheel/*.whl: the Python package for Python 3.9 and newer"
 	@echo "make dropin-wheel  build/dropin-wheel/*.whl: a package onnxruntime that computes with the wheel above"
+	@echo "make packages  build/packages/: Debian's packages, an archive, wheels, checksums; make packages-check tests them in a bare Debian"
 	@echo "make dropin-clients  compare published packages on ONNX Runtime and on Sardonyx: results, start, time, memory; DROPIN=\"--rounds 1 magika\" runs a part"
 	@echo "make clients-large  install the published packages that need much beside themselves (chromadb, mlx-lm, optimum), for ctest -L clients"
 	@echo "make docs    regenerate docs/operators.md, docs/options.md and other files from tables in the code, and figures from bench/results"
@@ -101,6 +102,24 @@ wheel: python-env build
 dropin-wheel: wheel
 	cmake --build --preset $(PRESET) --target sdx_dropin_library
 	tools/dropin_wheel.sh $(BUILD) build/dropin-wheel
+
+# build/packages/: Debian's packages, an archive that runs from any folder, a source package for pip, the wheels, what is inside them (SPDX),
+# checksums and sizes. PORTABLE is the preset that the archive is built with.
+PORTABLE ?= $(PRESET)
+packages: dropin-wheel
+	@tools/install.sh packages zstd dpkg-dev
+	cmake --preset debian
+	cmake --build --preset debian --target sdx_installed sdx_python
+	cmake --preset $(PORTABLE)
+	cmake --build --preset $(PORTABLE) --target sdx_installed sdx_python
+	PORTABLE_BUILD=build/$(PORTABLE) tools/packages.sh build/packages
+
+# Tests of what `make packages` made, in a bare Debian: needs root, takes minutes. PACKAGES_CHECK="lintian deb" runs a part.
+PACKAGES_CHECK ?=
+packages-check:
+	@tools/install.sh packages-check lintian debootstrap zstd
+	tests/packages/root.sh build/systems/bookworm
+	python3 -B tests/packages/run.py . build/packages build/systems/bookworm $(PACKAGES_CHECK)
 
 # Runs published packages that contain models, and programs that open the C library, unchanged, on ONNX Runtime and on ours in turns; skipped
 # without a connection. DROPIN="--rounds 1 magika" takes a part of the packages, NATIVE="sherpa" one of the programs.

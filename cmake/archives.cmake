@@ -4,8 +4,12 @@
 # Debian compiles static libraries for programs, in which `stdout` and `stderr` are copied into the program; such code cannot be linked into a
 # shared library. These two names are the only obstacle, so a copy of the archive is linked that reads sdx_NAME_stdout and sdx_NAME_stderr
 # instead. The caller of the library defines them.
+#
+# SDX_STATIC_LIBRARIES=OFF links shared libraries, as packages of a distribution do: its corrections of a library then reach us.
+option(SDX_STATIC_LIBRARIES "Link static libraries where there are any" ON)
 function(sdx_find_archive variable name)
-  find_library(${variable}_FOUND NAMES lib${name}.a ${name} PATHS ${SDX_LIBRARY_DIRS} REQUIRED)
+  sdx_library_names(names ${name})
+  find_library(${variable}_FOUND NAMES ${names} PATHS ${SDX_LIBRARY_DIRS} REQUIRED)
   set(found ${${variable}_FOUND})
   if(found MATCHES "\\.a$" AND CMAKE_OBJCOPY)
     set(copy ${CMAKE_BINARY_DIR}/archives/lib${name}.a)
@@ -19,6 +23,15 @@ function(sdx_find_archive variable name)
     set(found ${${variable}_SHARED})
   endif()
   set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
+# sdx_library_names(VARIABLE NAME): what find_library looks for.
+function(sdx_library_names variable name)
+  if(SDX_STATIC_LIBRARIES)
+    set(${variable} lib${name}.a ${name} PARENT_SCOPE)
+  else()
+    set(${variable} ${name} PARENT_SCOPE)
+  endif()
 endfunction()
 
 # Leaves no copy where a shared library cannot be made of it.

@@ -19,6 +19,10 @@ if ! tools/venv.sh "$venv" tools/wheel_requirements.txt; then
 fi
 python=$PWD/$venv/bin/python
 PATH=$PWD/$venv/bin:$PATH
+# The same sources give the same bytes: files have the commit's time.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
+umask 022
 version=$(sed -n 's/^project(sardonyx VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 ort=${library##*libonnxruntime.so.}
 
@@ -35,7 +39,8 @@ find "$package" -name __pycache__ -prune -exec rm -rf {} +
 strip -o "$package/capi/libonnxruntime.so.$ort" "$library"
 strip -o "$package/libsdx.so.0" "$build/lib/libsdx.so.0"
 chmod 755 "$package/capi/libonnxruntime.so.$ort" "$package/libsdx.so.0"
-cp LICENSE "$about/licenses/"
+cp LICENSE NOTICE.md "$about/licenses/"
+python3 -B tools/sbom.py --build "$build" --notices "$about/licenses/third-party.txt"
 cat >"$about/METADATA" <<END
 Metadata-Version: 2.4
 Name: sardonyx-onnxruntime
@@ -43,6 +48,8 @@ Version: $version
 Summary: The package onnxruntime, answered by Sardonyx
 License-Expression: MIT
 License-File: LICENSE
+License-File: NOTICE.md
+License-File: third-party.txt
 Requires-Python: >=3.9
 Requires-Dist: numpy>=1.23
 Requires-Dist: sardonyx==$version

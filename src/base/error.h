@@ -15,9 +15,11 @@ template <class... Args>
 }
 
 // Reports a mistake in our own code, never bad input.
-#define SDX_ASSERT(condition)                                                                                                  \
-  do {                                                                                                                         \
-    if (!(condition)) ::sdx::fail(::sdx::ErrorCode::internal, "assertion failed: {} ({}:{})", #condition, __FILE__, __LINE__); \
+// The file without its folder: binaries do not depend on where they were built.
+#define SDX_ASSERT(condition)                                                                                       \
+  do {                                                                                                              \
+    if (!(condition))                                                                                               \
+      ::sdx::fail(::sdx::ErrorCode::internal, "assertion failed: {} ({}:{})", #condition, __FILE_NAME__, __LINE__); \
   } while (false)
 
 }  // namespace sdx

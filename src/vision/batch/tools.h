@@ -11,7 +11,7 @@
 namespace sdx::vision {
 
 struct Tools {
-  static constexpr ModuleName kModule{"libsdx_vision.so", "sdx_vision_tools", "SDX_VISION_LIB", "sdx faces"};
+  static constexpr ModuleName kModule{"libsdx_vision.so.0", "sdx_vision_tools", "SDX_VISION_LIB", "sdx faces"};
   static constexpr std::size_t kTypesBytes = sizeof(Request);
 
   ModuleHead head;
