@@ -84,18 +84,29 @@ class Watch {
   std::thread thread_;  // last: it uses the others
 };
 
-std::string describe(const httplib::Client& client, httplib::Error error) {
-  switch (error) {
+// OpenSSL's number of what is wrong with the server's certificate. Newer releases of cpp-httplib have it in the result,
+// older ones in the client.
+template <class Client, class Result>
+std::string why_refused(const Client& client, const Result& result) {
+  if constexpr (requires { result.ssl_backend_error(); }) {
+    return std::to_string(result.ssl_backend_error());
+  } else {
+    return std::to_string(client.get_openssl_verify_result());
+  }
+}
+
+std::string describe(const httplib::Client& client, const httplib::Result& result) {
+  switch (result.error()) {
     case httplib::Error::Connection: return "cannot connect";
     case httplib::Error::ConnectionTimeout: return "no answer to the attempt to connect";
     case httplib::Error::SSLConnection: return "cannot establish a TLS connection";
     case httplib::Error::SSLLoadingCerts:
       return "cannot load the certificates of this machine's authorities (package ca-certificates)";
     case httplib::Error::SSLServerVerification:
-      return "the server's certificate is refused (" + std::to_string(client.get_openssl_verify_result()) + ")";
+      return "the server's certificate is refused (" + why_refused(client, result) + ")";
     case httplib::Error::Read: return "the connection ended too early";
     case httplib::Error::Write: return "cannot send the request";
-    default: return "failed: " + httplib::to_string(error);
+    default: return "failed: " + httplib::to_string(result.error());
   }
 }
 
@@ -154,7 +165,7 @@ Outcome get_guarded(const ModuleRequest& request, char* error, std::size_t error
     std::snprintf(error, error_size, "the response's header has more than %zu bytes", kMostHeaderBytes);
     return Outcome::oversized;
   }
-  std::snprintf(error, error_size, "%s", describe(client, result.error()).c_str());
+  std::snprintf(error, error_size, "%s", describe(client, result).c_str());
   return outcome_of(result.error());
 }
 
