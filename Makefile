@@ -8,7 +8,7 @@ BUILD := build/$(PRESET)
 #   child can wait forever.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeep.Children*
 
-.PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel dropin-wheel dropin-clients packages packages-check test test-poisoned \
+.PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel portable portable-wheels portable-check dropin-wheel dropin-clients packages packages-check test test-poisoned \
   demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers neon \
   bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
   bench-arrays bench-outside bench-quantize bench-training torch-layers imports clean
@@ -20,6 +20,7 @@ help:
 	@echo "make build   build build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
 	@echo "make install PREFIX=/usr/local"
 	@echo "make wheel   build/wheel/*.whl: the Python package for Python 3.9 and newer"
+	@echo "make portable | portable-wheels | portable-check  build/portable: for glibc 2.28 and newer (docs/design/portable.md)"
 	@echo "make dropin-wheel  build/dropin-wheel/*.whl: a package onnxruntime that computes with the wheel above"
 	@echo "make packages  build/packages/: Debian's packages, an archive, wheels, checksums; make packages-check tests them in a bare Debian"
 	@echo "make dropin-clients  compare published packages on ONNX Runtime and on Sardonyx: results, start, time, memory; DROPIN=\"--rounds 1 magika\" runs a part"
@@ -97,6 +98,24 @@ wheel: python-env build
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET) --target sdx_python
 	tools/wheel.sh $(BUILD) build/wheel
+
+# build/portable: the command, libraries and wheels for glibc 2.28 and newer (docs/design/portable.md), and their tests in old systems and new ones.
+portable: python-env
+	tools/portable_sources.sh
+	cmake --preset portable
+	cmake --build --preset portable --target sdx_portable
+
+portable-wheels: portable
+	tools/wheel.sh build/portable build/portable-wheel
+	tools/dropin_wheel.sh build/portable build/portable-dropin-wheel
+
+PORTABLE_SUITES := bullseye bookworm trixie
+portable-check: portable-wheels
+	tools/bare_root.sh $(PORTABLE_SUITES)
+	for suite in $(PORTABLE_SUITES); do python3 -B tests/wheel/portable.py . build/portable $$suite || exit 1; done
+	for suite in bullseye debian trixie; do \
+	  PYTHONPATH=build/portable/python build/python-venv/bin/python -B tests/wheel/run.py . build/portable $$suite build/portable-wheel || exit 1; \
+	done
 
 # build/dropin-wheel/sardonyx_onnxruntime-….whl, which needs the wheel above.
 dropin-wheel: wheel

@@ -1,7 +1,8 @@
 #!/bin/sh
 # packages.sh INTO [PART...]: makes what a release consists of, in the folder INTO: Debian's packages (PART deb), a folder of programs and
 # libraries that runs from anywhere (tarball), Python's source package (sdist), then lists of what is inside, checksums and sizes.
-# Without PARTs: all of them, and the wheels of build/wheel and build/dropin-wheel where they are. The same sources give the same bytes.
+# Without PARTs: all of them, and the wheels that are there, those of `make portable-wheels` before those of `make dropin-wheel`. The same
+# sources give the same bytes.
 #
 # DEBIAN_BUILD (build/debian, of the preset `debian`) and PORTABLE_BUILD (build/portable, else build/release) name the builds.
 set -eu
@@ -55,7 +56,8 @@ make_sdist() {
 
 make_wheels() {
   rm -f "$into"/*.whl
-  for wheel in build/wheel/*.whl build/dropin-wheel/*.whl; do
+  kind=$(ls build/portable-wheel/*.whl >/dev/null 2>&1 && echo portable- || true)
+  for wheel in "build/${kind}wheel"/*.whl "build/${kind}dropin-wheel"/*.whl; do
     [ ! -e "$wheel" ] || cp "$wheel" "$into/"
   done
 }

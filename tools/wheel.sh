@@ -45,6 +45,9 @@ done
 python3 -B tools/sbom.py --build "$build" --notices "$(echo "$stage"/wheel/sardonyx-*.dist-info)/licenses/third-party.txt"
 "$python" -m wheel pack --dest-dir "$stage" "$stage/wheel" >/dev/null
 rm -f "$into"/*.whl
-"$python" -m auditwheel repair --exclude 'libtiff.so.*' --exclude 'libheif.so.*' --exclude 'libjxl.so.*' --exclude 'libraw.so.*' --exclude 'liblcms2.so.*' \
+# A portable build has to run where it was made for.
+glibc=$(sed -n 's/^SDX_GLIBC:[A-Z]*=//p' "$build/CMakeCache.txt")
+platform=${glibc:+manylinux_$(echo "$glibc" | tr . _)_$(uname -m)}
+"$python" -m auditwheel repair ${platform:+--plat "$platform"} --exclude 'libtiff.so.*' --exclude 'libheif.so.*' --exclude 'libjxl.so.*' --exclude 'libraw.so.*' --exclude 'liblcms2.so.*' \
   --wheel-dir "$into" "$stage"/*.whl >"$stage/repair.log" 2>&1 || { cat "$stage/repair.log" >&2; exit 1; }
 ls "$into"/*.whl

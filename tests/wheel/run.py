@@ -1,6 +1,7 @@
-"""run.py PROJECT BUILD WHICH: installs the wheel that `make wheel` packs in a bare Debian 12 (tools/bare_root.sh) and runs a model there, with
-Debian's own Python (WHICH: debian) or another version's (3.9, …), which is mounted there. The model decodes pictures and matches text,
-so that every library that is linked in has something to do. `pack` packs the wheel. Exit code 77: skipped, with the reason."""
+"""run.py PROJECT BUILD WHICH [WHEELS]: installs the wheel that `make wheel` packs in a bare Debian 12 (tools/bare_root.sh) and runs a model
+there, with Debian's own Python (WHICH: debian) or another version's (3.9, …), which is mounted there; or in another Debian (bullseye,
+trixie) with its own Python. The model decodes pictures and matches text, so that every library that is linked in has something to do.
+`pack` packs the wheel. WHEELS: the wheel's folder, instead of build/wheel. Exit code 77: skipped, with the reason."""
 
 import base64
 import json
@@ -16,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from scratch import scratch  # noqa: E402
 
 SKIPPED = 77
+SUITES = {"debian": "", "bullseye": "3.9", "trixie": ""}  # and the Python for which NumPy is taken from elsewhere, where the system's is too old
 ABSENT = ["png16", "jpeg", "openjp2", "webp", "utf8proc", "yaml-cpp", "fmt"]  # the bare system would not be bare
 
 
@@ -78,8 +80,11 @@ mkdir "$ROOT/mnt/site"
 cp "$WORK"/* "$ROOT/mnt/"
 if [ -n "$HOME_OF_PYTHON" ]; then
   mount -t tmpfs none "$ROOT/$(echo "$HOME_OF_PYTHON" | cut -d/ -f2)"
-  mkdir -p "$ROOT/$HOME_OF_PYTHON" "$ROOT/mnt/numpy"
+  mkdir -p "$ROOT/$HOME_OF_PYTHON"
   mount --bind "$HOME_OF_PYTHON" "$ROOT/$HOME_OF_PYTHON"
+fi
+if [ -n "$NUMPY" ]; then
+  mkdir "$ROOT/mnt/numpy"
   mount --bind "$NUMPY" "$ROOT/mnt/numpy"
 fi
 mount -t proc none "$ROOT/proc"
@@ -93,17 +98,23 @@ exec chroot "$ROOT" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/mnt LC_ALL=C.UTF-8 
 
 def main():
     project, build, which = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-    wheels = project / "build" / "wheel"
+    wheels = Path(sys.argv[4]) if len(sys.argv) > 4 else project / "build" / "wheel"
     if which == "pack":
         sys.exit(subprocess.run([project / "tools" / "wheel.sh", build, wheels]).returncode)
-    root = project / "build" / "bare-debian"
+    suite = which if which in SUITES else "debian"
+    root = project / "build" / f"bare-{suite}"
     if not (root / "made-of.txt").exists():
-        skip("build/bare-debian is missing: tools/bare_root.sh makes it")
+        skip(f"build/bare-{suite} is missing: tools/bare_root.sh makes it")
     packed = list(wheels.glob("*.whl"))
     if not packed:
         skip("no wheel is packed: tools/wheel.sh makes one")
     home, numpy, python = "", "", "/usr/bin/python3"
-    if which != "debian":
+    if which in SUITES:
+        if SUITES[which]:
+            numpy = project / "build" / "bare-numpy" / SUITES[which]
+            if not numpy.exists():
+                skip(f"the NumPy of {which} is too old, and there is no other for its Python {SUITES[which]}")
+    else:
         found = subprocess.run([project / "tests" / "wheel" / "find_python.sh", which], capture_output=True, text=True)
         numpy = project / "build" / "bare-numpy" / which
         if found.returncode != 0 or not numpy.exists():
@@ -112,7 +123,7 @@ def main():
         home = Path(python).parent.parent
     for name in ABSENT:
         if list(root.glob(f"usr/lib/*/lib{name}.so*")):
-            sys.exit(f"build/bare-debian is not bare: it has lib{name}")
+            sys.exit(f"{root} is not bare: it has lib{name}")
     with scratch(build) as work:
         make_model(work / "model.onnx")
         feed = make_feed(project)

@@ -2,6 +2,7 @@
 
 #include <httplib.h>
 #include <openssl/evp.h>
+#include <openssl/x509.h>
 
 #include <atomic>
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "hub/authorities.h"
 #include "hub/module/received.h"
 #include "hub/module_api.h"
 
@@ -139,6 +141,9 @@ Outcome get_guarded(const ModuleRequest& request, char* error, std::size_t error
   client.set_decompress(false);
   client.set_keep_alive(false);
   client.enable_server_certificate_verification(true);
+  if (const std::string file = authorities_file(X509_get_default_cert_file(), X509_get_default_cert_dir()); !file.empty()) {
+    client.set_ca_cert_path(file.c_str());
+  }
   if (request.proxy_host != nullptr) client.set_proxy(request.proxy_host, request.proxy_port);
   httplib::Headers headers;
   for (std::size_t i = 0; i < request.header_count; ++i) headers.emplace(request.headers[i].name, request.headers[i].value);

@@ -1,8 +1,10 @@
 #include "serve/server/otlp.h"
 
 #include <httplib.h>
+#include <openssl/x509.h>
 
 #include "base/error.h"
+#include "hub/authorities.h"
 
 namespace sdx::serve {
 
@@ -18,6 +20,9 @@ std::function<bool(const std::vector<Span>&)> otlp_sender(const std::string& url
   const std::string path = given == "/" ? "/v1/traces" : given;
   const auto client = std::make_shared<httplib::Client>(host);
   if (!client->is_valid()) fail(ErrorCode::invalid_argument, "--otlp '{}' is not a valid address", url);
+  if (const std::string file = hub::authorities_file(X509_get_default_cert_file(), X509_get_default_cert_dir()); !file.empty()) {
+    client->set_ca_cert_path(file.c_str());
+  }
   client->set_connection_timeout(2);
   client->set_read_timeout(5);
   client->set_write_timeout(5);
