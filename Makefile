@@ -33,8 +33,18 @@ help:
 	@echo "make imports       import all pairs of the package's modules, and groups of them in threads at once"
 	@echo "make format | format-check | tidy | check-includes | check-sizes | growth | asan | asan-all | neon | clean"
 
+# Installs what the targets of the command line need (tools/setup.sh); SETUP=: leaves that to you. Targets that are not named here, and presets
+# for tests, need all.
+SETUP ?= tools/setup.sh
+PURPOSE_demo := demo
+PURPOSE_demo-chat := demo
+PURPOSE_build := command
+PURPOSE_install := command
+PURPOSE_wheel := command python
+PURPOSE_dropin-wheel := command python
+PURPOSES := $(sort $(foreach goal,$(MAKECMDGOALS),$(or $(if $(filter-out release debug demo,$(PRESET)),tests),$(PURPOSE_$(goal)),tests)))
 setup:
-	@tools/setup.sh
+	@$(SETUP) $(PURPOSES)
 
 # The environment of the Python package's tests; skipped without a network connection.
 python-env: | setup
@@ -69,7 +79,7 @@ build: $(BUILD)/build.ninja
 # Downloads run while the compiler works. The second configuration finds the Python environment that the first may have lacked.
 test: | setup
 	$(MAKE) -j 5 python-env runtimes clients bare-root build
-	cmake --preset $(PRESET)
+	cmake --preset $(PRESET) -DSDX_COMPLETE=ON
 	cmake --build --preset $(PRESET)
 	ctest --test-dir $(BUILD) --output-on-failure -j 2
 
@@ -175,7 +185,7 @@ asan:
 asan-all: python-env runtimes
 	cmake --preset asan -DSDX_PYTHON_SANITIZED=ON
 	cmake --build --preset asan
-	ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-16 SDX_TEST_ISA=$${SDX_TEST_ISA:-avx2} GTEST_FILTER=$(SLOW_UNDER_SANITIZERS) \
+	ASAN_SYMBOLIZER_PATH=$$(tools/clang.sh llvm-symbolizer) SDX_TEST_ISA=$${SDX_TEST_ISA:-avx2} GTEST_FILTER=$(SLOW_UNDER_SANITIZERS) \
 		ctest --test-dir build/asan --output-on-failure -j 2 --timeout 14400
 	ctest --test-dir build/asan --output-on-failure --timeout 86400 -C Long -R '^fuzz\.more$$'
 
@@ -265,10 +275,10 @@ imports: python-env build
 	PYTHONPATH=$(BUILD)/python build/python-venv/bin/python -B tests/python/test_imports.py
 
 format:
-	git ls-files '*.cc' '*.h' '*.hpp' | xargs clang-format-16 -i
+	@formatter=$$(tools/clang_format.sh) && git ls-files '*.cc' '*.h' '*.hpp' | xargs "$$formatter" -i
 
 format-check:
-	git ls-files '*.cc' '*.h' '*.hpp' | xargs clang-format-16 --dry-run -Werror
+	@formatter=$$(tools/clang_format.sh) && git ls-files '*.cc' '*.h' '*.hpp' | xargs "$$formatter" --dry-run -Werror
 
 check-includes:
 	python3 tools/check_includes.py

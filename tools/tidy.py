@@ -36,6 +36,9 @@ def output_of(*command, cwd=ROOT):
     return subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+CLANG, CLANG_TIDY = (output_of("tools/clang.sh", tool).strip() for tool in ("clang++", "clang-tidy"))
+
+
 def configure():
     output_of("cmake", "--preset", "clang", "-B", str(BUILD))
     # Only the commands that write the headers: as targets, they would wait for the libraries that their targets link to.
@@ -49,7 +52,7 @@ class Unit:
 
     def __init__(self, options, sources):
         self.sources, self.starts = sources, []
-        self.arguments = ["clang++-16", *options, *(f"-iquote{folder}" for folder in sorted({str(s.parent) for s in sources}))]
+        self.arguments = [CLANG, *options, *(f"-iquote{folder}" for folder in sorted({str(s.parent) for s in sources}))]
         self.size = sum(s.stat().st_size for s in sources)
         self.file = sources[0]
 
@@ -115,7 +118,7 @@ def look_at(unit, end):
     """What clang-tidy says about a unit, None where there is no time left."""
     if time.time() >= end:
         return None
-    command = ["clang-tidy-16", "--quiet", "--warnings-as-errors=*", "-p", str(TOGETHER), str(unit.file)]
+    command = [CLANG_TIDY, "--quiet", "--warnings-as-errors=*", "-p", str(TOGETHER), str(unit.file)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace")
     said = done.stdout if done.returncode == 0 or done.stdout.strip() else done.stderr
     return FINDING.sub(unit.origin, said), done.returncode != 0
