@@ -61,7 +61,8 @@ function(sdx_precompile target)
 endfunction()
 
 # Folders that compute little are compiled for size: a fifth smaller, and compiled sooner. Not used for code on the path of a start or a run.
-set(SDX_SMALL $<$<CONFIG:Release>:-Os>)
+set(SDX_SMALL_OPTIMIZATION -Os CACHE STRING "Optimisation of a release's code that computes little")
+set(SDX_SMALL $<$<CONFIG:Release>:${SDX_SMALL_OPTIMIZATION}>)
 
 # Compiles several files as one: a first build takes two thirds of the time, and a third without optimisation, as in the preset `asan`. A
 # change to one of the files then recompiles all of its group; who changes much turns this off (docs/building.md).
