@@ -133,15 +133,12 @@ dropin-wheel: wheel
 	tools/dropin_wheel.sh $(BUILD) build/dropin-wheel
 
 # build/packages/: Debian's packages, an archive that runs from any folder, a source package for pip, the wheels, what is inside them (SPDX),
-# checksums and sizes. PORTABLE is the preset that the archive is built with.
-PORTABLE ?= $(PRESET)
-packages: dropin-wheel
+# checksums and sizes (docs/packages.md).
+packages: portable-wheels
 	@tools/install.sh packages zstd dpkg-dev
 	cmake --preset debian
 	cmake --build --preset debian --target sdx_installed sdx_python
-	cmake --preset $(PORTABLE)
-	cmake --build --preset $(PORTABLE) --target sdx_installed sdx_python
-	PORTABLE_BUILD=build/$(PORTABLE) tools/packages.sh build/packages
+	tools/packages.sh build/packages
 
 # Tests of what `make packages` made, in a bare Debian: needs root, takes minutes. PACKAGES_CHECK="lintian deb" runs a part.
 PACKAGES_CHECK ?=

@@ -36,7 +36,7 @@ make_tarball() {
   root=$stage/tarball/opt/$name
   find "$root" -name sdx.pc -exec sed -i 's|^prefix=.*|prefix=${pcfiledir}/../..|' {} +
   sed -i "s|/opt/$name/|/opt/sardonyx/|" "$root"/lib/systemd/system/*.service
-  python3 -B tools/sbom.py --build "$portable" --notices "$root/share/doc/sardonyx/third-party.txt"
+  python3 -B tools/sbom.py --build "$portable" --copied libonig --notices "$root/share/doc/sardonyx/third-party.txt"
   cp CHANGELOG.md "$root/share/doc/sardonyx/"
   chmod -R u=rwX,go=rX "$root"
   rm -f "$into/$name.tar.zst"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sbom.py --build BUILD [--out FILE.spdx.json] [--notices FILE.txt] [ARTIFACT...]: what a build consists of besides our own code.
+"""sbom.py --build BUILD [--out FILE.spdx.json] [--notices FILE.txt [--copied LIBRARY]...] [ARTIFACT...]: what a build consists of besides our own code.
 
 Ninja knows which headers, archives and shared libraries went into the binaries of BUILD, and dpkg which package, of which version, each of
 them belongs to; packaging/third_party.txt gives the licences. A library that the table lacks is an error. --out writes a list in the
@@ -18,6 +18,7 @@ import uuid
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent
+FETCHED = "build/portable-sources"  # tools/portable_sources.sh
 BINARIES = ("bin/sdx", "lib/*.so.*", "lib/sardonyx/*.so*", "python/sardonyx/*.so")
 
 
@@ -31,7 +32,8 @@ class Part:
     role: str  # static: linked from an archive; header: compiled in; shared; interface: nothing but declarations; loaded: if installed
     packages: list
     version: str
-    debian_version: str
+    debian_version: str  # empty: of tools/portable_sources.sh
+    notice: Path
 
     @property
     def inside(self):
@@ -98,23 +100,26 @@ def owners(paths):
 
 
 def packages_of(build):
-    """{package: its headers and libraries that the build used}"""
+    """{package: its headers and libraries that the build used}, and which of them are folders of fetched sources."""
     copies = originals(build)
     here = build.resolve()
-    paths = set()
+    paths, found = set(), {}
     for path in inputs(build):
         path = Path(copies.get(path, path))
         path = Path(os.path.normpath(path if path.is_absolute() else here / path))
-        if not path.is_relative_to(here) and not path.is_relative_to(SOURCE):
+        if path.is_relative_to(SOURCE / FETCHED):
+            found.setdefault(path.relative_to(SOURCE / FETCHED).parts[0], []).append(str(path))
+        elif not path.is_relative_to(here) and not path.is_relative_to(SOURCE):
             paths.add(str(path))
-    found = owners(paths)
+    fetched = set(found)
+    found.update(owners(paths))
     # Links of alternatives, and files that were installed by other names.
     for path in found.pop(None, []):
         package = next(iter(owners({os.path.realpath(path)})), None)
         found.setdefault(package, []).append(path)
     if None in found:
         sys.exit(f"sbom: no package owns {', '.join(found[None][:10])}: licences of such files are unknown")
-    return found
+    return found, fetched
 
 
 def role_of(paths):
@@ -124,36 +129,40 @@ def role_of(paths):
     return "header"
 
 
+def version_and_notice(name, paths, fetched):
+    """Debian's source package without the number at its end, its version (ours and Debian's) and the file with its notices."""
+    if name in fetched:
+        found = re.search(r'#define \w*VERSION "([\d.]+)"', "".join(Path(path).read_text() for path in paths))
+        return name, found[1] if found else sys.exit(f"sbom: no header of {name} says its version"), "", SOURCE / FETCHED / name / "LICENSE"
+    source, version = run("dpkg-query", "-W", "-f", "${source:Package}\t${source:Version}\n", name).splitlines()[0].split("\t")
+    return re.sub(r"-?\d[\d.]*$", "", source), re.sub(r"^\d+:|(\.dfsg|[-+~]).*$", "", version), version, Path(f"/usr/share/doc/{name}/copyright")
+
+
 def parts_of(build):
-    rows, by_source, versions = table(), {}, {}
-    for package, paths in packages_of(build).items():
-        source, version = run("dpkg-query", "-W", "-f", "${source:Package}\t${source:Version}\n", package).splitlines()[0].split("\t")
-        source = re.sub(r"-?\d[\d.]*$", "", source)
-        used = by_source.setdefault(source, ([], []))
-        used[0].append(package)
-        used[1].extend(paths)
-        versions[source] = version
-    unknown = sorted(set(by_source) - set(rows))
-    if unknown:
-        sys.exit(f"sbom: packaging/third_party.txt lacks {', '.join(f'{s} ({by_source[s][1][0]})' for s in unknown)}")
-    parts = []
-    for source, (packages, paths) in sorted(by_source.items()):
-        title, licence, known = rows[source]
-        found = role_of(paths)
-        role = found if found == "static" else known or found
-        plain = re.sub(r"^\d+:|(\.dfsg|[-+~]).*$", "", versions[source])
-        parts.append(Part(source, title, licence, role, sorted(packages), plain, versions[source]))
-    return parts
+    rows, parts = table(), {}
+    # Where an older glibc is asked for, what that system's C++ library lacks is linked statically.
+    gcc_inside = re.search(r"^SDX_GLIBC:\w+=.", (build / "CMakeCache.txt").read_text(), re.M)
+    found, fetched = packages_of(build)
+    for name, paths in sorted(found.items()):
+        source, version, debian_version, notice = version_and_notice(name, paths, fetched)
+        title, licence, known = rows.get(source) or sys.exit(f"sbom: packaging/third_party.txt lacks {source} ({paths[0]})")
+        part = parts.setdefault(source, Part(source, title, licence, known, [], version, debian_version, notice))
+        part.packages.append(name)
+        role = role_of(paths)
+        if role == "static" or (source == "gcc" and gcc_inside):
+            part.role = "static"
+        elif not known and part.role != "static":
+            part.role = "shared" if "shared" in (part.role, role) else role
+    return [parts[source] for source in sorted(parts)]
 
 
 def notices(parts):
     """The notices of what is inside, as Debian's packages hold them."""
     text = "The binaries of Sardonyx contain code of the following libraries, under the licences below.\n"
     for part in parts:
-        path = next((p for p in (Path(f"/usr/share/doc/{name}/copyright") for name in part.packages) if p.exists()), None)
-        if path is None:
-            sys.exit(f"sbom: no package of {part.packages} has a copyright file")
-        text += f"\n{'=' * 100}\n{part.title} {part.version} ({part.licence})\n{'=' * 100}\n\n{path.read_text().strip()}\n"
+        if not part.notice.exists():
+            sys.exit(f"sbom: {part.notice}, with the notices of {part.title}, is missing")
+        text += f"\n{'=' * 100}\n{part.title} {part.version} ({part.licence})\n{'=' * 100}\n\n{part.notice.read_text().strip()}\n"
     return text
 
 
@@ -189,9 +198,9 @@ def document(parts, artifacts):
     for part in parts:
         name = identifier(f"part-{part.source}")
         purl = f"pkg:deb/debian/{part.source}@{part.debian_version.replace('+', '%2B').replace(':', '%3A')}?arch=source"
+        reference = [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl}] if part.debian_version else []
         packages.append({"SPDXID": name, "name": part.title, "versionInfo": part.version, "licenseConcluded": part.licence, "licenseDeclared": part.licence,
-                         "supplier": "Organization: Debian", **unknown,
-                         "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl}]})  # fmt: skip
+                         **unknown, **({"supplier": "Organization: Debian", "externalRefs": reference} if reference else {})})  # fmt: skip
         relations.append(tuple(end.format(part=name, product="SPDXRef-sardonyx") for end in RELATIONS[part.role]))
     body = {"packages": packages, "relationships": [{"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b} for a, kind, b in relations]}
     unique = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(body, sort_keys=True))
@@ -205,13 +214,14 @@ def main():
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--notices", type=Path)
+    parser.add_argument("--copied", action="append", default=[], help="a shared library (by its name in third_party.txt) of which a copy is packed, too")
     parser.add_argument("artifacts", nargs="*", type=Path)
     args = parser.parse_args()
     parts = parts_of(args.build)
     if args.out:
         args.out.write_text(json.dumps(document(parts, args.artifacts), indent=2) + "\n")
     if args.notices:
-        args.notices.write_text(notices([part for part in parts if part.inside]))
+        args.notices.write_text(notices([part for part in parts if part.inside or part.source in args.copied]))
     if not args.out and not args.notices:
         for part in parts:
             print(f"{part.role:9} {part.title} {part.version} ({part.licence}): {', '.join(part.packages)}")

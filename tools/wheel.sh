@@ -42,7 +42,7 @@ for library in "$build"/python/sardonyx/*.so; do
   strip -o "$stage/wheel/sardonyx/${library##*/}" "$library"
   chmod 755 "$stage/wheel/sardonyx/${library##*/}"
 done
-python3 -B tools/sbom.py --build "$build" --notices "$(echo "$stage"/wheel/sardonyx-*.dist-info)/licenses/third-party.txt"
+python3 -B tools/sbom.py --build "$build" --copied libonig --notices "$(echo "$stage"/wheel/sardonyx-*.dist-info)/licenses/third-party.txt"
 "$python" -m wheel pack --dest-dir "$stage" "$stage/wheel" >/dev/null
 rm -f "$into"/*.whl
 # A portable build has to run where it was made for.
