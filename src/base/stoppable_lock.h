@@ -14,12 +14,11 @@ namespace sdx {
 template <class F>
 std::unique_lock<std::mutex> lock_unless_stopped(std::mutex& mutex, const StopCondition& stop, F&& waiting) {
   constexpr std::chrono::milliseconds kLook{2};
-  std::unique_lock turn(mutex, std::try_to_lock);
-  while (!turn.owns_lock()) {
+  std::unique_lock turn(mutex, std::defer_lock);
+  while (!turn.try_lock()) {
     stop.check();
     waiting();
     std::this_thread::sleep_for(kLook);
-    turn.try_lock();
   }
   return turn;
 }
