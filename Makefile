@@ -10,6 +10,7 @@ SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Rea
 
 .PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel portable portable-wheels portable-check dropin-wheel dropin-clients packages packages-check test test-poisoned \
   demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers neon \
+  other-systems all-systems \
   bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
   bench-arrays bench-outside bench-quantize bench-training torch-layers imports clean
 
@@ -31,6 +32,7 @@ help:
 	@echo "make bench-keep  keep the current program; make bench-check: show what has become more than 3 % slower since"
 	@echo "make torch-layers  compare all layers and losses of torch.nn with PyTorch; LAYERS=Embedding runs a part"
 	@echo "make imports       import all pairs of the package's modules, and groups of them in threads at once"
+	@echo "make other-systems | all-systems  build and test on Debian 13, on Debian 13 and sid (docs/building.md)"
 	@echo "make format | format-check | tidy | check-includes | check-sizes | growth | asan | asan-all | neon | clean"
 
 # Installs what the targets of the command line need (tools/setup.sh); SETUP=: leaves that to you. Targets that are not named here, and presets
@@ -185,6 +187,13 @@ asan-all: python-env runtimes
 	ASAN_SYMBOLIZER_PATH=$$(tools/clang.sh llvm-symbolizer) SDX_TEST_ISA=$${SDX_TEST_ISA:-avx2} GTEST_FILTER=$(SLOW_UNDER_SANITIZERS) \
 		ctest --test-dir build/asan --output-on-failure -j 2 --timeout 14400
 	ctest --test-dir build/asan --output-on-failure --timeout 86400 -C Long -R '^fuzz\.more$$'
+
+# Base and engine on Debian 13; on Debian 13 and sid all unit tests and the demo, with GCC and Clang.
+other-systems:
+	@tools/other_systems.sh
+
+all-systems:
+	@tools/other_systems.sh all
 
 # For .ci/run.
 slow-under-sanitizers:
