@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +24,12 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 std::string text(const json& document) { return dump_json(document, 1) + "\n"; }
+
+// Swaps two names at once. By the number of the system call, because musl has no function for it.
+bool exchange(const fs::path& a, const fs::path& b) {
+  constexpr unsigned kExchange = 2;  // RENAME_EXCHANGE
+  return ::syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), kExchange) == 0;
+}
 
 std::string word(const json& object, const char* key) {
   const json value = object.is_object() ? object.value(key, json()) : json();
@@ -172,7 +179,7 @@ void Staging::commit() {
   fs::remove(folder_ / "state.json", error);
   if (!fs::exists(fs::symlink_status(target_))) {
     fs::rename(files, target_, error);
-  } else if (::renameat2(AT_FDCWD, files.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) != 0) {
+  } else if (!exchange(files, target_)) {
     // A file system that cannot exchange: for a moment neither is there, but never half of one.
     const fs::path old = folder_ / "old";
     remove_tree(old);
