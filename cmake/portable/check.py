@@ -13,6 +13,7 @@ LIBRARY_NEEDED = re.compile(r"\(NEEDED\).*\[(\S+)\]")
 # Modules that read rare formats may need the system's library for that (docs/design/portable.md). auditwheel copies Oniguruma into the wheel.
 OF_MODULES = {"libsdx_color.so": "liblcms2.so.2", "libsdx_heif.so": "libheif.so.1", "libsdx_jxl.so": "libjxl.so.0.7",
               "libsdx_raw.so": "libraw.so.20", "libsdx_sndfile.so": "libsndfile.so.1", "libsdx_onig.so": "libonig.so.5"}
+UNVERSIONED = re.compile(r"GLOBAL\s+DEFAULT\s+UND (\w+)$", re.MULTILINE)
 OWN = re.compile(r"lib(sdx\w*|onnxruntime)\.so")
 
 
@@ -41,7 +42,10 @@ def faults(path, limits, readelf):
     found = [f"the library {name}" for name in LIBRARY_NEEDED.findall(dynamic) if name not in there and not OWN.match(name)]
     if not too_new and "(RELR)" in dynamic:
         found.append("relative relocations of the form DT_RELR, which glibc has read since 2.36")
-    symbols = read("--dyn-syms") if too_new else ""
+    symbols = read("--dyn-syms")
+    if path.name.startswith("_"):  # an extension, which is linked without -z defs
+        loose = [name for name in UNVERSIONED.findall(symbols) if not name.startswith(("Py", "_Py"))]
+        found += [f"a function that nothing defines: {name}" for name in loose]
     for version in too_new:
         users = re.findall(rf"UND (\S+)@{re.escape(version)}(?=\s)", symbols)
         found.append(f"{version}: {', '.join(users[:5])}{' …' if len(users) > 5 else ''}")

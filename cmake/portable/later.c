@@ -6,6 +6,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -38,6 +41,19 @@ int lstat64(const char* path, struct stat64* into) { return lstat(path, (struct 
 int fstat64(int file, struct stat64* into) { return fstat(file, (struct stat*)into); }
 int fstatat64(int folder, const char* path, struct stat64* into, int flags) {
   return fstatat(folder, path, (struct stat*)into, flags);
+}
+
+// 2.36. std::random_device of a static libstdc++ calls it.
+uint32_t arc4random(void) {
+  uint32_t number;
+  for (;;) {  // so few bytes come at once or not at all
+    if (getrandom(&number, sizeof number, 0) == sizeof number) {
+      return number;
+    }
+    if (errno != EINTR) {
+      abort();
+    }
+  }
 }
 
 // 2.30: waiting until a time of any clock. The system's functions are called where it has them. Older ones know the time of day

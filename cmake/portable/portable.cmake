@@ -12,7 +12,8 @@ if(CMAKE_SYSROOT)
   list(APPEND command --sysroot=${CMAKE_SYSROOT})
 endif()
 execute_process(COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/stubs.py ${SDX_GLIBC} ${stubs} ${command} COMMAND_ERROR_IS_FATAL ANY)
-add_link_options(@${stubs}/flags)
+# What nothing defines is an error here, and not when the module is loaded; bindings/python makes an exception for Python's own functions.
+add_link_options(@${stubs}/flags -Wl,-z,defs)
 
 # Libraries that Debian has as static ones go in. OpenSSL is found so; a library with C++ inside that is not position-independent needs the
 # C++ library in the same file, of which nothing is visible outside.
