@@ -27,6 +27,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/system/control_group.h"
+#include "base/system/cpu/share.h"
 #include "base/system/thread_maker.h"
 
 namespace sdx {
@@ -340,6 +341,8 @@ const std::shared_ptr<ThreadPool>& ThreadPool::shared() {
   });
   return s.pool;
 }
+
+int shared_threads() { return count_of(threads_of_environment(), {}); }
 
 // Exported here, as parallel_for() below: the header is in 200 files.
 SDX_TOOLS_API std::vector<int> parse_cores(std::string_view text) {

@@ -1,6 +1,7 @@
 #include "base/system/control_group.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,8 @@
 #include <sstream>
 #include <string>
 #include <thread>
+
+#include "base/system/cpu/share.h"
 
 namespace sdx {
 namespace {
@@ -159,6 +162,11 @@ std::optional<std::uint64_t> memory_left(const fs::path& root) { return least<st
 int within_quota(int cores, std::optional<double> quota) {
   if (!quota) return std::max(1, cores);
   return std::max(1, std::min(cores, static_cast<int>(std::ceil(std::min(*quota, 1e6)))));
+}
+
+CpuShare cpu_share() {
+  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return {static_cast<int>(std::max(cores, 0L)), cores_of_affinity(), cpu_quota()};
 }
 
 int usable_cpus() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "base/system/cpu/share.h"
 #include "base/thread_pool.h"
 #include "support/temporary_folder.h"
 
@@ -118,6 +119,8 @@ TEST(UsableCpus, CoresThatTheProcessMayNotUseDoNotCount) {
     CPU_SET(first, &set);
     ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
     EXPECT_EQ(usable_cpus(), 1);
+    EXPECT_EQ(cpu_share().allowed, 1);
+    EXPECT_GE(cpu_share().cores, 1);
     EXPECT_EQ(ThreadPool().threads(), 1);
   }).join();
 }

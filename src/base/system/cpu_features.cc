@@ -1,86 +1,33 @@
 #include "base/system/cpu_features.h"
 
 #include <atomic>
-#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <string>
 
 #include "base/error.h"
 #include "base/system/amx.h"
+#include "base/system/cpu/bits.h"
 #include "base/system/cpu_bf16.h"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#elif defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
-#endif
 
 namespace sdx {
 namespace {
 
-#if defined(__x86_64__)
-
-struct Leaf {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-};
-
-Leaf cpuid(unsigned leaf, unsigned sub = 0) {
-  Leaf r;
-  if (__get_cpuid_count(leaf, sub, &r.a, &r.b, &r.c, &r.d) == 0) return {};
-  return r;
-}
-
-bool bit(unsigned value, int index) { return ((value >> index) & 1U) != 0; }
-
-// XCR0 tells which register files the operating system saves; without it the instructions fault (Intel SDM 13.3).
-std::uint64_t xcr0() {
-  std::uint32_t low = 0;
-  std::uint32_t high = 0;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (static_cast<std::uint64_t>(high) << 32) | low;
-}
-
 CpuFeatures detect() {
+  const CpuBits& has = cpu_bits();
   CpuFeatures f;
-  const Leaf l1 = cpuid(1);
-  const Leaf l7 = cpuid(7);
-  const Leaf l7_1 = l7.a >= 1 ? cpuid(7, 1) : Leaf{};
-  const Leaf e1 = cpuid(0x80000001U);
-  // SSSE3, SSE4.1, SSE4.2, POPCNT, PCLMULQDQ and AES: the features of Highway's SSE4 target.
-  f.sse4 = bit(l1.c, 9) && bit(l1.c, 19) && bit(l1.c, 20) && bit(l1.c, 23) && bit(l1.c, 1) && bit(l1.c, 25);
-  const bool os_save = bit(l1.c, 27);
-  const std::uint64_t saved = os_save ? xcr0() : 0;
-  const bool ymm = (saved & 0x6) == 0x6;
-  const bool zmm = (saved & 0xE6) == 0xE6;
-  f.avx2 = f.sse4 && ymm && bit(l1.c, 28) && bit(l1.c, 12) && bit(l1.c, 29) && bit(l7.b, 5) && bit(l7.b, 3) && bit(l7.b, 8) &&
-           bit(e1.c, 5);
-  // F, DQ, CD, BW, VL: newer releases of Highway compile for CD, too.
-  f.avx512 = f.avx2 && zmm && bit(l7.b, 16) && bit(l7.b, 17) && bit(l7.b, 28) && bit(l7.b, 30) && bit(l7.b, 31);
-  f.avx512_vnni = f.avx512 && bit(l7.c, 11);
-  f.avx512_bf16 = f.avx512 && bit(l7_1.a, 5);
-  f.avx_vnni = f.avx2 && bit(l7_1.a, 4);
+  f.sse4 = has.sse4;
+  f.avx2 = f.sse4 && has.avx2 && has.saves_ymm;
+  f.avx512 = f.avx2 && has.avx512 && has.saves_zmm;
+  f.avx512_vnni = f.avx512 && has.avx512_vnni;
+  f.avx512_bf16 = f.avx512 && has.avx512_bf16;
+  f.avx_vnni = f.avx2 && has.avx_vnni;
+  f.neon = has.neon;
+  f.neon_dots = has.neon_dots;
+  f.neon_i8mm = has.neon_i8mm;
+  f.neon_bf16 = has.neon_bf16;
   return f;
 }
-
-#else
-
-CpuFeatures detect() {
-  CpuFeatures f;
-#if defined(__aarch64__)
-  f.neon = true;  // part of the base architecture
-#endif
-#if defined(__aarch64__) && defined(__linux__)
-  // HWCAP_ASIMDDP, HWCAP2_I8MM and HWCAP2_BF16, which older headers lack.
-  constexpr unsigned long kDots = 1UL << 20, kI8mm = 1UL << 13, kBf16 = 1UL << 14;
-  f.neon_dots = (getauxval(AT_HWCAP) & kDots) != 0;
-  f.neon_i8mm = (getauxval(AT_HWCAP2) & kI8mm) != 0;
-  f.neon_bf16 = (getauxval(AT_HWCAP2) & kBf16) != 0;
-#endif
-  return f;
-}
-
-#endif
 
 constexpr Isa kAll[] = {Isa::scalar, Isa::sse4, Isa::avx2, Isa::avx512, Isa::neon};
 

@@ -20,11 +20,11 @@ struct LoaderView {
   std::vector<std::string> loaded;        // paths of the libraries that this process has loaded: they satisfy any dependency
 
   // The view of this process at the time of the call.
-  static LoaderView current();
+  static SDX_TOOLS_API LoaderView current();
 };
 
 // The file that the loader would choose for `soname` if the program itself asked for it; empty if there is none.
-std::string find_library(std::string_view soname, const LoaderView& view = LoaderView::current());
+SDX_TOOLS_API std::string find_library(std::string_view soname, const LoaderView& view = LoaderView::current());
 
 // A library that another one needs and that cannot be loaded.
 struct MissingLibrary {
