@@ -1,4 +1,4 @@
-# Writes OUTPUT, which defines sdx::build_id(): a hash of the files in LIST and of COMPILER.
+# Writes OUTPUT, which defines sdx::build_id(): a hash of the files in LIST and of COMPILER. OUTPUT.inc is the hash alone, as a C++ string.
 file(READ ${LIST} sources)
 set(all "${COMPILER}")
 foreach(source IN LISTS sources)
@@ -8,3 +8,4 @@ endforeach()
 string(SHA256 id "${all}")
 string(SUBSTRING ${id} 0 32 id)
 file(WRITE ${OUTPUT} "// Generated; do not edit.\n#include \"base/build_id.h\"\n\nnamespace sdx {\n\nstd::string_view build_id() noexcept { return \"${id}\"; }\n\n}  // namespace sdx\n")
+file(WRITE ${OUTPUT}.inc "\"${id}\"\n")

@@ -11,6 +11,7 @@
   COMMAND("explain", add_explain)                 \
   COMMAND("verify", add_verify)                   \
   COMMAND("providers", add_providers)             \
+  COMMAND("doctor", add_doctor)                   \
   COMMAND("pull", add_pull)                       \
   COMMAND("models", add_models)                   \
   COMMAND("faces", add_faces)                     \

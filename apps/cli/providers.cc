@@ -12,6 +12,7 @@
 #include "base/text/text_table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/providers.h"
 #include "session/selection.h"
 
 namespace sdx::cli {
@@ -93,11 +94,7 @@ int list(bool json) {
   std::vector<std::vector<std::string>> rows{{"provider", "here", "name in ONNX Runtime", "devices, or why not"}};
   for (const ProviderInfo& p : all_providers()) {
     if (!items.empty()) items += ',';
-    items += fmt::format(
-        "{{\"name\":{},\"ort_name\":{},\"hardware\":{},\"available\":{},\"reason\":{},\"hint\":{},\"version\":{},\"devices\":{}}"
-        "}",
-        json_string(p.name), json_string(p.ort_name), json_string(p.hardware), p.available, json_string(p.reason),
-        json_string(p.hint), json_string(p.version), json_list(p.devices));
+    items += provider_json(p);
     std::string text = p.available ? join(p.devices) : with_library_once(parts_once(p, said), library);
     if (p.name == "ort:cpu") library = library_of(p);
     if (p.available && !p.version.empty()) text += fmt::format("{}version {}", text.empty() ? "" : "; ", p.version);
@@ -115,6 +112,13 @@ int list(bool json) {
 }
 
 }  // namespace
+
+std::string provider_json(const ProviderInfo& p) {
+  return fmt::format(
+      "{{\"name\":{},\"ort_name\":{},\"hardware\":{},\"available\":{},\"reason\":{},\"hint\":{},\"version\":{},\"devices\":{}}}",
+      json_string(p.name), json_string(p.ort_name), json_string(p.hardware), p.available, json_string(p.reason),
+      json_string(p.hint), json_string(p.version), json_list(p.devices));
+}
 
 void add_providers(const Command& app, Action& action) {
   const Command command =

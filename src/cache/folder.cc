@@ -61,13 +61,18 @@ fs::path cache_folder(const fs::path& given) {
   return {};
 }
 
-std::string cache_problem(const fs::path& root, const fs::path& path) {
+std::string cache_distrust(const fs::path& root, const fs::path& path) {
   std::string problem = problem_of(root);
   fs::path part = root;
   for (const fs::path& name : path.lexically_relative(root)) {
     if (!problem.empty()) break;
     problem = problem_of(part /= name);
   }
+  return problem;
+}
+
+std::string cache_problem(const fs::path& root, const fs::path& path) {
+  std::string problem = cache_distrust(root, path);
   if (!problem.empty()) warn_once(problem);
   return problem;
 }

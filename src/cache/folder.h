@@ -16,6 +16,8 @@ SDX_TOOLS_API std::filesystem::path cache_folder(const std::filesystem::path& gi
 // to a user other than this one or root, or others may write to it. Empty: it may be used. Missing parts are no reason. The log
 // warns of each reason once.
 std::string cache_problem(const std::filesystem::path& root, const std::filesystem::path& path);
+// The same without the log.
+SDX_TOOLS_API std::string cache_distrust(const std::filesystem::path& root, const std::filesystem::path& path);
 
 // The path of `name` in the cache folder; empty if there is no folder, or if it must not be used.
 SDX_TOOLS_API std::filesystem::path cache_file(const std::filesystem::path& given, const std::filesystem::path& name);

@@ -94,6 +94,7 @@ TEST_F(CacheFolderTest, NothingOnTheWayMayBeWrittenByOthers) {
       ::chmod(p.c_str(), mode | more);
       const std::string problem = cache_problem(root_, file_);
       EXPECT_NE(problem.find("may write to '" + p.string() + "'"), std::string::npos) << p << problem;
+      EXPECT_EQ(cache_distrust(root_, file_), problem);
       EXPECT_EQ(cache_file(root_, "cpu/key/file"), "");
       ::chmod(p.c_str(), mode);
       EXPECT_EQ(cache_problem(root_, file_), "");

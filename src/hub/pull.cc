@@ -27,16 +27,6 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-Url endpoint_url(const std::string& asked) {
-  std::string text = asked;
-  if (text.empty()) text = environment("SDX_HUB_ENDPOINT");
-  if (text.empty()) text = environment("HF_ENDPOINT");
-  if (text.empty()) text = kUsualEndpoint;
-  Url url = parse_url(text);
-  while (url.path.size() > 1 && url.path.ends_with('/')) url.path.pop_back();
-  return url;
-}
-
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 class Pull {
@@ -328,6 +318,16 @@ class Pull {
 };
 
 }  // namespace
+
+Url endpoint_url(const std::string& asked) {
+  std::string text = asked;
+  if (text.empty()) text = environment("SDX_HUB_ENDPOINT");
+  if (text.empty()) text = environment("HF_ENDPOINT");
+  if (text.empty()) text = kUsualEndpoint;
+  Url url = parse_url(text);
+  while (url.path.size() > 1 && url.path.ends_with('/')) url.path.pop_back();
+  return url;
+}
 
 Pulled pull(const std::string& source, const PullOptions& options) { return Pull(source, options).run(); }
 

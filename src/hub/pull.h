@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hub/download.h"
+#include "hub/url.h"
 
 namespace sdx::hub {
 
@@ -53,6 +54,10 @@ struct Pulled {
 // A dry run asks servers for listings and sizes alone, checks what can be checked without the files, and writes nothing.
 // Throws Error: io, invalid_argument, invalid_model.
 Pulled pull(const std::string& source, const PullOptions& options);
+
+// The hub's address: `asked`, SDX_HUB_ENDPOINT, HF_ENDPOINT, or the usual one. Throws Error(invalid_argument) for what is no
+// address.
+Url endpoint_url(const std::string& asked = {});
 
 // $SDX_HOME/models, else ~/.sdx/models. Throws Error(io) where there is no home folder.
 std::filesystem::path models_folder();

@@ -127,6 +127,14 @@ void write(const PictureModule& module, const char* format, const ModuleWrite& r
 
 }  // namespace
 
+std::vector<FormatModule> format_modules() {
+  return {{"tiff", "TIFF pictures", ask_for<PictureModule, kTiff>()},
+          {"heif", "HEIC and AVIF pictures", ask_for<PictureModule, kHeif>()},
+          {"jxl", "JPEG XL pictures", ask_for<PictureModule, kJxl>()},
+          {"raw", "raw files of cameras", ask_for<PictureModule, kRaw>()},
+          {"color", "colour profiles of pictures", ask_for<ColorModule, kColor>()}};
+}
+
 Stored decode_tiff(std::span<const std::byte> bytes, const Request& request) {
   Received r = decode(load_module<PictureModule, kTiff>(), "TIFF", bytes, request);
   if (request.metadata) {

@@ -1,10 +1,22 @@
 #pragma once
 // Formats that libraries of their own read and write: see module_api.h. They are loaded when the first such picture is met.
 
+#include <vector>
+
+#include "base/module/look.h"
+#include "base/tools_api.h"
 #include "media/codecs.h"
 #include "media/module_api.h"
 
 namespace sdx::media {
+
+// The libraries of formats and of colour profiles, for a look at the installation.
+struct FormatModule {
+  const char* name;     // "heif"
+  const char* purpose;  // "HEIC and AVIF pictures"
+  LibraryAsked asked;
+};
+SDX_TOOLS_API std::vector<FormatModule> format_modules();
 
 // All throw Error(io) where the library cannot be loaded, with the name of Debian's package.
 Stored decode_tiff(std::span<const std::byte> bytes, const Request& request);

@@ -108,7 +108,7 @@ class GrpcServer {
 
 struct GrpcModule {
   static constexpr ModuleName kModule{"sardonyx/libsdx_serve_grpc.so", "sdx_serve_grpc_module", "SDX_SERVE_GRPC_LIB",
-                                      "gRPC and config.pbtxt"};
+                                      "gRPC and config.pbtxt", "libgrpc++1.51"};
 
   ModuleHead head;
   // Listens when it returns. Throws Error(io) where the address cannot be had.

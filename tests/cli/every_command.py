@@ -32,6 +32,7 @@ TABLE = [
     ("explain", ["hostile.onnx"], None),
     ("verify", ["good.case.json"], None),
     ("providers", [], None),
+    ("doctor", [], None),
     ("pull", ["add.onnx", "--to", "pulled"], "--to pulled"),
     ("models ls", ["--registry", "hostile.yaml"], None),
     ("models show", ["net", "--registry", "hostile.yaml"], None),

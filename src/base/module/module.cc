@@ -8,30 +8,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/module/places.h"
 #include "base/system/dynlib.h"
 
 namespace sdx {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Beside the binary that contains the engine, then beside the program: the layouts of a build, an installation and the Python
-// package, which has all in one folder.
-std::vector<fs::path> candidates(const ModuleName& name) {
-  if (const char* named = std::getenv(name.variable); named != nullptr && *named != '\0') return {named};
-  const fs::path file = name.file;
-  std::vector<fs::path> out;
-  for (const fs::path& start : {folder_of(reinterpret_cast<const void*>(&candidates)), program_folder()}) {
-    if (start.empty()) continue;
-    for (const fs::path& path : {start / file, start / "../lib" / file, start / SDX_LIB_FROM_BIN / file,
-                                 start / (file.has_parent_path() ? "." : "..") / file.filename()}) {
-      if (const fs::path normal = path.lexically_normal(); std::find(out.begin(), out.end(), normal) == out.end()) {
-        out.push_back(normal);
-      }
-    }
-  }
-  return out;
-}
 
 // Empty where the head is the expected one.
 std::string difference(const ModuleHead* head, const ModuleHead& expected) {
@@ -47,28 +30,51 @@ std::string difference(const ModuleHead* head, const ModuleHead& expected) {
 }
 
 // Null with `why`.
-const ModuleHead* head_of(const fs::path& path, const ModuleName& name, const ModuleHead& expected, std::string& why) {
+const ModuleHead* head_of(const fs::path& path, const char* symbol, const ModuleHead& expected, std::string& why) {
   if (std::error_code ignored; !fs::is_regular_file(path, ignored)) {
     why = path.string() + ": not there";
     return nullptr;
   }
   const auto library = DynamicLibrary::open_for_good(path, why);
   if (library == nullptr) return nullptr;
-  const auto entry = reinterpret_cast<const ModuleHead* (*)()>(library->symbol(name.symbol));
+  const auto entry = reinterpret_cast<const ModuleHead* (*)()>(library->symbol(symbol));
   const ModuleHead* const head = entry == nullptr ? nullptr : entry();
-  const std::string differs = entry == nullptr ? fmt::format("it has no function {}", name.symbol) : difference(head, expected);
+  const std::string differs = entry == nullptr ? fmt::format("it has no function {}", symbol) : difference(head, expected);
   why = path.string() + ": " + differs;
   return differs.empty() ? head : nullptr;
 }
 
 }  // namespace
 
+std::vector<fs::path> module_files(const ModuleName& name) {
+  std::error_code ignored;
+  // Absolute, because the loader searches elsewhere for a name without a folder.
+  if (const char* named = std::getenv(name.variable); named != nullptr && *named != '\0') return {fs::absolute(named, ignored)};
+  const fs::path file = name.file;
+  std::vector<fs::path> out;
+  for (const fs::path& start : {folder_of(reinterpret_cast<const void*>(&module_files)), program_folder()}) {
+    if (start.empty()) continue;
+    for (const fs::path& path : {start / file, start / "../lib" / file, start / SDX_LIB_FROM_BIN / file,
+                                 start / (file.has_parent_path() ? "." : "..") / file.filename()}) {
+      if (const fs::path normal = path.lexically_normal(); std::find(out.begin(), out.end(), normal) == out.end()) {
+        out.push_back(normal);
+      }
+    }
+  }
+  return out;
+}
+
+std::string module_problem(const fs::path& path, const char* symbol, const ModuleHead& expected) {
+  std::string why;
+  return head_of(path, symbol, expected, why) != nullptr ? "" : why;
+}
+
 const ModuleHead& open_module(const ModuleName& name, std::size_t table_bytes, std::size_t types_bytes) {
   const ModuleHead expected{kModuleMagic, SDX_VERSION, table_bytes, types_bytes};
   std::string tried;
-  for (const fs::path& path : candidates(name)) {
+  for (const fs::path& path : module_files(name)) {
     std::string why;
-    if (const ModuleHead* head = head_of(path, name, expected, why)) return *head;
+    if (const ModuleHead* head = head_of(path, name.symbol, expected, why)) return *head;
     tried += "\n  " + why;
   }
   fail(ErrorCode::io,

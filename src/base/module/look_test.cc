@@ -1,0 +1,125 @@
+#include "base/module/look.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "base/system/elf.h"
+#include "support/temporary_folder.h"
+#include "support/test_module.h"
+
+namespace sdx {
+namespace {
+
+namespace fs = std::filesystem;
+using State = LibraryLook::State;
+
+constexpr ModuleName kGood{"sardonyx/libsdx_test_module.so", "sdx_test_module", "SDX_TEST_LOOK_LIB", "testing", "libother"};
+constexpr ModuleName kOtherRelease{kGood.file, "sdx_test_other_release", kGood.variable, "testing"};
+constexpr ModuleName kShortTable{kGood.file, "sdx_test_short_table", kGood.variable, "testing"};
+constexpr ModuleName kNoSymbol{kGood.file, "sdx_test_no_symbol", kGood.variable, "testing"};
+constexpr ModuleName kMissing{"sardonyx/libsdx_test_missing.so", "sdx_test_module", kGood.variable, "testing"};
+
+LibraryAsked ask_for_file(const fs::path& file) {
+  LibraryAsked asked = ask_for<TestModule, kGood>();
+  asked.files = {file};
+  return asked;
+}
+
+LibraryLook look_at(const LibraryAsked& asked) { return look_at_libraries({&asked, 1}).front(); }
+
+std::string content_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class Look : public ::testing::Test {
+ protected:
+  testing::TemporaryFolder folder_;
+};
+
+void expect_part(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+
+TEST_F(Look, AModuleOfThisBuildWorks) {
+  const LibraryLook look = look_at(ask_for<TestModule, kGood>());
+  EXPECT_EQ(look.state, State::works) << look.reason;
+  EXPECT_EQ(look.file.filename(), "libsdx_test_module.so");
+  EXPECT_EQ(look.reason + look.hint, "");
+}
+
+TEST_F(Look, OthersFailWithTheReason) {
+  const LibraryAsked asked[] = {ask_for<TestModule, kOtherRelease>(), ask_for<TestModule, kShortTable>(),
+                                ask_for<TestModule, kNoSymbol>()};
+  const std::vector<LibraryLook> looks = look_at_libraries(asked);
+  for (const LibraryLook& look : looks) {
+    EXPECT_EQ(look.state, State::fails);
+    EXPECT_EQ(look.hint, "install all files of this release again");
+  }
+  EXPECT_EQ(looks[0].reason, "of release 0.0.1");
+  expect_part(looks[1].reason, "of another build: its table has ");
+  EXPECT_EQ(looks[2].reason, "it has no function sdx_test_no_symbol");
+}
+
+TEST_F(Look, AMissingOneIsAbsentUnlessAVariableNamesIt) {
+  const LibraryLook absent = look_at(ask_for<TestModule, kMissing>());
+  EXPECT_EQ(absent.state, State::absent);
+  EXPECT_EQ(absent.reason, "");
+  ::setenv(kGood.variable, "/nowhere/module.so", 1);
+  const LibraryLook named = look_at(ask_for<TestModule, kMissing>());
+  ::unsetenv(kGood.variable);
+  EXPECT_EQ(named.state, State::fails);
+  EXPECT_EQ(named.file, "/nowhere/module.so");
+  EXPECT_EQ(named.reason, "not there");
+  EXPECT_EQ(named.hint, "correct or unset SDX_TEST_LOOK_LIB");
+}
+
+TEST_F(Look, ADamagedOneDoesNotHideOthers) {
+  const std::string whole = content_of(SDX_TEST_MODULE_FILE);
+  const LibraryAsked asked[] = {ask_for_file(folder_.write("half.so", whole.substr(0, whole.size() / 2))),
+                                ask_for_file(folder_.write("head.so", whole.substr(0, 4096))),
+                                ask_for_file(folder_.write("empty.so", "")),
+                                ask_for_file(folder_.write("text.so", "not a library")), ask_for<TestModule, kGood>()};
+  const std::vector<LibraryLook> looks = look_at_libraries(asked);
+  ASSERT_EQ(looks.size(), 5U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(looks[i].state, State::fails) << i;
+    EXPECT_NE(looks[i].reason, "") << i;
+    EXPECT_EQ(looks[i].file, asked[i].files[0]);
+  }
+  EXPECT_EQ(looks[4].state, State::works) << looks[4].reason;
+}
+
+TEST_F(Look, AMissingPackageIsNoFailureOfTheInstallation) {
+  std::string bytes = content_of(SDX_TEST_MODULE_FILE);
+  std::string needed = read_elf(fs::path(SDX_TEST_MODULE_FILE)).needed.at(0);
+  const std::size_t at = bytes.find('\0' + needed + '\0');
+  ASSERT_NE(at, std::string::npos);
+  needed[3] = '_';
+  bytes.replace(at + 1, needed.size(), needed);
+  LibraryAsked asked = ask_for_file(folder_.write("needy.so", bytes));
+  LibraryLook look = look_at(asked);
+  EXPECT_EQ(look.state, State::absent);
+  EXPECT_EQ(look.hint, "install Debian's package libother");
+  expect_part(look.reason, needed + ": not found");
+  asked.package = nullptr;
+  look = look_at(asked);
+  EXPECT_EQ(look.state, State::fails);
+  expect_part(look.reason, needed + ": not found");
+}
+
+TEST_F(Look, TheFirstFileThatWorksCounts) {
+  LibraryAsked asked = ask_for<TestModule, kGood>();
+  const fs::path bad = folder_.write("text.so", "not a library");
+  asked.files.insert(asked.files.begin(), bad);
+  EXPECT_EQ(look_at(asked).state, State::works);
+  asked.files = {folder_ / "nowhere.so", bad};
+  EXPECT_EQ(look_at(asked).file, bad);
+  EXPECT_EQ(look_at({}).state, State::absent);
+}
+
+}  // namespace
+}  // namespace sdx
