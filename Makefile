@@ -135,7 +135,7 @@ dropin-wheel: wheel
 	tools/dropin_wheel.sh $(BUILD) build/dropin-wheel
 
 # build/packages/: Debian's packages, an archive that runs from any folder, a source package for pip, the wheels, what is inside them (SPDX),
-# checksums and sizes (docs/packages.md).
+# checksums and sizes (docs/design/packages.md).
 packages: portable-wheels
 	@tools/install.sh packages zstd dpkg-dev
 	cmake --preset debian
