@@ -1,5 +1,6 @@
 #include "config_text.h"
 
+#include <fmt/format.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/json_util.h>
@@ -13,15 +14,28 @@ namespace {
 class Messages : public google::protobuf::io::ErrorCollector {
  public:
   explicit Messages(std::vector<std::string>& ignored) : ignored_(ignored) {}
-  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
-    if (error_.empty()) error_ = "line " + std::to_string(line + 1) + ", column " + std::to_string(column + 1) + ": " + message;
+  // Protobuf 22 renamed the functions and what they take.
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+  using Message = const std::string&;
+  void AddError(int line, google::protobuf::io::ColumnNumber column, Message message) override { error(line, column, message); }
+  void AddWarning(int line, google::protobuf::io::ColumnNumber /*column*/, Message message) override { warning(line, message); }
+#else
+  using Message = absl::string_view;
+  void RecordError(int line, google::protobuf::io::ColumnNumber column, Message message) override {
+    error(line, column, message);
   }
-  void AddWarning(int line, google::protobuf::io::ColumnNumber /*column*/, const std::string& message) override {
-    ignored_.push_back("line " + std::to_string(line + 1) + ": " + message);
+  void RecordWarning(int line, google::protobuf::io::ColumnNumber /*column*/, Message message) override {
+    warning(line, message);
   }
+#endif
   const std::string& error() const { return error_; }
 
  private:
+  void error(int line, int column, Message message) {
+    if (error_.empty()) error_ = fmt::format("line {}, column {}: {}", line + 1, column + 1, std::string_view(message));
+  }
+  void warning(int line, Message message) { ignored_.push_back(fmt::format("line {}: {}", line + 1, std::string_view(message))); }
+
   std::vector<std::string>& ignored_;
   std::string error_;
 };
