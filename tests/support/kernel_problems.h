@@ -68,18 +68,20 @@ std::vector<T> random_ints(std::int64_t n, unsigned seed, int lo = std::numeric_
   return v;
 }
 
-// Runs fn, and on machines with AMX also without it.
+// Runs fn, and on machines with AMX or Arm's I8MM also without it.
 template <class F>
 void with_and_without_tiles(F&& fn) {
   fn();
-  if (!use_amx()) return;
+  if (!use_amx() && !use_i8mm()) return;
   SCOPED_TRACE("no tiles");
   allow_amx(false);
+  allow_i8mm(false);
   fn();
   allow_amx(true);
+  allow_i8mm(true);
 }
 
-// Runs fn under every instruction set of this machine, AVX-512 with and without AMX, and restores the choice. SDX_TEST_ISA names
+// Runs fn under every instruction set of this machine, with and without AMX and I8MM, and restores the choice. SDX_TEST_ISA names
 // the only one to run, which saves an emulated machine three quarters of its time.
 template <class F>
 void for_each_isa(F&& fn) {

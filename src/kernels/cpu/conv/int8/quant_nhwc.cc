@@ -364,7 +364,10 @@ const std::int32_t* byte_bias(const ConvShape& s, std::int64_t nr, const void* p
 // Sets what panels of octets or quads need; their shape has one group.
 void set_order(Product& g, const ConvShape& s, std::int64_t nr, const void* packed, std::int64_t order) {
   if (order == kPairs) return;
-  g.byte_bias = byte_bias(s, nr, packed, g.source.zero + (g.source.is_signed ? 128 : 0), g.epilogue);
+  // Signed bytes become unsigned, or the other way round, by adding 128: their zero point moves likewise, within their new range.
+  const bool is_signed = g.source.is_signed;
+  const std::int32_t shift = order == kOctets ? (is_signed ? 128 : 0) : qquad_shift(is_signed);
+  g.byte_bias = byte_bias(s, nr, packed, g.source.zero + (is_signed ? shift : -shift), g.epilogue);
   if (order == kOctets) g.octets = octet_table_of(s, nr, packed, 0).data;
   g.quads = order == kQuads || order == kBounded;
   if (order == kBounded) g.excess = excess_of(s, nr, packed);

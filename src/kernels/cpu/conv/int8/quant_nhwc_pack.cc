@@ -243,7 +243,15 @@ class QuadPacker {
     for (std::int64_t r = 0; r < filled; ++r) {
       std::uint8_t* const values = bytes + r * kNr;
       for (std::int64_t j = 0; j < kNr; ++j) values[j] = static_cast<std::uint8_t>(((values[j] ^ flip) - zero[j]) & exists[j]);
-      for (std::int64_t j = 0; j < kNr; ++j) all[j] = static_cast<std::int16_t>(all[j] + static_cast<std::int8_t>(values[j]));
+      if constexpr (kNr > 8) {
+        for (std::int64_t j = 0; j < kNr; ++j) all[j] = static_cast<std::int16_t>(all[j] + static_cast<std::int8_t>(values[j]));
+      }
+    }
+    // NEON's panels: GCC 12.2 vectorises the sum above over pairs of rows and forgets one of each.
+    for (std::int64_t j = 0; kNr == 8 && j < kNr; ++j) {
+      std::int32_t sum = 0;
+      for (std::int64_t r = 0; r < filled; ++r) sum += static_cast<std::int8_t>(bytes[r * kNr + j]);
+      all[j] = static_cast<std::int16_t>(sum);
     }
     std::fill(bytes + filled * kNr, bytes + count * kNr, std::uint8_t{0});
     for (std::int64_t j = 0; j < kNr; ++j) sums_[panel * kNr + j] += all[j];
@@ -262,9 +270,13 @@ class QuadPacker {
 void pack_all_quads(const ConvShape& s, const QWeights& w, std::int64_t nr, std::int8_t* packed) {
   const std::int64_t panels = padded_columns(s, nr) / nr, size = pairs_of(inner(s)) * 2 * nr;
   auto* const sums = const_cast<std::int32_t*>(column_sums_of(s, nr, packed));
-  SDX_ASSERT(nr == 16 || nr == 32);
   parallel_for(panels, std::max<std::int64_t>(1, (1 << 14) / size), [&](std::int64_t begin, std::int64_t end) {
-    nr == 32 ? QuadPacker<32>(s, w, packed, sums).pack(begin, end) : QuadPacker<16>(s, w, packed, sums).pack(begin, end);
+    switch (nr) {
+      case 8: return QuadPacker<8>(s, w, packed, sums).pack(begin, end);
+      case 16: return QuadPacker<16>(s, w, packed, sums).pack(begin, end);
+      case 32: return QuadPacker<32>(s, w, packed, sums).pack(begin, end);
+      default: fail(ErrorCode::internal, "panels of {} columns", nr);
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 
 #include "base/system/cpu_features.h"
+#include "kernels/cpu/conv/int8/neon/quant_quads_neon.h"
 #include "kernels/cpu/conv/int8/quant_bounded.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_vnni.h"
 #include "kernels/cpu/quant/two_sums.h"
@@ -237,6 +238,10 @@ void quads_of(const QRows& t) { qnhwc_vnni_quads(t.m)(t); }
 QRowsProduct bounded() { return qbounded_avx2(); }
 bool has_quads() { return use_vnni(Isa::avx2) && qnhwc_avx_vnni_quads(1) != nullptr; }
 void quads_of(const QRows& t) { qnhwc_avx_vnni_quads(t.m)(t); }
+#elif HWY_TARGET == HWY_NEON
+QRowsProduct bounded() { return nullptr; }
+bool has_quads() { return use_vnni(Isa::neon) && qnhwc_neon_quads() != nullptr; }
+void quads_of(const QRows& t) { qnhwc_neon_quads()(t); }
 #else
 QRowsProduct bounded() { return nullptr; }
 bool has_quads() { return false; }

@@ -44,7 +44,7 @@ struct QNhwcKernels {
   // Applies the epilogue to sums [m][nr] of columns [column, column + n) and writes them to c, whose rows are ldc elements apart.
   void (*finish)(const QEpilogue& e, const std::int32_t* sums, std::int64_t m, std::int64_t n, std::int64_t column, void* c,
                  std::int64_t ldc);
-  // qnhwc_vnni_quads() or qnhwc_avx_vnni_quads() if the machine has the instructions, else null.
+  // qnhwc_vnni_quads(), qnhwc_avx_vnni_quads() or qnhwc_neon_quads() if the machine has the instructions, else null.
   void (*quads)(const QRows& t);
   // The same for bounded quads (quant_bounded.h); null if the machine has better instructions, or lacks AVX2.
   void (*bounded)(const QRows& t);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/system/amx.h"
+#include "kernels/cpu/conv/int8/neon/quant_quads_neon.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/conv/int8/quant_octets.h"
@@ -35,11 +36,17 @@ struct Rows {
 
 // The kernels for the instruction set of the panels of qnhwc_kernels().
 const QQuadKernels& quad_kernels() {
-  return qnhwc_kernels().nr == kQuadColumns ? *qquad_avx512_kernels() : *qquad_avx2_kernels();
+  switch (qnhwc_kernels().nr) {
+    case 8: return *qquad_neon_kernels();
+    case 16: return *qquad_avx2_kernels();
+    default: return *qquad_avx512_kernels();
+  }
 }
 
-// Whether rows can be read in place: they are whole quads of unsigned bytes.
-bool lies_ready(const QSource& q) { return q.shape == nullptr && !q.is_signed && q.k % 4 == 0 && q.lda % 4 == 0; }
+// Whether rows can be read in place: they are whole quads of bytes with the sign that kernels need.
+bool lies_ready(const QSource& q) {
+  return q.shape == nullptr && qquad_shift(q.is_signed) == 0 && q.k % 4 == 0 && q.lda % 4 == 0;
+}
 
 void gather(const QSource& q, const Rows& r, std::uint8_t* to) {
   if (q.shape != nullptr) return quad_kernels().gather({q, r.stride}, r.first, r.count, to);
@@ -48,7 +55,7 @@ void gather(const QSource& q, const Rows& r, std::uint8_t* to) {
   o.stride = r.stride;
   o.count = r.count;
   qoctet_gather(q, r.first, o);
-  if (!q.is_signed) return;
+  if (qquad_shift(q.is_signed) == 0) return;
   for (std::int64_t j = 0; j < r.count * r.stride; ++j) to[j] ^= 0x80;
 }
 
@@ -180,6 +187,8 @@ void tile_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::in
 }
 
 }  // namespace
+
+std::int32_t qquad_shift(bool is_signed) { return is_signed == quad_kernels().signed_rows ? 0 : 128; }
 
 QQuadFinish qquad_finish(const QEpilogue& e, std::int64_t column, std::int64_t n) {
   QQuadFinish f;

@@ -1,5 +1,5 @@
 #pragma once
-// Products of bytes and panels of quads (quant_nhwc_layout.h) for machines with vpdpbusd; internal to this folder.
+// Products of bytes and panels of quads (quant_nhwc_layout.h) for machines with vpdpbusd or SDOT; internal to this folder.
 
 #include <cstdint>
 
@@ -22,6 +22,8 @@ struct QQuadProduct {
   const QQuadImage* image = nullptr;  // if set, rows are read from it: one for each of its outputs; null: rows of the source
 };
 
+// What is added to each byte of rows of this sign before it is multiplied, modulo 256: 128 if the kernels need the other sign.
+std::int32_t qquad_shift(bool is_signed);
 // Converts sums of columns [column, column + n), at most 32, to bytes.
 QQuadFinish qquad_finish(const QEpilogue& e, std::int64_t column, std::int64_t n);
 // Whether qquad_block() multiplies rows of k bytes by tiles of 32 rows, if there are enough rows.

@@ -1,5 +1,6 @@
 #pragma once
 // Multiplies rows of unsigned bytes by panels of quads of signed bytes with vpdpbusd and stores bytes; internal to this folder.
+// neon/quant_quads_neon.h does the same on Arm, with rows of signed bytes.
 //
 // A tile of 12 rows and 32 columns keeps 24 sums in registers. They start from the biases and leave as bytes, so a product with
 // few channels, and little to add up, is not memory-bound.
@@ -12,7 +13,8 @@
 
 namespace sdx::cpu {
 
-constexpr std::int64_t kQuadRows = 12, kQuadColumns = 32;  // for AVX-512; tiles of AVX2 have 6 rows and 16 columns
+constexpr std::int64_t kQuadRows = 12,
+                       kQuadColumns = 32;  // for AVX-512; tiles of AVX2 have 6 rows and 16 columns, of NEON 8 and 8
 
 // Converts sums of 32 columns to bytes; columns that do not exist may hold any finite values.
 struct QQuadFinish {
@@ -48,9 +50,10 @@ struct QQuadWindow {
 struct QQuadKernels {
   std::int64_t columns;  // of a panel
   void (*panel)(const QQuadPanel& p);
-  // Gathers rows [first, first + count) into `rows` as unsigned bytes; padding holds the zero point. May overwrite up to 63 bytes
-  // after the last row, and any bytes between rows.
+  // Gathers rows [first, first + count) into `rows` as bytes with the sign that the panel needs; padding holds the zero point.
+  // May overwrite up to 63 bytes after the last row, and any bytes between rows.
   void (*gather)(const QQuadWindow& w, std::int64_t first, std::int64_t count, std::uint8_t* rows);
+  bool signed_rows = false;
 };
 constexpr std::int64_t kQuadSlack = 64;
 
