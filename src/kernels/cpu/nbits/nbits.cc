@@ -178,7 +178,7 @@ bool in_digits(const NBitsArgs& a, const Weights& w) {
   const NBitsDigits digits = a.accuracy == NBitsAccuracy::float32   ? NBitsDigits::exact
                              : a.accuracy == NBitsAccuracy::float16 ? NBitsDigits::half
                                                                     : NBitsDigits::coarse;
-  const NBitsRowFormat f = nbits_row_format(l, digits);
+  const NBitsRowFormat f = nbits_row_format(l, digits, kernels->byte_digits);
   if (a.m > kDigitRows && f.digits > 1) return false;
   auto* rows = reinterpret_cast<std::byte*>(thread_scratch(3, static_cast<std::size_t>(a.m * f.row_bytes / 4)));
   std::atomic<bool> ok{true};

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/system/cpu_features.h"
+#include "kernels/cpu/nbits/nbits_neon.h"
 #include "kernels/cpu/nbits/nbits_vnni.h"
 #include "kernels/cpu/simd/targets.h"
 
@@ -241,6 +242,8 @@ const NBitsDigitKernels* nbits_digits_table() {
     return t;
   }();
   return &table;
+#elif HWY_TARGET == HWY_NEON
+  return use_vnni(Isa::neon) ? nbits_neon_kernels() : nullptr;
 #else
   return nullptr;
 #endif

@@ -19,6 +19,7 @@ struct NBitsDigitKernels {
   bool (*digitise)(const NBitsLayout& layout, const NBitsRowFormat& format, const float* x, std::int64_t n, std::int64_t first,
                    std::int64_t count, std::byte* row);
   NBitsPanel panel;
+  bool byte_digits = false;  // those for codes of 8 bits have 8 bits, too: see nbits_row_format()
 };
 
 // Null if the instruction set has no byte product that pays off.

@@ -217,5 +217,28 @@ TEST(KernelsNBits, TilesAgreeWithDotProducts) {
   }
 }
 
+// SMMLA adds the same integers as SDOT, which are scaled in the same order.
+TEST(KernelsNBits, MatricesAgreeWithDotProducts) {
+  if (!use_i8mm()) GTEST_SKIP() << "no I8MM";
+  for (const Case& c :
+       {Case{1, 32, 64, 32}, Case{2, 40, 100, 16}, Case{3, 70, 130, 32}, Case{4, 50, 500, 128}, Case{15, 33, 256, 64}}) {
+    for (const int bits : {4, 8}) {
+      for (const Zeros zeros : {Zeros::none, Zeros::packed, Zeros::floats}) {
+        for (const NBitsAccuracy accuracy : {NBitsAccuracy::float32, NBitsAccuracy::float16, NBitsAccuracy::int8}) {
+          SCOPED_TRACE("m " + std::to_string(c.m) + " k " + std::to_string(c.k) + " bits " + std::to_string(bits));
+          const Weights w(c, bits, zeros);
+          const std::vector<float> a = random_floats(c.m * c.k, 5);
+          Guarded<float> matrices(c.m * c.n, 3), dots(c.m * c.n, 3);
+          multiply(c, w, a.data(), nullptr, {}, accuracy, matrices.data());
+          allow_i8mm(false);
+          multiply(c, w, a.data(), nullptr, {}, accuracy, dots.data());
+          allow_i8mm(true);
+          for (std::int64_t i = 0; i < c.m * c.n; ++i) ASSERT_EQ(matrices[i], dots[i]) << i;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sdx::cpu
