@@ -1,5 +1,5 @@
 // Tiles of bfloat16 products: the same code for the vectors of AVX512-BF16 and of Arm. Both multiply a broadcast pair of a row by
-// the pairs of as many columns as a vector has floats.
+// the pairs of as many columns as a vector has floats. Arm multiplies several rows by BFMMLA instead.
 
 #include "kernels/cpu/gemm/gemm_bf16_simd.h"
 
@@ -21,10 +21,8 @@
 
 #if defined(__x86_64__)
 #define SDX_BF16_TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"
-#elif defined(__clang__)
-#define SDX_BF16_TARGET "bf16"
 #else
-#define SDX_BF16_TARGET "arch=armv8.2-a+crypto+bf16"
+#define SDX_BF16_TARGET SDX_NEON_BF16
 #endif
 
 #define SDX_BF16_INLINE [[gnu::always_inline]] inline
@@ -189,6 +187,101 @@ void product(const Bf16Tile& t) {
   }
 }
 
+#if defined(__aarch64__)
+
+// BFMMLA multiplies two rows by two columns, four numbers each: twice as many products as BFDOT. It adds them pair by pair as
+// BFDOT does (Arm ARM, BFMatMulAdd), so sums are the same bits. An odd last row is multiplied twice.
+template <int M>
+struct MatrixSums {
+  static constexpr int kRowPairs = (M + 1) / 2;
+  Floats of[kRowPairs][4];
+};
+
+SDX_BF16_INLINE Floats joined(Floats x, Floats y, bool second) {
+  const float64x2_t a = vreinterpretq_f64_f32(x), b = vreinterpretq_f64_f32(y);
+  return vreinterpretq_f32_f64(second ? vzip2q_f64(a, b) : vzip1q_f64(a, b));
+}
+
+// Four numbers of each row times two pairs of the panel; a null `next` stands for zeros.
+template <int M>
+SDX_BF16_INLINE void matrix_step(const bfloat16x8_t* a, const std::uint16_t* b, const std::uint16_t* next, MatrixSums<M>& s) {
+#pragma GCC unroll 2
+  for (int v = 0; v < 2; ++v) {
+    const uint32x4_t x = vreinterpretq_u32_u16(vld1q_u16(b + 8 * v));
+    const uint32x4_t y = next != nullptr ? vreinterpretq_u32_u16(vld1q_u16(next + 8 * v)) : vdupq_n_u32(0);
+    const bfloat16x8_t low = vreinterpretq_bf16_u32(vzip1q_u32(x, y)), high = vreinterpretq_bf16_u32(vzip2q_u32(x, y));
+#pragma GCC unroll 5
+    for (int p = 0; p < MatrixSums<M>::kRowPairs; ++p) {
+      s.of[p][2 * v] = vbfmmlaq_f32(s.of[p][2 * v], a[p], low);
+      s.of[p][2 * v + 1] = vbfmmlaq_f32(s.of[p][2 * v + 1], a[p], high);
+    }
+  }
+}
+
+// All pairs of M rows; `rows` has the addresses of both rows of each pair.
+template <int M>
+SDX_BF16_INLINE void multiply_matrices(const std::uint16_t* const (&rows)[(M + 1) / 2 * 2], std::int64_t pairs,
+                                       const std::uint16_t* b, MatrixSums<M>& s) {
+  constexpr int kRowPairs = (M + 1) / 2;
+  bfloat16x8_t first[kRowPairs], second[kRowPairs];
+  std::int64_t p = 0;
+  for (; p + 4 <= pairs; p += 4, b += 8 * kNr) {
+    if constexpr (M <= 4) {
+#pragma GCC unroll 2
+      for (int line = 0; line < 16 * kNr; line += 64) prefetch_after(b, 4096 + line);
+    }
+#pragma GCC unroll 5
+    for (int i = 0; i < kRowPairs; ++i) {
+      const uint64x2_t x = vreinterpretq_u64_u16(vld1q_u16(rows[2 * i] + 2 * p));
+      const uint64x2_t y = vreinterpretq_u64_u16(vld1q_u16(rows[2 * i + 1] + 2 * p));
+      first[i] = vreinterpretq_bf16_u64(vzip1q_u64(x, y));
+      second[i] = vreinterpretq_bf16_u64(vzip2q_u64(x, y));
+    }
+    matrix_step<M>(first, b, b + 2 * kNr, s);
+    matrix_step<M>(second, b + 4 * kNr, b + 6 * kNr, s);
+  }
+  for (; p < pairs; ++p, b += 2 * kNr) {
+#pragma GCC unroll 5
+    for (int i = 0; i < kRowPairs; ++i) {
+      std::uint32_t x, y;
+      std::memcpy(&x, rows[2 * i] + 2 * p, sizeof(x));
+      std::memcpy(&y, rows[2 * i + 1] + 2 * p, sizeof(y));
+      first[i] = vreinterpretq_bf16_u64(vcombine_u64(vcreate_u64(x), vcreate_u64(y)));
+    }
+    matrix_step<M>(first, b, nullptr, s);
+  }
+}
+
+template <int M>
+void matrix_product(const Bf16Tile& t) {
+  constexpr int kRowPairs = (M + 1) / 2;
+  const std::uint16_t* rows[2 * kRowPairs];
+#pragma GCC unroll 10
+  for (int i = 0; i < 2 * kRowPairs; ++i) rows[i] = t.a + (i < M ? i : M - 1) * t.stride;
+  MatrixSums<M> s = {};
+  multiply_matrices<M>(rows, t.pairs, t.b, s);
+#pragma GCC unroll 10
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v) {
+      float* out = t.sums + i * kNr + 4 * v;
+      const Floats sum = joined(s.of[i / 2][2 * v], s.of[i / 2][2 * v + 1], i % 2 != 0);
+      vst1q_f32(out, t.add ? vaddq_f32(sum, vld1q_f32(out)) : sum);
+    }
+  }
+}
+
+#endif
+
+// The best way to multiply M rows.
+template <int M>
+constexpr auto best() {
+#if defined(__aarch64__)
+  if constexpr (M > 1) return matrix_product<M>;
+#endif
+  return product<M>;
+}
+
 }  // namespace
 }  // namespace sdx::cpu
 HWY_POP_ATTRIBUTES
@@ -198,7 +291,7 @@ namespace {
 
 template <std::size_t... kIndex>
 void choose(const Bf16Tile& t, std::int64_t m, std::index_sequence<kIndex...>) {
-  constexpr void (*kTable[])(const Bf16Tile&) = {product<static_cast<int>(kIndex) + 1>...};
+  constexpr void (*kTable[])(const Bf16Tile&) = {best<static_cast<int>(kIndex) + 1>()...};
   kTable[m - 1](t);
 }
 
