@@ -7,7 +7,6 @@
 #include <sdx/sdx.hpp>
 
 #include "base/build_id.h"
-#include "base/system/amx.h"
 #include "base/system/control_group.h"
 #include "base/system/cpu_features.h"
 #include "cli/command.h"
@@ -148,11 +147,8 @@ void add_common_options(CLI::App& app) {
 }
 
 std::string version_text() {
-  std::string sets(name(cpu_isa()));
-  if (use_vnni(cpu_isa())) sets += ", vnni";
-  if (use_amx()) sets += use_amx_bf16() ? ", amx" : ", amx (bytes only)";
   return fmt::format("sdx {}\nbuild      {} ({})\nprocessor  {}, {} cores, {}\n", version(), build_id().substr(0, 12), SDX_BUILD,
-                     processor_name(), usable_cpus(), sets);
+                     processor_name(), usable_cpus(), cpu_sets());
 }
 
 void add_help(const Command& app, Action& action) {

@@ -39,8 +39,8 @@ std::string options_text(const SessionOptions& o) {
 std::string machine_text() {
   const char* only = std::getenv("SDX_CPU_KERNEL");
   const Isa isa = cpu_isa();
-  return fmt::format("{}{}{}\n{}\n", name(isa), use_vnni(isa) ? " vnni" : "", use_bf16(isa) ? " bf16" : "",
-                     only != nullptr ? only : "");
+  return fmt::format("{}{}{}{}\n{}\n", name(isa), use_vnni(isa) ? " vnni" : "", use_i8mm() ? " i8mm" : "",
+                     use_bf16(isa) ? " bf16" : "", only != nullptr ? only : "");
 }
 
 // Marks the folder as in use (for `sdx cache`) and as used at this time. A folder that cannot be written has no lock, and needs

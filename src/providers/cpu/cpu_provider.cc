@@ -51,7 +51,7 @@ class CpuProvider : public Provider {
     info.name = "cpu";
     info.available = true;
     const std::string processor = processor_name();
-    info.devices = {fmt::format("{} ({} threads)", processor.empty() ? "CPU" : processor, usable_cpus())};
+    info.devices = {fmt::format("{} ({} threads, {})", processor.empty() ? "CPU" : processor, usable_cpus(), cpu_sets())};
     return info;
   }
 
