@@ -9,7 +9,7 @@ BUILD := build/$(PRESET)
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeep.Children*
 
 .PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel portable portable-wheels portable-check dropin-wheel dropin-clients packages packages-check test test-poisoned \
-  demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers neon \
+  demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers aarch64 aarch64-quick bench-aarch64 \
   other-systems all-systems \
   bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
   bench-arrays bench-outside bench-quantize bench-training torch-layers imports clean
@@ -33,7 +33,7 @@ help:
 	@echo "make torch-layers  compare all layers and losses of torch.nn with PyTorch; LAYERS=Embedding runs a part"
 	@echo "make imports       import all pairs of the package's modules, and groups of them in threads at once"
 	@echo "make other-systems | all-systems  build and test on Debian 13, on Debian 13 and sid (docs/building.md)"
-	@echo "make format | format-check | tidy | check-includes | check-sizes | growth | asan | asan-all | neon | clean"
+	@echo "make format | format-check | tidy | check-includes | check-sizes | growth | asan | asan-all | aarch64 | aarch64-quick | bench-aarch64 | clean"
 
 # Installs what the targets of the command line need (tools/setup.sh); SETUP=: leaves that to you. Targets that are not named here, and presets
 # for tests, need all.
@@ -199,8 +199,14 @@ all-systems:
 slow-under-sanitizers:
 	@echo '$(SLOW_UNDER_SANITIZERS)'
 
-neon:
-	@tools/neon.sh
+# 64-bit Arm under QEMU (docs/design/aarch64.md): all that is tested, which takes an hour to build on two cores; a part that takes minutes; and
+# counts of instructions.
+aarch64:
+	@tools/aarch64.sh
+aarch64-quick:
+	@tools/aarch64.sh quick
+bench-aarch64:
+	@tools/aarch64.sh bench
 
 # clang-tidy; SINCE=COMMIT looks at what changed since then alone, MINUTES=N begins no source after that time.
 tidy: | setup

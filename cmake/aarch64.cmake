@@ -1,13 +1,21 @@
-# Cross-compiling for 64-bit Arm with Debian's compiler and the libraries that tools/neon.sh unpacks; the programs run under QEMU.
+# Cross-compiling for 64-bit Arm with Debian's compiler and the libraries that tools/aarch64.sh unpacks; the programs run under QEMU.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
-set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc-12)
-set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++-12)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 get_filename_component(sdx_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
-set(CMAKE_SYSROOT ${sdx_root}/build/neon-sysroot)
+set(CMAKE_SYSROOT ${sdx_root}/build/aarch64-sysroot)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${CMAKE_SYSROOT})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+# What pkg-config finds is Arm's, too.
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
+set(ENV{PKG_CONFIG_LIBDIR} ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${CMAKE_SYSROOT}/usr/share/pkgconfig)
+# The interpreter is this machine's; the headers are Arm's.
+file(GLOB python_headers ${CMAKE_SYSROOT}/usr/include/python3.*)
+if(python_headers)
+  list(GET python_headers 0 Python_INCLUDE_DIR)
+endif()
