@@ -40,6 +40,8 @@ DATA = [
     Path("/usr/lib/python3/dist-packages/onnx/backend/test/data"),  # libonnx-testdata
 ]
 KINDS = ("node", "simple", "light", "pytorch-operator", "pytorch-converted")
+# Convolutions that the tests sum in the simple way, which takes minutes under QEMU; the quick run has products, which use the same kernels.
+LONG = [f"KernelsQuantNhwc.{name}" for name in ("ConvolutionIsExact", "LowActivationsAreExact", "ManyRowsAreExact", "ThreadCountsAgree", "ProductsOfSmallWeightsAreExact")]
 LIMIT = 3600  # seconds a program
 JOBS = int(os.environ.get("JOBS") or len(os.sched_getaffinity(0)))  # programs at once
 
@@ -136,7 +138,7 @@ def run_all(function, arguments):
 def run_programs(runner, names, quick, only):
     programs = {name: runner.build / "bin" / f"sdx_{name}_tests" for name in names}
     chosen = [name for name, program in programs.items() if not only or re.search(only, program.name)]
-    run_all(runner.gtests, [(programs[name], processor, ignored_tests(name)) for name in chosen for processor in processors_of(name, quick)])
+    run_all(runner.gtests, [(programs[name], processor, ignored_tests(name) + (LONG if quick else [])) for name in chosen for processor in processors_of(name, quick)])
 
 
 def run_cases(runner, only):
