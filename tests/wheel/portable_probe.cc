@@ -1,6 +1,6 @@
-// What a portable build replaces (docs/design/portable.md), in a program that tests/wheel/portable.py runs on old systems and new ones:
-// its start, waiting until a time, files, and exceptions that come from libsdx.so. Prints the first thing that is wrong; exit
-// code 1.
+// What a portable build replaces (docs/design/portable.md), in a program that tests/wheel/portable.py runs on old systems and new
+// ones: its start, waiting until a time, files, and exceptions that come from libsdx.so. Prints the first thing that is wrong;
+// exit code 1.
 #include <sys/stat.h>
 
 #include <chrono>

@@ -16,8 +16,8 @@ namespace sdx::cpu {
 // codes of 4 bits: int8 of the activations 0 2 4 6, then 1 3 5 7, in the order of a word's even and odd codes;
 // codes of 8 bits: int16 of the activations 0 2, then 1 3; with byte digits, per two words int8 of 0 to 3, then 4 to 7.
 // A part's sum starts from its correction: the digits' sum times -2^(bits-1) if blocks have no zero points; times -1 if they have
-// integer ones, by which the kernel multiplies it; 0 if these are floats. It is an int32 for codes of 8 bits and on Arm; else, for
-// codes of 4 bits, two int16, for the activations multiplied by the lower and the upper half of a word's bytes.
+// integer ones, by which the kernel multiplies it; 0 if these are floats. It is an int32 for codes of 8 bits and on Arm; else,
+// for codes of 4 bits, two int16, for the activations multiplied by the lower and the upper half of a word's bytes.
 struct NBitsRowFormat {
   int digits;
   std::int64_t part;

@@ -1,7 +1,7 @@
 #pragma once
 // Included before any Highway header by every file that is compiled once per instruction set (see foreach_target.h).
-// Of Highway's targets, whose number grows with its releases, these alone are compiled: SSE2 and SSSE3 machines without SSE4 are older
-// than 2009; what later targets than AVX-512 and NEON add, kernels choose themselves, and machines with SVE have NEON.
+// Of Highway's targets, whose number grows with its releases, these alone are compiled: SSE2 and SSSE3 machines without SSE4 are
+// older than 2009; what later targets than AVX-512 and NEON add, kernels choose themselves, and machines with SVE have NEON.
 // SDX_NO_…: sets that CMake's SDX_ISA leaves out. SDX_PLAIN_LOOPS, said by files of plain loops, leaves out SSE4: the compiler
 // makes vectors of them for the baseline.
 #if defined(SDX_NO_SSE4) || defined(SDX_PLAIN_LOOPS)
