@@ -116,6 +116,8 @@ def packages_of(build):
     # Links of alternatives, and files that were installed by other names.
     for path in found.pop(None, []):
         package = next(iter(owners({os.path.realpath(path)})), None)
+        if package is None and "/include/python3." in path:  # the interface of a Python that no package brought: none of it is built in
+            continue
         found.setdefault(package, []).append(path)
     if None in found:
         sys.exit(f"sbom: no package owns {', '.join(found[None][:10])}: licences of such files are unknown")

@@ -61,12 +61,23 @@ Threads look_at_threads() {
   return {cpu_share(), shared_threads(), variable == nullptr ? "" : variable};
 }
 
-// As at the start of a session: automatic selection asks no more of them.
+// As at the start of a session: automatic selection asks no more of it. A setting that the provider refuses is its reason.
+ProviderInfo look_at_provider(const std::string& name) {
+  try {
+    return session::look_at_provider(name, {}, Effort::quick);
+  } catch (const Error& error) {
+    ProviderInfo info;
+    info.name = name;
+    info.reason = error.what();
+    return info;
+  }
+}
+
 std::vector<ProviderInfo> look_at_providers() {
   std::vector<ProviderInfo> all;
   for (const ProviderName& p : provider_names()) {
-    all.push_back(session::look_at_provider(p.name, {}, Effort::quick));
-    if (p.name == "cpu") all.push_back(session::look_at_provider("ort:cpu", {}, Effort::quick));
+    all.push_back(look_at_provider(std::string(p.name)));
+    if (p.name == "cpu") all.push_back(look_at_provider("ort:cpu"));
   }
   return all;
 }

@@ -97,15 +97,16 @@ void add_threads(const Threads& t, Rows& rows) {
 // "no NVIDIA GPU: none on the PCI bus, …" -> "no NVIDIA GPU".
 std::string in_short(const std::string& reason) { return reason.substr(0, std::min(reason.find(": "), reason.find("; "))); }
 
+// Providers for other platforms are not named: nobody can install them here.
 void add_providers(const std::vector<ProviderInfo>& providers, Rows& rows) {
   std::vector<std::string> working;
   Groups others;
   for (const ProviderInfo& p : providers) {
     if (p.available) working.push_back(p.version.empty() ? p.name : fmt::format("{} ({})", p.name, p.version));
-    if (!p.available) others.add(p.name, in_short(p.reason));
+    if (!p.available && !p.reason.starts_with("wrong platform")) others.add(p.name, in_short(p.reason));
   }
-  rows.push_back({"providers", kWorks, join(working)});
-  if (!others.empty()) rows.push_back({"", kAbsent, others.text() + ". More: sdx providers"});
+  if (!working.empty()) rows.push_back({"providers", kWorks, join(working)});
+  if (!others.empty()) rows.push_back({working.empty() ? "providers" : "", kAbsent, others.text() + ". More: sdx providers"});
 }
 
 void add_cache(const CacheFacts& c, Rows& rows) {
