@@ -130,25 +130,13 @@ bool digitise_part(const NBitsRowFormat& f, const float* x, std::int32_t factor,
 
 bool digitise(const NBitsLayout& l, const NBitsRowFormat& f, const float* x, std::int64_t n, std::int64_t first,
               std::int64_t count, std::byte* row) {
-  using Part = bool (*)(const NBitsRowFormat&, const float*, std::int32_t, std::byte*);
-  constexpr Part kParts[] = {digitise_part<4, 1>, digitise_part<4, 2>, digitise_part<4, 3>, digitise_part<8, 1>,
-                             digitise_part<8, 2>};
-  const Part part = kParts[(l.bits == 8 ? 3 : 0) + f.digits - 1];
+  constexpr NBitsPart kParts[] = {digitise_part<4, 1>, digitise_part<4, 2>, digitise_part<4, 3>, digitise_part<8, 1>,
+                                  digitise_part<8, 2>};
+  const NBitsPart part = kParts[(l.bits == 8 ? 3 : 0) + f.digits - 1];
   std::int32_t factor = -(1 << (l.bits - 1));
   if (l.zeros == NBitsZeros::integers) factor = -1;
   if (l.zeros == NBitsZeros::floats) factor = 0;
-  float padded[32];
-  for (std::int64_t p = first; p < first + count; ++p) {
-    const float* from = x + p * f.part;
-    const std::int64_t left = std::clamp<std::int64_t>(n - p * f.part, 0, f.part);
-    if (left < f.part) {
-      std::fill(padded, padded + 32, 0.0F);
-      if (left > 0) std::memcpy(padded, from, static_cast<std::size_t>(left) * sizeof(float));
-      from = padded;
-    }
-    if (!part(f, from, factor, row + p * f.record_bytes)) return false;
-  }
-  return true;
+  return nbits_digitise_parts(part, factor, f, x, n, first, count, row);
 }
 
 #define SDX_NBITS_INLINE HWY_INLINE

@@ -13,6 +13,14 @@ namespace sdx::cpu {
 using NBitsPanel = void (*)(const NBitsLayout& layout, const NBitsRowFormat& format, const std::uint32_t* panel,
                             const std::byte* rows, std::int64_t m, float* out);
 
+// Writes one part's record from its f.part activations. False if the part cannot be scaled. `factor`: what the digits' sum is
+// multiplied by to start the part's sum.
+using NBitsPart = bool (*)(const NBitsRowFormat& format, const float* x, std::int32_t factor, std::byte* record);
+
+// NBitsDigitKernels::digitise by `part`.
+bool nbits_digitise_parts(NBitsPart part, std::int32_t factor, const NBitsRowFormat& format, const float* x, std::int64_t n,
+                          std::int64_t first, std::int64_t count, std::byte* row);
+
 struct NBitsDigitKernels {
   // Writes x[n] as records from part number `first` on; n reaches at most to the end of the row, which is padded with zeros to
   // `count` parts. False if a part cannot be scaled: not finite, or so small that its scale would not be normal.

@@ -141,23 +141,10 @@ std::int32_t factor_of(const NBitsLayout& l) {
 
 bool digitise(const NBitsLayout& l, const NBitsRowFormat& f, const float* x, std::int64_t n, std::int64_t first,
               std::int64_t count, std::byte* row) {
-  using Part = bool (*)(const NBitsRowFormat&, const float*, std::int32_t, std::byte*);
-  constexpr Part kParts[2][3] = {{digitise_part<4, 1>, digitise_part<4, 2>, digitise_part<4, 3>},
-                                 {digitise_part<8, 1>, digitise_part<8, 2>, digitise_part<8, 3>}};
-  const Part part = kParts[l.bits == 8 ? 1 : 0][f.digits - 1];
-  const std::int32_t factor = factor_of(l);
-  float padded[32];
-  for (std::int64_t p = first; p < first + count; ++p) {
-    const float* from = x + p * f.part;
-    const std::int64_t left = std::clamp<std::int64_t>(n - p * f.part, 0, f.part);
-    if (left < f.part) {
-      std::fill(padded, padded + 32, 0.0F);
-      if (left > 0) std::memcpy(padded, from, static_cast<std::size_t>(left) * sizeof(float));
-      from = padded;
-    }
-    if (!part(f, from, factor, row + p * f.record_bytes)) return false;
-  }
-  return true;
+  constexpr NBitsPart kParts[2][3] = {{digitise_part<4, 1>, digitise_part<4, 2>, digitise_part<4, 3>},
+                                      {digitise_part<8, 1>, digitise_part<8, 2>, digitise_part<8, 3>}};
+  const NBitsPart part = kParts[l.bits == 8 ? 1 : 0][f.digits - 1];
+  return nbits_digitise_parts(part, factor_of(l), f, x, n, first, count, row);
 }
 
 }  // namespace
