@@ -89,8 +89,13 @@ function(sdx_unity_groups)
     return()
   endif()
   set(groups ${PROJECT_BINARY_DIR}/unity_groups.cmake)
+  set(one_set "")
+  if(SDX_ISA_BASELINE)
+    set(one_set --one-set)
+  endif()
   file(WRITE ${groups}.in "${targets}")
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${groups}
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py
+                          ${one_set} ${groups}
                           ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/apps ${PROJECT_SOURCE_DIR}/tests
                   INPUT_FILE ${groups}.in COMMAND_ERROR_IS_FATAL ANY)
   include(${groups})

@@ -1,6 +1,7 @@
-"""unity_groups.py OUTPUT ROOT... : reads from standard input a line for each target of CMake, its name and its C++ sources between semicolons, and
+"""unity_groups.py [--one-set] OUTPUT ROOT... : reads from standard input a line for each target of CMake, its name and its C++ sources between semicolons, and
 writes a CMake file to OUTPUT that gives them groups to be compiled together (SDX_UNITY). Files share a group where nothing that one defines for itself, in an unnamed namespace, as a
-static or by #define, is a word of a later one, or of a header that comes in with it. ROOT: where the project's headers are looked for."""
+static or by #define, is a word of a later one, or of a header that comes in with it. ROOT: where the project's headers are looked for.
+--one-set: kernels are compiled for one instruction set, so their files do not include themselves for others and may join, too."""
 
 import re
 import sys
@@ -13,6 +14,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)", re.M)
 TOKEN = re.compile(r"[A-Za-z_]\w*|::|[{}()<>=;\[\]]")
 WORD = re.compile(r"[A-Za-z_]\w*")
+PER_SET = {"HWY_TARGET_INCLUDE", "SDX_PLAIN_LOOPS"}  # macros that every kernel defines anew, for what one set does without
 FREE = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")  # not a member of something
 
 
@@ -71,7 +73,8 @@ def own_names(text):
 def note(names, statement, own):
     if own or (statement and statement[0] in ("static", "constexpr", "const", "using")):
         name = name_of(statement)
-        if name and name != "static_assert" and not re.fullmatch("[A-Z_]+", name):  # TEST and its like
+        macro = name and re.fullmatch("[A-Z_]+", name) and statement[0] != "using"  # TEST and its like
+        if name and name != "static_assert" and not macro:
             names.add(name)
 
 
@@ -125,14 +128,15 @@ class Group:
         self.headers |= reader.headers(path)
 
 
-def groups_of(paths, reader, largest=LARGEST):
+def groups_of(paths, reader, largest=LARGEST, one_set=False):
     """Lists of files that may be compiled together, at most `largest` each. Files that have to be compiled alone are in none."""
     groups = []
+    alone = r"^using (?:namespace|enum)\b|" + ("HWY_PUSH_ATTRIBUTES" if one_set else "foreach_target|HWY_")
     for path in sorted(paths):
         text = reader.text(path)
-        if re.search(r"foreach_target|^using (?:namespace|enum)\b|HWY_", text, re.M):
+        if re.search(alone, text, re.M):
             continue
-        names = own_names(text)
+        names = own_names(text) - (PER_SET if one_set else set())
         group = next((g for g in groups if len(g.files) < largest and g.takes(reader, path, names)), None)
         if group is None:
             groups.append(group := Group())
@@ -141,12 +145,14 @@ def groups_of(paths, reader, largest=LARGEST):
 
 
 def main():
-    reader, lines = Reader(sys.argv[2:]), []
+    one_set = sys.argv[1] == "--one-set"
+    output, *roots = sys.argv[1 + one_set:]
+    reader, lines = Reader(roots), []
     for line in filter(None, sys.stdin.read().splitlines()):
         target, *paths = filter(None, line.split(";"))
-        for i, files in enumerate(groups_of(set(paths), reader)):
+        for i, files in enumerate(groups_of(set(paths), reader, one_set=one_set)):
             lines += [f"set_source_files_properties({f} TARGET_DIRECTORY {target} PROPERTIES UNITY_GROUP group{i})" for f in files]
-    Path(sys.argv[1]).write_text("\n".join(lines) + "\n")
+    Path(output).write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

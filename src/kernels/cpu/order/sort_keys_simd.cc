@@ -6,6 +6,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/order/sort_keys_simd.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
+// Without Highway's library: it has random numbers that keep an attacker from choosing slow keys; here, the clock does.
+#define VQSORT_ONLY_STATIC 1
 #include <hwy/contrib/sort/traits-inl.h>
 #include <hwy/contrib/sort/vqsort-inl.h>
 #include <hwy/highway.h>

@@ -23,6 +23,10 @@
 #define HWY_DISABLED_TARGETS (~(HWY_SCALAR | HWY_NEON))
 // Not NEON without AES, as newer releases have it: the kernels use no instruction of AES.
 #define HWY_BASELINE_TARGETS HWY_NEON
+#elif defined(SDX_BASELINE)
+// Compiled for one set alone (SDX_ISA=native), which the compiler's options allow everywhere: HWY_AVX2 or HWY_AVX3.
+#define HWY_DISABLED_TARGETS (~SDX_BASELINE)
+#define HWY_BASELINE_TARGETS SDX_BASELINE
 #else
 #define HWY_DISABLED_TARGETS (~(HWY_SCALAR | SDX_WITH_SSE4 | SDX_WITH_AVX2 | SDX_WITH_AVX512))
 #endif
