@@ -15,12 +15,12 @@ DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)", re.M)
 TOKEN = re.compile(r"[A-Za-z_]\w*|::|[{}()<>=;\[\]]")
 WORD = re.compile(r"[A-Za-z_]\w*")
 PER_SET = {"HWY_TARGET_INCLUDE", "SDX_PLAIN_LOOPS"}  # macros that every kernel defines anew, for what one set does without
-FREE = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")  # not a member of something
+FREE = re.compile(r"(?<![\w.])(?<!->)(?<!std::)(?<!hn::)[A-Za-z_]\w*")  # not a member of something, nor the standard library's or Highway's
 
 
 def name_of(statement):
     """What a declaration at namespace scope declares, or None: the statement's tokens up to its first ; { or }."""
-    if statement[:1] == ["namespace"]:  # another name for one
+    if statement[:1] == ["namespace"] or statement[:2] == ["using", "enum"]:  # another name for one; borrowed_names()
         return None
     if statement[:1] == ["using"]:
         return statement[1] if "=" in statement[:3] else statement[-1]
@@ -111,32 +111,54 @@ class Reader:
         return frozenset(seen)
 
 
+def usings(text):
+    """Declarations `using NAMESPACE::NAME;` outside of functions, which several files of a group may repeat: name to declaration."""
+    return {name: space + name for space, name in re.findall(r"^using ((?:\w+::)+)(\w+);", text, re.M)}
+
+
 class Group:
     def __init__(self):
-        self.files, self.names, self.headers = [], set(), set()
+        self.files, self.names, self.headers, self.usings = [], set(), set(), {}
 
     def takes(self, reader, path, names):
-        if self.names & reader.words(path):
+        same = {name for name, what in usings(reader.text(path)).items() if self.usings.get(name) == what}
+        if (self.names - same) & reader.words(path):
             return False
         headers = reader.headers(path)
         return not (any(self.names & reader.words(h) for h in headers - self.headers) or
-                    any(names & reader.words(h) for h in self.headers - headers))
+                    any((names - same) & reader.words(h) for h in self.headers - headers))
 
     def add(self, reader, path, names):
         self.files.append(path)
         self.names |= names
         self.headers |= reader.headers(path)
+        self.usings |= usings(reader.text(path))
+
+
+def borrowed_names(reader, path):
+    """The enumerators that `using enum STRUCT::ENUM;` outside of functions brings into a file, or None if the enum was not found."""
+    names = set()
+    for struct, enum in re.findall(r"^using enum (?:\w+::)*?(\w+)::(\w+);", reader.text(path), re.M):
+        pattern = re.compile(rf"^struct {struct} \{{(?:(?!^\}}).)*?\benum {enum}\b[^{{;]*\{{([^}}]*)\}}", re.M | re.S)
+        found = next(filter(None, (pattern.search(reader.text(h)) for h in sorted(reader.headers(path)) + [path])), None)
+        if not found:
+            return None
+        names.update(WORD.findall(re.sub(r"=[^,}]*", "", found[1])))
+    return names
 
 
 def groups_of(paths, reader, largest=LARGEST, one_set=False):
     """Lists of files that may be compiled together, at most `largest` each. Files that have to be compiled alone are in none."""
     groups = []
-    alone = r"^using (?:namespace|enum)\b|" + ("HWY_PUSH_ATTRIBUTES" if one_set else "foreach_target|HWY_")
+    alone = r"^using namespace\b|^using enum \w+;|" + ("HWY_PUSH_ATTRIBUTES" if one_set else "foreach_target|HWY_")
     for path in sorted(paths):
         text = reader.text(path)
         if re.search(alone, text, re.M):
             continue
-        names = own_names(text) - (PER_SET if one_set else set())
+        borrowed = borrowed_names(reader, path)
+        if borrowed is None:
+            continue
+        names = own_names(text) - (PER_SET if one_set else set()) | borrowed
         group = next((g for g in groups if len(g.files) < largest and g.takes(reader, path, names)), None)
         if group is None:
             groups.append(group := Group())

@@ -13,7 +13,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCompareOutputsExamples =
     "Examples:\n"
     "  sdx compare-outputs model.onnx -b cpu -b ort:cpu\n"
     "  sdx compare-outputs model.onnx -b cpu+SDX_CPU_KERNEL=reference -b cpu\n"
@@ -103,7 +103,7 @@ void add_compare_outputs(const Command& app, Action& action) {
       ->type_name("X");
   command->add_flag("--no-bisect", c->no_bisect, "Do not search for the first node that differs");
   command->add_flag("--json", c->json, "Print JSON");
-  command->footer(kExamples);
+  command->footer(kCompareOutputsExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

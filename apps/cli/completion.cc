@@ -16,7 +16,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCompletionExamples =
     "Examples:\n"
     "  sdx completion bash > /etc/bash_completion.d/sdx     or: source <(sdx completion bash)\n"
     "  sdx completion zsh > \"${fpath[1]}/_sdx\"\n"
@@ -297,7 +297,7 @@ void add_completion(const Command& app, Action& action) {
   command->add_option("SHELL", *shell, "bash, zsh or fish; man: the manual page")
       ->required()
       ->one_of({"bash", "zsh", "fish", "man"});
-  command->footer(kExamples);
+  command->footer(kCompletionExamples);
   command->callback([shell, &program = app.app(), &action] {
     action = [shell, &program] {
       if (*shell == "man") {

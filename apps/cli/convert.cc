@@ -26,7 +26,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kConvertExamples =
     "Examples:\n"
     "  sdx convert resnet50.onnx -o resnet50.fp16.onnx\n"
     "  sdx convert detector.onnx -o half.onnx --keep-io --keep-op Softmax,Resize --check\n"
@@ -296,7 +296,7 @@ void add_convert(const Command& app, Action& action) {
   command->add_flag("--check", c->check, "Run both models on random inputs and show the differences");
   command->add_flag("--dry-run", c->dry_run, "Convert in memory, print what would be written, and write nothing");
   command->add_flag("--json", c->json, "Print JSON");
-  command->footer(kExamples);
+  command->footer(kConvertExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

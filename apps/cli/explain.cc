@@ -23,7 +23,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kExplainExamples =
     "Examples:\n"
     "  sdx explain model.onnx\n"
     "  sdx explain model.onnx --op Conv -p cuda,cpu\n"
@@ -188,7 +188,7 @@ void add_explain(const Command& app, Action& action) {
   c->session.add_to(command);
   command->add_flag("--json", c->json, "Print JSON");
   command->add_option("--op", c->op, "Only nodes of this operator, as the file names it or as it runs")->type_name("NAME");
-  command->footer(kExamples);
+  command->footer(kExplainExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

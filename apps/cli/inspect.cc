@@ -19,7 +19,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kInspectExamples =
     "Examples:\n"
     "  sdx inspect model.onnx\n"
     "  sdx inspect model.onnx --json --dim batch=8\n"
@@ -172,7 +172,7 @@ void add_inspect(const Command& app, Action& action) {
   command->add_option("--stage", c->stage, "Print the graph at this stage: loaded, simplified, claimed or planned")
       ->one_of({"loaded", "simplified", "claimed", "planned"})
       ->type_name("STAGE");
-  command->footer(kExamples);
+  command->footer(kInspectExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

@@ -19,7 +19,7 @@ namespace sdx::cli {
 
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kMainExamples =
     "Examples:\n"
     "  sdx run model.onnx -i input=@values.json\n"
     "  sdx run resnet50.onnx -i photo.jpg --normalize imagenet --labels classes.txt --softmax\n"
@@ -99,7 +99,7 @@ int run_program(int argc, char** argv) {
   CLI::App app("Sardonyx runs ONNX models on the best hardware a machine has.", "sdx");
   app.set_version_flag(
       "-V,--version", [] { return version_text(); }, "Version, build and processor");
-  app.footer(kExamples);
+  app.footer(kMainExamples);
   app.require_subcommand(1);
   Action action;
   add_commands(app, action, argc > 1 ? argv[1] : "");

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExamples =
+constexpr const char* kModelsExamples =
     "Examples:\n"
     "  sdx models add resnet50 models/resnet50.onnx --tag vision --shape input=1x3x224x224\n"
     "  sdx models ls --tag vision\n"
@@ -339,7 +339,7 @@ Command add_sub(const Command& parent, const char* word, const char* help, Metho
                 Action& action) {
   const Command sub = parent.add_subcommand(word, help);
   sub->add_option("--registry", c->registry, "The registry file")->type_name("FILE");
-  sub->footer(kExamples);
+  sub->footer(kModelsExamples);
   sub->callback([c, method, &action] { action = [c, method] { return (c.get()->*method)(); }; });
   return sub;
 }
@@ -350,7 +350,7 @@ void add_models(const Command& app, Action& action) {
   const Command command = app.add_subcommand("models", "Manage short names for models: list, show, validate, add, remove");
   const auto c = std::make_shared<ModelsCommand>();
   command->require_subcommand(1);
-  command->footer(kExamples);
+  command->footer(kModelsExamples);
   const Command ls = add_sub(command, "ls", "List the models of the registry", &ModelsCommand::list, c, action);
   ls->add_option("--tag", c->tag, "Only models with this tag")->type_name("TAG");
   ls->add_flag("--names", c->names, "Print names only, one a line");

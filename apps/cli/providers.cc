@@ -18,7 +18,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kProvidersExamples =
     "Examples:\n"
     "  sdx providers\n"
     "  sdx providers --json\n";
@@ -125,7 +125,7 @@ void add_providers(const Command& app, Action& action) {
       app.add_subcommand("providers", "List what this machine can run models on, and why other providers are unavailable");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print JSON");
-  command->footer(kExamples);
+  command->footer(kProvidersExamples);
   command->callback([json, &action] { action = [json] { return list(*json); }; });
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExamples =
+constexpr const char* kPullExamples =
     "Examples:\n"
     "  sdx pull ./resnet50.onnx --name resnet50\n"
     "  sdx pull https://example.org/models/resnet50.onnx --sha256 0123…\n"
@@ -179,7 +179,7 @@ void add_pull(const Command& app, Action& action) {
   command->add_flag("--register", c->enter, "Add the model to the registry (models.yaml) under its name");
   command->add_flag("--dry-run", c->dry_run, "Print what would be fetched, from where and to where; fetch and write nothing");
   command->add_flag("--json", c->json, "Print the result as JSON");
-  command->footer(kExamples);
+  command->footer(kPullExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

@@ -16,7 +16,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kQuantizeExamples =
     "Examples:\n"
     "  sdx quantize bert.onnx -o bert.int8.onnx                                   # dynamic: needs no data\n"
     "  sdx quantize resnet50.onnx -o resnet50.int8.onnx --mode static --data pictures/ --normalize imagenet\n"
@@ -304,7 +304,7 @@ void add_quantize(const Command& app, Action& action) {
   add_weight_only_flags(command, *c);
   add_float_flags(command, *c);
   c->command = command;
-  command->footer(kExamples);
+  command->footer(kQuantizeExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

@@ -28,7 +28,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kRunExamples =
     "Examples:\n"
     "  sdx run add.onnx -i A='[1, 2]' -i B=@b.json\n"
     "  sdx run resnet50.onnx -i photo.jpg --normalize imagenet --labels classes.txt --softmax\n"
@@ -241,7 +241,7 @@ void add_run(const Command& app, Action& action) {
   command->add_option("--runs", c->runs, "Measured runs (100)")->range(1, 100000000)->type_name("N");
   command->add_option("--warmup", c->warmup, "Warm-up runs (10)")->range(0, 100000000)->type_name("N");
   command->add_option("--profile", c->profile, "Write the time of every step as a Chrome trace")->type_name("TRACE.json");
-  command->footer(kExamples);
+  command->footer(kRunExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

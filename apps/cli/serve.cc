@@ -17,7 +17,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kServeExamples =
     "Examples:\n"
     "  sdx serve yolo11n.onnx\n"
     "  sdx serve chat=SmolLM2-135M-Instruct.Q4_1.gguf embed=all-MiniLM-L6-v2/ --port 8000\n"
@@ -175,7 +175,7 @@ void add_serve(const Command& app, Action& action) {
       .add_option("--memory-limit", c->memory_limit, "Memory limit for all models; the least recently used one is unloaded first")
       ->type_name("SIZE")
       ->group("Models");
-  command.footer(kExamples);
+  command.footer(kServeExamples);
   command.callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

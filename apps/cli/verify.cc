@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExamples =
+constexpr const char* kVerifyExamples =
     "Examples:\n"
     "  sdx verify resnet50.case.json\n"
     "  sdx verify model.onnx test_data_set_0\n"
@@ -206,7 +206,7 @@ void add_verify(const Command& app, Action& action) {
   command->add_option("--timeout", c->timeout, "Time limit for each run, for example 30 (seconds) or 500ms")->type_name("TIME");
   command->add_flag("--json", c->json, "Print results as JSON");
   command->add_flag("-q,--quiet", c->quiet, "Show only failures and the summary");
-  command->footer(kExamples);
+  command->footer(kVerifyExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

@@ -9,7 +9,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kDoctorExamples =
     "Examples:\n"
     "  sdx doctor\n"
     "  sdx doctor --json\n"
@@ -33,7 +33,7 @@ void add_doctor(const Command& app, Action& action) {
       app.add_subcommand("doctor", "Show what of this installation works: libraries, processor, providers, folders");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print JSON");
-  command->footer(kExamples);
+  command->footer(kDoctorExamples);
   command->callback([json, &action] { action = [json] { return examine(*json); }; });
 }
 

@@ -17,7 +17,7 @@ namespace {
 using vision::Request;
 using vision::Task;
 
-constexpr const char* kExamples =
+constexpr const char* kFacesExamples =
     "Examples:\n"
     "  sdx faces detect photo.jpg --json\n"
     "  sdx faces crop photos/ -o crops/ --preset passport\n"
@@ -128,7 +128,7 @@ void find_model(SessionFlags& session, Request& request) {
 void add_faces(const Command& app, Action& action) {
   const Command faces = app.add_subcommand("faces", "Find, crop, align and hide faces in pictures");
   faces.require_subcommand(1);
-  faces.footer(kExamples);
+  faces.footer(kFacesExamples);
   const auto detect =
       add_task(faces, "detect", "Find faces and print boxes, points and quality", kDetectExamples, Task::detect, action);
   add_table_flags(detect.first, detect.second->request);

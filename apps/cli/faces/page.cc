@@ -16,7 +16,7 @@ namespace {
 using faces::page::Module;
 using faces::page::ModuleOptions;
 
-constexpr const char* kExamples =
+constexpr const char* kPageExamples =
     "Examples:\n"
     "  sdx faces page\n"
     "  sdx faces page -m yunet.onnx --port 8090\n"
@@ -76,7 +76,7 @@ void add_faces_page(const Command& faces, Action& action) {
   add_detector_flags(command, c->session, c->request);
   command.remove_option("--json");
   command.add_option("--port", c->port, "Port on 127.0.0.1 (0: a free one)")->range(0, 65535)->type_name("N");
-  command.footer(kExamples);
+  command.footer(kPageExamples);
   command.callback([c, &action] { action = [c] { return serve(*c); }; });
 }
 

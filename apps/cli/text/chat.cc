@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kExamples =
+constexpr const char* kChatExamples =
     "Examples:\n"
     "  sdx chat SmolLM2-135M-Instruct.Q4_1.gguf --system \"You are brief.\"\n"
     "  sdx chat model/ --messages question.json            # one answer\n"
@@ -294,7 +294,7 @@ void add_chat(const Command& app, Action& action) {
   command->add_option("--messages", c->messages_file, "Answer this conversation and exit")->type_name("FILE");
   command->add_option("--tools", c->tools_file, "JSON list of functions that the model may call")->type_name("FILE");
   command->add_flag("--print-prompt", c->print_prompt, "Print the formatted messages and exit");
-  command->footer(kExamples);
+  command->footer(kChatExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

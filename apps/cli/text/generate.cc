@@ -12,7 +12,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kGenerateExamples =
     "Examples:\n"
     "  sdx generate SmolLM2-135M-Instruct.Q4_1.gguf -p \"The capital of France is\" --max-tokens 20\n"
     "  cat prompt.txt | sdx generate model/ -p - --greedy --json\n"
@@ -109,7 +109,7 @@ void add_generate(const Command& app, Action& action) {
       ->type_name("N")
       ->range(0, 1000);
   command->add_flag("--json", c->json, "Print {\"choices\", \"usage\", \"timings\"}");
-  command->footer(kExamples);
+  command->footer(kGenerateExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

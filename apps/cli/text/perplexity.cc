@@ -12,7 +12,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kPerplexityExamples =
     "Examples:\n"
     "  sdx perplexity SmolLM2-135M-Instruct.Q4_1.gguf -i book.txt\n"
     "  sdx perplexity model/ -i book.txt --window 1024 --stride 512 --json\n"
@@ -66,7 +66,7 @@ void add_perplexity(const Command& app, Action& action) {
   command->add_option("--lora", c->loras, "LoRA adapter and its scale (1); may be repeated")->type_name("PATH[=X]")->one_word();
   command->add_option("-t,--threads", c->threads, "Threads; 0: one per core")->type_name("N");
   command->add_flag("--json", c->json, "Print {\"perplexity\", \"nll\", \"tokens\", …}");
-  command->footer(kExamples);
+  command->footer(kPerplexityExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

@@ -16,7 +16,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTokenizeExamples =
     "Examples:\n"
     "  sdx tokenize model/ \"Hello world\"\n"
     "  sdx tokenize model/tokenizer.json - --json        # reads standard input\n"
@@ -102,7 +102,7 @@ void add_tokenize(const Command& app, Action& action) {
   command->add_option("--decode", c->ids, "Decode these comma-separated token ids instead")->type_name("IDS");
   command->add_flag("--no-special", c->no_special, "Add no special tokens, and omit them from decoded text");
   command->add_flag("--json", c->json, "Print {\"ids\", \"tokens\", \"offsets\"}, or {\"text\"}; offsets count code points");
-  command->footer(kExamples);
+  command->footer(kTokenizeExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

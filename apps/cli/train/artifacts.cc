@@ -26,7 +26,7 @@ namespace {
 using train::ArtifactFiles;
 using train::ArtifactOptions;
 
-constexpr const char* kExamples =
+constexpr const char* kArtifactsExamples =
     "Examples:\n"
     "  sdx artifacts classifier.onnx -o artifacts\n"
     "  sdx artifacts net.onnx -o out --loss mse --optimizer sgd,momentum=0.9 --frozen 'encoder.*'\n"
@@ -225,7 +225,7 @@ void add_artifacts(const Command& app, Action& action) {
   command->add_flag("--dry-run", c->options.dry_run,
                     "Make everything in memory, print which files would be written, and write none");
   command->add_flag("--json", c->json, "Print JSON");
-  command->footer(kExamples);
+  command->footer(kArtifactsExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 

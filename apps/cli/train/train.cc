@@ -10,7 +10,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTrainExamples =
     "Examples:\n"
     "  sdx artifacts model.onnx -o art/ --loss cross-entropy --optimizer adamw\n"
     "  sdx train art/ --data batches.npz --epochs 5 --lr 0.001 --export trained.onnx\n"
@@ -126,7 +126,7 @@ void add_train(const Command& app, Action& action) {
   add_training_flags(command, *c);
   add_data_flags(command, *c);
   add_result_flags(command, *c);
-  command->footer(kExamples);
+  command->footer(kTrainExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 
