@@ -20,6 +20,7 @@ LAYERS = {
     "src/tensor": 2,
     "src/graph": 3,
     "src/kernels/cpu": 3,
+    "src/kernels/vulkan": 3,
     "src/media": 3,
     "src/ops": 4,
     "src/onnx": 5,

@@ -4,7 +4,7 @@
 #include "base/poison.h"
 #include "ops/infer.h"
 #include "plan/adapt_plan.h"
-#include "plan/arena.h"
+#include "base/arena/arena.h"
 #include "plan/frame.h"
 #include "plan/plan.h"
 #include "plan/program.h"

@@ -11,7 +11,7 @@
 
 #include "graph/graph.h"
 #include "ops/infer.h"
-#include "plan/arena.h"
+#include "base/arena/arena.h"
 #include "providers/interface/kernel.h"
 
 namespace sdx::plan {

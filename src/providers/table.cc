@@ -8,6 +8,7 @@ namespace sdx {
   FOLDER(cpu)                 \
   FOLDER(openvino)            \
   FOLDER(fault)               \
+  FOLDER(vulkan)              \
   FOLDER(ort)
 
 #define SDX_DECLARE(folder)                    \

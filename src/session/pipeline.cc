@@ -164,6 +164,11 @@ const Provider* runs_the_rest(const Selection& selection) {
   return rest;
 }
 
+bool regions_want_optimized(const Selection& selection) {
+  return std::all_of(selection.chain.begin(), selection.chain.end(),
+                     [](const Provider* p) { return !p->compiles_regions() || p->wants_optimized(); });
+}
+
 std::vector<Pass> all_passes() {
   std::vector<Pass> all(passes().begin(), passes().end());
   for (const Provider* p : own_providers()) all.insert(all.end(), p->passes().begin(), p->passes().end());
@@ -188,10 +193,18 @@ std::unique_ptr<plan::Program> load_compiled(const cache::CompiledModel& compile
 std::unique_ptr<plan::Program> compile(Graph graph, const Selection& selection, const SessionOptions& options,
                                        const Origin& origin, std::vector<std::string>& fallbacks, cache::Recording* recording) {
   plan::Regions regions;
+  const bool optimized_first = compiles_regions(selection) && regions_want_optimized(selection);
+  if (optimized_first) {
+    sink_constants(graph);
+    PassOptions for_all;
+    for_all.disabled = options.disabled_passes;
+    if (options.optimize) run_passes(graph, for_all);
+  }
   if (compiles_regions(selection)) {
     std::vector<plan::ChosenProvider> chosen = chosen_providers(selection, options);
     for (plan::ChosenProvider& c : chosen) c.settings.reject_nan = origin.reject_nan;
-    regions = plan::form_regions(graph, *origin.model, origin.source, chosen, options.strict, origin.compiling);
+    const ModelSource* source = optimized_first ? nullptr : origin.source;
+    regions = plan::form_regions(graph, *origin.model, source, chosen, options.strict, origin.compiling);
     fallbacks.insert(fallbacks.end(), regions.failures.begin(), regions.failures.end());
   }
   sink_constants(graph);

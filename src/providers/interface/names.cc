@@ -25,6 +25,7 @@ const std::vector<ProviderName>& names() {
       {"nnapi", "NnapiExecutionProvider", "Android accelerators", {}, "Android"},
       {"xnnpack", "XnnpackExecutionProvider", "any CPU", {}, "all"},
       {"webgpu", "WebGpuExecutionProvider", "any GPU with WebGPU", {}, "all"},
+      {"vulkan", "VulkanExecutionProvider", "any GPU with Vulkan", {}, "Linux"},
       {"dnnl", "DnnlExecutionProvider", "x86 and ARM CPU", {}, "Linux, Windows"},
       {"azure", "AzureExecutionProvider", "remote", {}, "all"},
       {"fault", "FaultExecutionProvider", "none: fails on demand", {}, "all"},  // the last: see test_provider_enabled()
@@ -45,7 +46,7 @@ const std::vector<std::string> kAuto{"tensorrt", "cuda", "directml", "openvino",
 const std::vector<std::string> kGpu{"tensorrt", "cuda", "directml", "openvino"};
 #else
 const std::vector<std::string> kAuto{"tensorrt", "cuda", "migraphx", "rocm", "openvino"};
-const std::vector<std::string> kGpu{"tensorrt", "cuda", "migraphx", "rocm", "openvino"};
+const std::vector<std::string> kGpu{"tensorrt", "cuda", "migraphx", "rocm", "openvino", "vulkan"};
 #endif
 
 const std::vector<Intent>& intents() {
@@ -54,7 +55,7 @@ const std::vector<Intent>& intents() {
       {"gpu", kGpu},
       {"npu", {"vitisai", "qnn", "directml", "openvino"}},
       {"metal", {"coreml"}},
-      {"vulkan", {"webgpu"}},
+      {"vulkan", {"vulkan", "webgpu"}},
       {"tensorrt", {"tensorrt", "cuda"}},
       {"rocm", {"migraphx", "rocm"}},
   };

@@ -22,7 +22,7 @@ struct Wish {
 
 std::vector<std::string> gpu_order(Platform platform) {
   switch (platform) {
-    case Platform::linux_os: return {"tensorrt", "cuda", "migraphx", "rocm", "openvino"};
+    case Platform::linux_os: return {"tensorrt", "cuda", "migraphx", "rocm", "openvino", "vulkan"};
     case Platform::windows: return {"tensorrt", "cuda", "directml", "openvino"};
     case Platform::macos: return {"coreml"};
   }
@@ -43,7 +43,8 @@ std::vector<Wish> expand(const std::string& name, bool alone, const PolicyInput&
   } else if (name == "metal") {
     add("coreml", true);
   } else if (name == "vulkan") {
-    add("webgpu", true);
+    add("vulkan", false);
+    add("webgpu", false);
   } else if (name == "tensorrt" && alone) {
     add("tensorrt", true);
     add("cuda", true);
@@ -215,6 +216,13 @@ std::vector<std::string> platform_keys(const MachineFacts& m) {
   return keys;
 }
 
+namespace {
+
+// Our own provider needs no other one on the same device behind it.
+bool is_vulkan(const ChainLink& link) { return link.provider == "vulkan"; }
+
+}  // namespace
+
 Chain decide_chain(const PolicyInput& in) {
   Chain chain;
   std::vector<Wish> wishes = wishes_of(in, chain.why);
@@ -225,6 +233,8 @@ Chain decide_chain(const PolicyInput& in) {
       add_gap(chain.gaps, {w.provider, std::move(why), "", false});
       continue;
     }
+    if (w.intent == "vulkan" && w.provider == "webgpu" && std::any_of(chain.links.begin(), chain.links.end(), is_vulkan))
+      continue;
     auto at = known.find(w.provider);
     if (at == known.end()) at = known.emplace(w.provider, in.probe(w.provider)).first;
     const ProviderInfo& info = at->second;

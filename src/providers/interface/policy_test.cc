@@ -45,6 +45,8 @@ Machine machine(const std::string& name) {
     m.available["openvino"] = {"CPU", "NPU"};
   }
   if (name == "linux-openvino-cpu") m.available["openvino"] = {"CPU"};
+  if (name == "linux-vulkan") m.available["vulkan"] = {"GPU: Radeon"};
+  if (name == "linux-vulkan" || name == "linux-webgpu") m.available["webgpu"] = {"GPU"};
   if (name.starts_with("windows") && name != "windows-cpu") m.available["directml"] = {"GPU"};
   if (name == "windows-amd") {
     m.facts.amd_gpus = {"AMD Radeon"};
@@ -97,6 +99,11 @@ TEST(Policy, TableOfPlatformsAndIntents) {
       {"linux-cpu", "directml", "cpu"},
       {"linux-cpu", "metal", "cpu"},
       {"linux-cpu", "vulkan", "cpu"},
+      {"linux-vulkan", "vulkan", "vulkan cpu"},  // and no webgpu behind it
+      {"linux-vulkan", "webgpu", "webgpu cpu"},
+      {"linux-vulkan", "gpu", "vulkan cpu"},
+      {"linux-vulkan", "auto", "cpu"},
+      {"linux-webgpu", "vulkan", "webgpu cpu"},
       {"linux-nvidia", "auto", "tensorrt cuda cpu"},
       {"linux-nvidia", "gpu", "tensorrt cuda cpu"},
       {"linux-nvidia", "npu", "cpu"},

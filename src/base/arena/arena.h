@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sdx::plan {
+namespace sdx {
 
 struct BufferRequest {
   std::size_t bytes = 0;
@@ -19,4 +19,4 @@ struct BufferRequest {
 // O(n * overlapping) time.
 std::size_t assign_offsets(std::vector<BufferRequest>& buffers);
 
-}  // namespace sdx::plan
+}  // namespace sdx

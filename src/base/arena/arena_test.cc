@@ -1,11 +1,11 @@
-#include "plan/arena.h"
+#include "base/arena/arena.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-namespace sdx::plan {
+namespace sdx {
 namespace {
 
 bool live_together(const BufferRequest& a, const BufferRequest& b) { return a.first <= b.last && b.first <= a.last; }
@@ -59,4 +59,4 @@ TEST(Arena, NothingTakesNothing) {
 }
 
 }  // namespace
-}  // namespace sdx::plan
+}  // namespace sdx

@@ -1,11 +1,11 @@
-#include "plan/arena.h"
+#include "base/arena/arena.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
 
-namespace sdx::plan {
+namespace sdx {
 
 std::size_t assign_offsets(std::vector<BufferRequest>& buffers) {
   std::vector<std::size_t> order(buffers.size());
@@ -35,4 +35,4 @@ std::size_t assign_offsets(std::vector<BufferRequest>& buffers) {
   return total;
 }
 
-}  // namespace sdx::plan
+}  // namespace sdx
