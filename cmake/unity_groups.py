@@ -122,7 +122,7 @@ class Group:
 
     def takes(self, reader, path, names):
         same = {name for name, what in usings(reader.text(path)).items() if self.usings.get(name) == what}
-        if (self.names - same) & reader.words(path):
+        if (self.names - same) & (reader.words(path) | names):
             return False
         headers = reader.headers(path)
         return not (any(self.names & reader.words(h) for h in headers - self.headers) or
