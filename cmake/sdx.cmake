@@ -140,6 +140,8 @@ function(sdx_folder name)
   elseif(ARG_HEADERS)
     sdx_precompile(sdx_${name} ${ARG_HEADERS})
   elseif(ARG_LIKE)
+    get_property(options GLOBAL PROPERTY SDX_OPTIONS_LIKE_${ARG_LIKE})  # a precompiled header serves those with the same options
+    target_compile_options(sdx_${name} PRIVATE ${options})
     sdx_precompile(sdx_${name} FROM sdx_${ARG_LIKE})
   else()
     sdx_precompile(sdx_${name} FROM sdx_precompiled)
