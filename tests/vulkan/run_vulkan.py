@@ -3,6 +3,7 @@
 networks  small networks run whole in one part, and answer as cpu does
 shapes    many sizes in turn, through one session's plans
 options   devices are chosen by type, number and name; wrong options say what is wrong
+bounds    indices that are data
 mixed     what has no shader runs on cpu, with the reason
 """
 
@@ -90,6 +91,12 @@ class Network:
         self.tensors.append(tensor(name, FLOAT, shape, struct.pack(f"<{size}f", *(self.random.uniform(-scale, scale) for _ in range(size)))))
         return name
 
+    def floats(self, *values):
+        self.count += 1
+        name = f"f{self.count}"
+        self.tensors.append(tensor(name, FLOAT, [len(values)], struct.pack(f"<{len(values)}f", *values)))
+        return name
+
     def ints(self, *values):
         self.count += 1
         name = f"i{self.count}"
@@ -170,7 +177,30 @@ def moved():
     return n.bytes(n.add("Div", n.add("Sub", x, n.weights(1)), n.add("Pow", n.add("Abs", n.weights(5, scale=3)), n.weights(1))))
 
 
-NETWORKS = {"mlp": (mlp, ["--shape", "x=7x37"]), "convolutions": (convolutions, []), "encoder": (encoder, []), "moved": (moved, [])}
+def pictures():
+    """What changes the size of pictures."""
+    n = Network([2, 6, 9, 7], seed=6)
+    x = n.add("Resize", "x", "", n.floats(1, 1, 2, 3), mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    x = n.add("Resize", x, "", "", n.ints(2, 6, 11, 13), mode="linear")
+    x = n.add("ConvTranspose", x, n.weights(6, 4, 3, 3), n.weights(8), group=2, strides=[2, 2], pads=[1, 0, 1, 1], output_padding=[1, 0])
+    x = n.add("BatchNormalization", x, n.weights(8), n.weights(8), n.weights(8), n.floats(*range(1, 9)))
+    x = n.add("DepthToSpace", n.add("Tile", x, n.ints(1, 1, 2, 1)), blocksize=2, mode="CRD")
+    x = n.add("SpaceToDepth", n.add("Pad", x, n.ints(0, 0, 1, -1, 0, 0, 1, 3), n.floats(0.5)), blocksize=2)
+    return n.bytes(n.add("InstanceNormalization", x, n.weights(8), n.weights(8)))
+
+
+def logic():
+    """Truth values, numbers of other types, indices that are data."""
+    n = Network([5, 7], seed=7)
+    less = n.add("Less", "x", n.floats(0.5))
+    both = n.add("And", less, n.add("Not", n.add("Equal", n.add("Cast", n.add("Mul", "x", n.floats(3)), to=INT64), n.ints(1))))
+    x = n.add("Where", both, "x", n.weights(7))
+    picked = n.add("Cast", n.add("ReduceSum", n.add("Cast", both, to=FLOAT), n.ints(1), keepdims=0), to=INT64)
+    return n.bytes(n.add("Add", n.add("Gather", n.weights(8, 7), picked), x))
+
+
+NETWORKS = {"mlp": (mlp, ["--shape", "x=7x37"]), "convolutions": (convolutions, []), "encoder": (encoder, []), "moved": (moved, []), "pictures": (pictures, []),
+            "logic": (logic, [])}
 CPU = ["--provider-option", "vulkan.device_type=CPU"]
 
 
@@ -234,6 +264,18 @@ def mixed(sdx):
     compare(sdx, path, [])
 
 
+def bounds(sdx):
+    """Indices that are data and outside of their axis are an error, not a read beyond the buffer."""
+    n = Network([3], seed=8)
+    path = Path(sdx.folder) / "bounds.onnx"
+    path.write_bytes(n.bytes(n.add("Gather", n.weights(4, 2), n.add("Cast", "x", to=INT64))))
+    run = ["run", path, "-p", "vulkan", "--fallback", "strict", *CPU]
+    sdx(*run, "-i", "x=[0,-4,3]")
+    for wrong in ("4", "-5", "1e9", "-1e9", "1e19"):
+        said = sdx(*run, "-i", f"x=[0,{wrong},3]", code=EXIT_FAILED)
+        expect("an index of Gather is outside of the axis, which has 4 elements" in said, said)
+
+
 def main():
     program, what = sys.argv[1:]
     with scratch() as folder:
@@ -242,7 +284,7 @@ def main():
             print("no software driver for Vulkan is installed (Debian: mesa-vulkan-drivers)")
             return SKIPPED
         try:
-            {"networks": networks, "shapes": shapes, "options": options, "mixed": mixed}[what](sdx)
+            {"networks": networks, "shapes": shapes, "options": options, "mixed": mixed, "bounds": bounds}[what](sdx)
         except Failure as failure:
             print(failure)
             return 1
