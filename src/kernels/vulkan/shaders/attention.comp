@@ -77,8 +77,8 @@ void main() {
       if (kMask) score += p.mask.at[mask_at + key * p.mask_key];
     }
     float top = most_of(most, most_of_group(score));
-    float before = most == kLow ? 0.0 : exp(most - top);
-    float weight = score == kLow ? 0.0 : exp(score - top);
+    float before = most == kLow ? 0.0 : exp_of(most - top);
+    float weight = score == kLow ? 0.0 : exp_of(score - top);
     most = top;
     sum = sum * before + sum_of_group(weight);
     weights[i] = weight;

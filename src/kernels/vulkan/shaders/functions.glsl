@@ -3,6 +3,10 @@
 
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7FFFFFFFu) > 0x7F800000u; }
 
+// Drivers may make numbers of NaN (SwiftShader's exp and log do).
+float exp_of(float x) { return is_nan(x) ? x : exp(x); }
+float log_of(float x) { return is_nan(x) ? x : x < 0.0 ? uintBitsToFloat(0x7FC00000u) : log(x); }
+
 float tanh_of(float x) {
   float a = abs(x);
   if (is_nan(x)) return x;
@@ -93,8 +97,8 @@ float function_of(uint kind, float x, float alpha, float beta, float gamma) {
     case 16: return gamma * (x >= 0.0 ? x : alpha * expm1_of(x));
     case 17: return x >= 0.0 ? x : alpha * expm1_of(x / alpha);
     case 18: return sqrt(x);
-    case 19: return exp(x);
-    case 20: return log(x);
+    case 19: return exp_of(x);
+    case 20: return log_of(x);
     case 21: return -x;
     case 22: return abs(x);
     case 23: return erf_of(x);

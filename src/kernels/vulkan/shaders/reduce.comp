@@ -20,7 +20,7 @@ float with(float sum, float x) {
     case 4: return sum + abs(x);
     case 5:
     case 6: return sum + x * x;
-    case 8: return sum + exp(x);
+    case 8: return sum + exp_of(x);
   }
   return sum + x;
 }
@@ -40,7 +40,7 @@ void main() {
     case 3: sum = -sum; break;
     case 6: sum = sqrt(sum); break;
     case 7:
-    case 8: sum = log(sum); break;
+    case 8: sum = log_of(sum); break;
   }
   p.y.at[row] = sum;
 }

@@ -20,11 +20,11 @@ void main() {
   for (uint i = lane(); i < end; i += kLanes) most = most_of(most, p.x.at[start + i * p.inner]);
   most = most_of_lanes(most);
   float sum = 0.0;
-  for (uint i = lane(); i < end; i += kLanes) sum += exp(p.x.at[start + i * p.inner] - most);
+  for (uint i = lane(); i < end; i += kLanes) sum += exp_of(p.x.at[start + i * p.inner] - most);
   sum = sum_of_lanes(sum);
-  float scale = 1.0 / sum, shift = most + log(sum);
+  float scale = 1.0 / sum, shift = most + log_of(sum);
   for (uint i = lane(); i < end; i += kLanes) {
     float x = p.x.at[start + i * p.inner];
-    p.y.at[start + i * p.inner] = kLogarithm ? x - shift : exp(x - most) * scale;
+    p.y.at[start + i * p.inner] = kLogarithm ? x - shift : exp_of(x - most) * scale;
   }
 }
