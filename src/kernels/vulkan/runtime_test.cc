@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels/vulkan/recorder.h"
@@ -241,6 +243,22 @@ TEST_F(Vulkan, ARunIsStoppedBetweenItsParts) {
   }
   EXPECT_LT(asked, 1000);
   device_->release(m);
+}
+
+TEST_F(Vulkan, ThreadsShareADevice) {
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 10; ++i) {
+        const auto x = static_cast<float>(10 * t + i);
+        const Function f = i % 2 == 0 ? Function::neg : Function::abs;
+        if (map(f, {x})[0] == (i % 2 == 0 ? -x : x)) ++right;
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(right, 30);
 }
 
 TEST(VulkanShaders, EachIsSpirv) {
