@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <string>
+#include <system_error>
+#include <thread>
 
 #include "kernels/vulkan/recorder.h"
 #include "kernels/vulkan/spirv.h"
@@ -185,12 +188,14 @@ void OpenDevice::upload(const Memory& to, std::uint64_t offset, const void* data
   release(staging);
 }
 
-VkPipeline OpenDevice::pipeline(Shader shader, const std::uint32_t* constants, std::uint32_t count) {
-  PipelineKey key{shader, {}};
-  std::copy_n(constants, std::min(count, kMostConstants), key.constants.begin());
-  const std::lock_guard lock(pipeline_mutex_);
-  if (const auto it = pipelines_.find(key); it != pipelines_.end()) return it->second;
-  const auto words = spirv_of(shader);
+OpenDevice::PipelineKey OpenDevice::key_of(const Command& command) {
+  PipelineKey key{command.shader, {}};
+  std::copy_n(command.constants, std::min(command.constant_count, kMostConstants), key.constants.begin());
+  return key;
+}
+
+VkPipeline OpenDevice::make_pipeline(const PipelineKey& key) {
+  const auto words = spirv_of(key.shader);
   VkShaderModuleCreateInfo module_info{};
   module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   module_info.codeSize = words.size_bytes();
@@ -199,8 +204,7 @@ VkPipeline OpenDevice::pipeline(Shader shader, const std::uint32_t* constants, s
   check(f_.CreateShaderModule(device_, &module_info, nullptr, &module), "make a shader");
   std::array<VkSpecializationMapEntry, kMostConstants> entries{};
   for (std::uint32_t i = 0; i < kMostConstants; ++i) entries[i] = {i, i * 4, 4};
-  const VkSpecializationInfo specialization{std::min(count, kMostConstants), entries.data(), sizeof key.constants,
-                                            key.constants.data()};
+  const VkSpecializationInfo specialization{kMostConstants, entries.data(), sizeof key.constants, key.constants.data()};
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
@@ -212,9 +216,50 @@ VkPipeline OpenDevice::pipeline(Shader shader, const std::uint32_t* constants, s
   VkPipeline made = VK_NULL_HANDLE;
   const VkResult result = f_.CreateComputePipelines(device_, VK_NULL_HANDLE, 1, &info, nullptr, &made);
   f_.DestroyShaderModule(device_, module, nullptr);
-  const std::string what = std::string("make a pipeline of '") + name_of(shader) + "'";
+  const std::string what = std::string("make a pipeline of '") + name_of(key.shader) + "'";
   check(result, what.c_str());
-  return pipelines_.emplace(key, made).first->second;
+  return made;
+}
+
+void OpenDevice::make_pipelines(const Command* commands, std::size_t count) {
+  const std::lock_guard lock(pipeline_mutex_);
+  std::vector<PipelineKey> keys;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (commands[i].copy != nullptr) continue;
+    const PipelineKey key = key_of(commands[i]);
+    if (!pipelines_.contains(key) && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  }
+  std::vector<VkPipeline> made(keys.size(), VK_NULL_HANDLE);
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex failure_mutex;
+  const auto work = [&] {
+    try {
+      for (std::size_t i = next++; i < keys.size(); i = next++) made[i] = make_pipeline(keys[i]);
+    } catch (...) {
+      const std::lock_guard guard(failure_mutex);
+      failure = std::current_exception();
+      next = keys.size();
+    }
+  };
+  const std::size_t helpers = std::min<std::size_t>(std::thread::hardware_concurrency(), keys.size());
+  std::vector<std::thread> threads;
+  try {
+    for (std::size_t i = 1; i < helpers; ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    // Without further threads, this one makes them all.
+  }
+  work();
+  for (std::thread& t : threads) t.join();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (made[i] != VK_NULL_HANDLE) pipelines_.emplace(keys[i], made[i]);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+VkPipeline OpenDevice::pipeline(const Command& command) {
+  const std::lock_guard lock(pipeline_mutex_);
+  return pipelines_.at(key_of(command));
 }
 
 void OpenDevice::submit(const VkSubmitInfo& info) {

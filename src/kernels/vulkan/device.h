@@ -40,8 +40,11 @@ class OpenDevice {
   void release(Memory& memory);
   void upload(const Memory& to, std::uint64_t offset, const void* data, std::uint64_t bytes);
 
-  // Made at the first call with these constants. Thread-safe.
-  VkPipeline pipeline(Shader shader, const std::uint32_t* constants, std::uint32_t count);
+  // Makes the pipelines of these commands that there are not yet, several at once: drivers take up to 50 ms for each.
+  // Thread-safe.
+  void make_pipelines(const Command* commands, std::size_t count);
+  // One that was made.
+  VkPipeline pipeline(const Command& command);
   void submit(const VkSubmitInfo& info);
 
   // Operations per second, as the runs so far show; a guess by the kind of device before the first.
@@ -58,6 +61,8 @@ class OpenDevice {
     std::array<std::uint32_t, kMostConstants> constants;
     auto operator<=>(const PipelineKey&) const = default;
   };
+  static PipelineKey key_of(const Command& command);
+  VkPipeline make_pipeline(const PipelineKey& key);
 
   const PhysicalDevice* physical_;
   DeviceFunctions f_;

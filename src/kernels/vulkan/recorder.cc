@@ -40,6 +40,7 @@ Recorder::~Recorder() {
 }
 
 void Recorder::record(const Command* commands, std::size_t count) {
+  device_.make_pipelines(commands, count);
   const double budget = device_.rate() * kPartSeconds;
   VkCommandBuffer part = begin();
   double pending = 0;
@@ -95,8 +96,7 @@ void Recorder::add(VkCommandBuffer to, const Command& command) {
     f.CmdCopyBuffer(to, static_cast<Block*>(c.from->handle)->buffer, static_cast<Block*>(c.to->handle)->buffer, 1, &region);
     return;
   }
-  f.CmdBindPipeline(to, VK_PIPELINE_BIND_POINT_COMPUTE,
-                    device_.pipeline(command.shader, command.constants, command.constant_count));
+  f.CmdBindPipeline(to, VK_PIPELINE_BIND_POINT_COMPUTE, device_.pipeline(command));
   f.CmdPushConstants(to, device_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, command.push_bytes, command.push);
   f.CmdDispatch(to, command.groups[0], command.groups[1], command.groups[2]);
 }

@@ -245,6 +245,25 @@ TEST_F(Vulkan, ARunIsStoppedBetweenItsParts) {
   device_->release(m);
 }
 
+VkResult no_pipeline(VkDevice, VkPipelineCache, std::uint32_t, const VkComputePipelineCreateInfo*, const VkAllocationCallbacks*,
+                     VkPipeline*) {
+  return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+TEST_F(Vulkan, APipelineThatCannotBeMadeIsMadeLater) {
+  const auto real = device_->f().CreateComputePipelines;
+  device_->f().CreateComputePipelines = no_pipeline;
+  try {
+    map(Function::mish, {0}, 0.125F);
+    FAIL();
+  } catch (const Failure& e) {
+    EXPECT_EQ(e.outcome(), Outcome::out_of_memory);
+    EXPECT_NE(std::string(e.what()).find("make a pipeline of 'map'"), std::string::npos) << e.what();
+  }
+  device_->f().CreateComputePipelines = real;
+  EXPECT_EQ(map(Function::mish, {0})[0], 0);
+}
+
 TEST_F(Vulkan, ThreadsShareADevice) {
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
