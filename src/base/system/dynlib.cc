@@ -362,6 +362,12 @@ std::shared_ptr<const DynamicLibrary> DynamicLibrary::open_for_good(const fs::pa
   return nullptr;
 }
 
+bool is_loaded(const fs::path& library) {
+  void* handle = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+  if (handle != nullptr) ::dlclose(handle);
+  return handle != nullptr;
+}
+
 DynamicLibrary::~DynamicLibrary() {
   if (handle_ != nullptr) ::dlclose(handle_);
 }

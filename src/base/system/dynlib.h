@@ -85,6 +85,9 @@ class SDX_TOOLS_API DynamicLibrary {
   std::filesystem::path path_;
 };
 
+// Whether this process has loaded the file, whoever loaded it.
+bool is_loaded(const std::filesystem::path& library);
+
 // The folder of the program, and the folder of the program or library that contains `code`; empty if unknown.
 std::filesystem::path program_folder();
 SDX_TOOLS_API std::filesystem::path folder_of(const void* code);

@@ -16,10 +16,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An ONNX Runtime that registers plugins and has no devices. As the real one it takes a name once.
+struct Device {
+  std::string provider, vendor;
+  int type;  // OrtHardwareDeviceType
+};
+
+// An ONNX Runtime that registers plugins. As the real one it takes a name once.
 struct Registered {
-  std::vector<std::pair<std::string, std::string>> all;  // name, file
-  std::string refused;                                   // files whose path contains it are refused
+  std::vector<std::pair<std::string, std::string>> all;      // name, file
+  std::string refused;                                       // files whose path contains it are refused
+  std::vector<Device> devices;                               // that it has from the start
+  bool named_by_registration = false;                        // each plugin brings a CPU under the name that it got
+  std::vector<std::pair<std::string, std::string>> options;  // of the device that was added last
+  const c::EpDevice* added = nullptr;
 };
 Registered* registered = nullptr;
 
@@ -27,13 +36,27 @@ c::Status* ok() { return nullptr; }
 
 c::Status* register_plugin(c::Env*, const char* name, const char* file) {
   registered->all.emplace_back(name, file);
+  if (registered->named_by_registration) registered->devices.push_back({name, "Qualcomm", 0});
   if (registered->refused.empty() || std::strstr(file, registered->refused.c_str()) == nullptr) return ok();
   return reinterpret_cast<c::Status*>(registered);
 }
 
-c::Status* no_devices(const c::Env*, const c::EpDevice* const** devices, std::size_t* count) {
-  *devices = nullptr;
-  *count = 0;
+const Device& device(const void* opaque) { return *static_cast<const Device*>(opaque); }
+
+c::Status* devices(const c::Env*, const c::EpDevice* const** out, std::size_t* count) {
+  static std::vector<const c::EpDevice*> pointers;
+  pointers.clear();
+  for (const Device& d : registered->devices) pointers.push_back(reinterpret_cast<const c::EpDevice*>(&d));
+  *out = pointers.data();
+  *count = pointers.size();
+  return ok();
+}
+
+c::Status* append_devices(c::SessionOptions*, c::Env*, const c::EpDevice* const* chosen, std::size_t, c::Strings keys,
+                          c::Strings values, std::size_t count) {
+  registered->added = chosen[0];
+  registered->options.clear();
+  for (std::size_t i = 0; i < count; ++i) registered->options.emplace_back(keys[i], values[i]);
   return ok();
 }
 
@@ -55,7 +78,16 @@ const void* const* table_of(std::uint32_t version) {
   put(
       126, +[](char**, int) { return ok(); });
   put(301, &register_plugin);
-  put(303, &no_devices);
+  put(303, &devices);
+  put(304, &append_devices);
+  put(
+      307, +[](const c::HardwareDevice* d) { return device(d).type; });
+  put(
+      309, +[](const c::HardwareDevice* d) { return device(d).vendor.c_str(); });
+  put(
+      312, +[](const c::EpDevice* d) { return device(d).provider.c_str(); });
+  put(
+      316, +[](const c::EpDevice* d) { return reinterpret_cast<const c::HardwareDevice*>(d); });
   return version == 22 ? table.data() : nullptr;
 }
 
@@ -82,9 +114,10 @@ class Plugins : public ::testing::Test {
   }
 
   // A virtual environment as `python3 -m venv` makes them, with the plugin of a provider of this name. Returns the plugin.
-  fs::path make_environment(const std::string& name, const std::string& provider) const {
+  fs::path make_environment(const std::string& name, const std::string& provider,
+                            const std::string& packages = "onnxruntime_ep_") const {
     const fs::path prefix = root_ / name;
-    const fs::path package = prefix / "lib" / "python3.11" / "site-packages" / ("onnxruntime_ep_" + provider);
+    const fs::path package = prefix / "lib" / "python3.11" / "site-packages" / (packages + provider);
     fs::create_directories(package);
     fs::create_directory_symlink("lib", prefix / "lib64");
     const fs::path file = package / ("libonnxruntime_providers_" + provider + ".so");
@@ -181,6 +214,96 @@ TEST_F(Plugins, ASecondOnnxRuntimeOfTheProcessDoesNotGetIt) {
   EXPECT_EQ(registered_.all.size(), 1U);
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_NE(problems[0].find("serves one ONNX Runtime only"), std::string::npos) << problems[0];
+}
+
+TEST_F(Plugins, QualcommsPackageIsFoundAndGetsItsProvidersName) {
+  const fs::path file = make_environment("v", "qnn", "onnxruntime_");
+  fs::create_directories(file.parent_path().parent_path() / "onnxruntime_qnn-2.7.0.dist-info");
+  ::setenv("VIRTUAL_ENV", (root_ / "v").c_str(), 1);
+  EXPECT_EQ(ours(plugin_candidates(), root_), std::vector<fs::path>{file});
+  EXPECT_TRUE(has_plugin("qnn"));
+  registered_.named_by_registration = true;
+  std::vector<std::string> problems;
+  const std::vector<PluginDevice> found = plugin_devices(a_runtime(), "qnn", problems);
+  ASSERT_EQ(registered_.all.size(), 1U);
+  EXPECT_EQ(registered_.all[0].first, "QNNExecutionProvider");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, "CPU");
+}
+
+TEST_F(Plugins, TheDevicesOfASecondFileCountWhateverNameItGot) {
+  const fs::path file = make_environment("v", "qnn", "onnxruntime_");
+  make_environment("w", "qnn", "onnxruntime_");
+  ::setenv("VIRTUAL_ENV", (root_ / "v").c_str(), 1);
+  ::setenv("CONDA_PREFIX", (root_ / "w").c_str(), 1);
+  registered_.refused = file.string();
+  std::vector<std::string> problems;
+  const Library& library = a_runtime();
+  plugin_devices(library, "qnn", problems);
+  ASSERT_EQ(registered_.all.size(), 2U);
+  registered_.devices = {{registered_.all[1].first, "Qualcomm", 2}, {"WebGpuExecutionProvider", "AMD", 1}};
+  const std::vector<PluginDevice> found = plugin_devices(library, "qnn", problems);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, "NPU");
+}
+
+// ONNX Runtime resolves a relative path from its own folder.
+TEST_F(Plugins, ARelativePathIsMeantFromTheCurrentFolder) {
+  const fs::path file = make_environment("v", "grape");
+  ::setenv("SDX_ORT_EP_LIBS", fs::relative(file).c_str(), 1);
+  EXPECT_EQ(ours(plugin_candidates(), root_), std::vector<fs::path>{file});
+  ::setenv("SDX_ORT_EP_LIBS", "nowhere/libonnxruntime_providers_grape.so", 1);
+  EXPECT_EQ(plugin_candidates()[0], fs::current_path() / "nowhere/libonnxruntime_providers_grape.so");
+}
+
+TEST_F(Plugins, APluginThatTheProgramRegisteredItselfIsNotRegisteredAgain) {
+  make_environment("v", "webgpu");
+  ::setenv("VIRTUAL_ENV", (root_ / "v").c_str(), 1);
+  registered_.devices = {{"WebGpuExecutionProvider", "AMD", 1}};
+  std::vector<std::string> problems;
+  EXPECT_EQ(plugin_devices(a_runtime(), "webgpu", problems).size(), 1U);
+  EXPECT_TRUE(registered_.all.empty());
+}
+
+TEST_F(Plugins, APluginThatAnotherCopyOfOnnxRuntimeHasIsLeftAlone) {
+  const fs::path file = make_environment("v", "hazel");
+  ::setenv("VIRTUAL_ENV", (root_ / "v").c_str(), 1);
+  void* const loaded = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  ASSERT_NE(loaded, nullptr) << ::dlerror();
+  std::vector<std::string> problems;
+  plugin_devices(a_runtime(), "hazel", problems);
+  ::dlclose(loaded);
+  EXPECT_TRUE(registered_.all.empty());
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_NE(problems[0].find("another ONNX Runtime has it in this process"), std::string::npos) << problems[0];
+}
+
+TEST_F(Plugins, AnNpuComesBeforeAGpuAndACpu) {
+  std::vector<PluginDevice> all(3);
+  all[0].kind = "CPU";
+  all[1].kind = "GPU";
+  all[2].kind = "NPU";
+  EXPECT_EQ(choose_device(all, ""), &all[2]);
+  EXPECT_EQ(choose_device(all, "GPU"), &all[1]);
+  all.pop_back();
+  EXPECT_EQ(choose_device(all, ""), &all[1]);
+  EXPECT_EQ(choose_device(all, "NPU"), nullptr);
+}
+
+// Where the NPU is simulated the plugin does not choose among its libraries by itself.
+TEST_F(Plugins, TheSimulatorOfTheNpuIsChosenUnlessTheUserDoes) {
+  using Options = std::vector<std::pair<std::string, std::string>>;
+  registered_.devices = {{"QNNExecutionProvider", "AMD", 0}};
+  const Library& library = a_runtime();
+  append_plugin(library, nullptr, "qnn", {});
+  EXPECT_EQ(registered_.options, (Options{{"backend_type", "htp"}}));
+  const Options own{{"backend_path", "/opt/libQnnCpu.so"}};
+  append_plugin(library, nullptr, "qnn", own);
+  EXPECT_EQ(registered_.options, own);
+  registered_.devices.push_back({"QNNExecutionProvider", "Qualcomm", 2});
+  append_plugin(library, nullptr, "qnn", {});
+  EXPECT_EQ(static_cast<const void*>(registered_.added), &registered_.devices[1]);
+  EXPECT_TRUE(registered_.options.empty());
 }
 
 }  // namespace
