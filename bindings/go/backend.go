@@ -19,14 +19,15 @@ import (
 type Backend int
 
 const (
-	CPU   Backend = iota // our own engine
-	Metal                // Apple's GPUs and neural engine, by Core ML
-	CUDA                 // NVIDIA's GPUs
-	ONNX                 // ONNX Runtime's library
-	Auto                 // the best that the machine has, in the order Metal, CUDA, CPU
+	CPU    Backend = iota // our own engine
+	Metal                 // Apple's GPUs and neural engine, by Core ML
+	CUDA                  // NVIDIA's GPUs
+	WebGPU                // any vendor's GPU, by WebGPU
+	ONNX                  // ONNX Runtime's library
+	Auto                  // the best that the machine has, in the order Metal, CUDA, CPU
 )
 
-var backendNames = []string{"CPU", "Metal", "CUDA", "ONNX", "Auto"}
+var backendNames = []string{"CPU", "Metal", "CUDA", "WebGPU", "ONNX", "Auto"}
 
 func (b Backend) String() string {
 	if b < 0 || int(b) >= len(backendNames) {
@@ -74,7 +75,7 @@ func SetBackend(backend Backend) error {
 	name := C.CString(strings.ToLower(backend.String()))
 	defer C.free(unsafe.Pointer(name))
 	err := check(func() C.sdx_status { return C.sdx_array_set_backend(name) })
-	if errors.Is(err, ErrUnavailable) && (backend == Metal || backend == CUDA) {
+	if errors.Is(err, ErrUnavailable) && (backend == Metal || backend == CUDA || backend == WebGPU) {
 		return fmt.Errorf("%w: %v", ErrNoGPU, err)
 	}
 	return err

@@ -19,8 +19,9 @@ struct Named {
 };
 
 // In auto's order.
-constexpr std::array<Named, 4> kBackends = {{{"metal", "coreml", true, true},
+constexpr std::array<Named, 5> kBackends = {{{"metal", "coreml", true, true},
                                              {"cuda", "cuda", true, true},
+                                             {"webgpu", "webgpu", true, false},
                                              {"onnx", "ort:cpu", false, false},
                                              {"cpu", "cpu", false, true}}};
 

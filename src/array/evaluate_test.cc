@@ -353,10 +353,10 @@ TEST(ArrayShapes, WhatNoMemoryHoldsIsRefused) {
 
 TEST(ArrayBackend, NamesAreChecked) {
   const std::string before = mx::get_backend();
-  sdx::testing::expect_error([&] { mx::set_backend("abacus"); }, {"abacus", "cpu", "cuda", "metal", "onnx", "auto"});
+  sdx::testing::expect_error([&] { mx::set_backend("abacus"); }, {"abacus", "cpu", "cuda", "metal", "webgpu", "onnx", "auto"});
   EXPECT_EQ(mx::get_backend(), before);
   const std::vector<mx::BackendInfo> all = mx::backend_info();
-  ASSERT_EQ(all.size(), 4U);
+  ASSERT_EQ(all.size(), 5U);
   EXPECT_EQ(all[0].name, before);
   for (const mx::BackendInfo& b : all) {
     EXPECT_EQ(b.available || !b.reason.empty(), true) << b.name;

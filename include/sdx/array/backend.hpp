@@ -1,8 +1,8 @@
 #pragma once
 // The backend that computes arrays. The environment variable SDX_BACKEND, else MLX_BACKEND, selects it before the first
-// operation: cpu (Sardonyx's own engine), cuda, metal (Core ML), onnx (ONNX Runtime) or auto; case is ignored. auto, the default,
-// takes the first of metal, cuda and cpu that this machine has; onnx is for comparison and must be named. What the backend cannot
-// compute runs on the CPU.
+// operation: cpu (Sardonyx's own engine), cuda, metal (Core ML), webgpu (any GPU), onnx (ONNX Runtime) or auto; case is ignored.
+// auto, the default, takes the first of metal, cuda and cpu that this machine has; onnx and webgpu must be named. What the
+// backend cannot compute runs on the CPU.
 
 #include <string>
 #include <string_view>
@@ -12,8 +12,8 @@
 
 namespace sdx::array {
 
-// The backend in use: "cpu", "cuda", "metal" or "onnx". Throws Error(invalid_argument) if the environment names an unknown
-// backend. If it names one that is unavailable, falls back as `auto` would, with a warning.
+// The backend in use: "cpu", "cuda", "metal", "webgpu" or "onnx". Throws Error(invalid_argument) if the environment names an
+// unknown backend. If it names one that is unavailable, falls back as `auto` would, with a warning.
 SDX_API std::string get_backend();
 
 // Switches the backend of all threads. Throws Error(invalid_argument) for an unknown name, with the list, and

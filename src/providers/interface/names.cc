@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/text/ascii.h"
+#include "providers/interface/policy.h"
 #include "providers/interface/provider.h"
 
 namespace sdx {
@@ -38,21 +39,10 @@ struct Intent {
   std::vector<std::string> chain;
 };
 
-#if defined(__APPLE__)
-const std::vector<std::string> kAuto{"coreml"};
-const std::vector<std::string> kGpu{"coreml"};
-#elif defined(_WIN32)
-const std::vector<std::string> kAuto{"tensorrt", "cuda", "directml", "openvino", "vitisai"};
-const std::vector<std::string> kGpu{"tensorrt", "cuda", "directml", "openvino"};
-#else
-const std::vector<std::string> kAuto{"tensorrt", "cuda", "migraphx", "rocm", "openvino"};
-const std::vector<std::string> kGpu{"tensorrt", "cuda", "migraphx", "rocm", "openvino", "vulkan"};
-#endif
-
 const std::vector<Intent>& intents() {
   static const auto& table = *new const std::vector<Intent>{
-      {"auto", kAuto},
-      {"gpu", kGpu},
+      {"auto", auto_order(this_platform(), true)},
+      {"gpu", gpu_order(this_platform())},
       {"npu", {"vitisai", "qnn", "directml", "openvino"}},
       {"metal", {"coreml"}},
       {"vulkan", {"vulkan", "webgpu"}},

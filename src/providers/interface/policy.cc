@@ -20,14 +20,7 @@ struct Wish {
   bool granted = false;  // the chain has it
 };
 
-std::vector<std::string> gpu_order(Platform platform) {
-  switch (platform) {
-    case Platform::linux_os: return {"tensorrt", "cuda", "migraphx", "rocm", "openvino", "vulkan"};
-    case Platform::windows: return {"tensorrt", "cuda", "directml", "openvino"};
-    case Platform::macos: return {"coreml"};
-  }
-  return {};
-}
+std::string plain_name(const std::string& provider) { return provider.starts_with("ort:") ? provider.substr(4) : provider; }
 
 // The chain that a name stands for. Names of single providers stand for their chain only if they are requested alone.
 std::vector<Wish> expand(const std::string& name, bool alone, const PolicyInput& in) {
@@ -132,15 +125,29 @@ void apply_runtime(std::vector<Wish>& wishes, Runtime runtime, std::vector<Chain
 
 constexpr const char* kMerelyCpu = "its only device is the CPU, which our own engine already uses";
 
+constexpr const char* kSimulated = "its only device is the CPU, which counts only if the provider is named";
+
 // The reason why an available provider is not suitable; empty: it is.
 std::string unsuitable(const Wish& w, const ProviderInfo& info) {
-  const bool openvino = w.provider == "openvino" || w.provider == "ort:openvino";
-  if (!openvino) return {};
+  const std::string p = plain_name(w.provider);
+  // A software driver of Vulkan, a simulator of the NPU.
+  if ((p == "webgpu" || p == "qnn") && !w.asked_for && !info.devices.empty() && merely_cpu(info)) return kSimulated;
+  if (p != "openvino") return {};
   if (!w.device.empty() && !has_device(info, w.device)) {
     return "it has no " + w.device + " here; its devices: " + (info.devices.empty() ? "none" : join(info.devices));
   }
   if (w.by_auto && merely_cpu(info)) return kMerelyCpu;
   return {};
+}
+
+// `webgpu` of an order of ours: see gpu_order(). The provider that makes it unnecessary, or empty.
+std::string instead_of(const Wish& w, const std::vector<Wish>& wishes) {
+  if (w.asked_for || plain_name(w.provider) != "webgpu") return {};
+  const auto serves = [&](const Wish& other) {
+    return other.granted && !other.asked_for && other.intent == w.intent && plain_name(other.provider) != "cpu";
+  };
+  const auto other = std::find_if(wishes.begin(), wishes.end(), serves);
+  return other == wishes.end() ? std::string() : other->provider;
 }
 
 // True if no provider that an intent stands for can be used.
@@ -169,28 +176,43 @@ void add_gap(std::vector<ChainGap>& gaps, ChainGap gap) {
   gaps.push_back(std::move(gap));
 }
 
-// Providers that were not requested are not searched for if the machine has no device for them: finding vendors' libraries takes
-// a thousand file accesses, and loading OpenVINO longer than a small model's run. Empty: it is worth a look.
-std::string pointless(const Wish& w, const MachineFacts& m) {
-  if (!w.by_auto || m.platform != Platform::linux_os) return {};
-  const std::string p = w.provider.starts_with("ort:") ? w.provider.substr(4) : w.provider;
+// Why a provider need not be looked for on this machine: it has no device for it. Empty: it is worth a look. Finding vendors'
+// libraries takes a thousand file accesses, and loading OpenVINO longer than a small model's run.
+std::string pointless_here(std::string_view provider, const MachineFacts& m) {
+  if (m.platform != Platform::linux_os) return {};
   const bool nvidia = !m.nvidia_gpus.empty() || m.nvidia_nodes || !m.nvidia_driver.empty();
   const bool amd = !m.amd_gpus.empty() || m.amd_node;
-  if ((p == "cuda" || p == "tensorrt") && !nvidia) return "this machine has no NVIDIA GPU";
-  if ((p == "rocm" || p == "migraphx") && !amd) return "this machine has no AMD GPU";
-  if (p == "openvino" && m.intel_gpus.empty() && m.npus.empty()) {
+  if ((provider == "cuda" || provider == "tensorrt") && !nvidia) return "this machine has no NVIDIA GPU";
+  if ((provider == "rocm" || provider == "migraphx") && !amd) return "this machine has no AMD GPU";
+  if (provider == "openvino" && m.intel_gpus.empty() && m.npus.empty()) {
     return "there is no Intel GPU or NPU: it would use the CPU, which our own engine already uses";
   }
+  if (provider == "webgpu" && !nvidia && !amd && m.intel_gpus.empty() && !m.render_nodes) return "this machine has no GPU";
   return {};
+}
+
+// Why a provider that only an order of ours names is not looked for; empty: it is.
+std::string not_looked_for(const Wish& w, const std::vector<Wish>& wishes, const MachineFacts& machine) {
+  if (const std::string other = instead_of(w, wishes); !other.empty()) return "not needed beside " + other;
+  return w.by_auto ? pointless_here(plain_name(w.provider), machine) : std::string();
 }
 
 }  // namespace
 
+std::vector<std::string> gpu_order(Platform platform) {
+  switch (platform) {
+    case Platform::linux_os: return {"tensorrt", "cuda", "migraphx", "rocm", "openvino", "vulkan", "webgpu"};
+    case Platform::windows: return {"tensorrt", "cuda", "directml", "openvino", "webgpu"};
+    case Platform::macos: return {"coreml", "webgpu"};
+  }
+  return {};
+}
+
 std::vector<std::string> auto_order(Platform platform, bool arm) {
   switch (platform) {
-    case Platform::linux_os: return {"tensorrt", "cuda", "migraphx", "rocm", "openvino", "cpu"};
-    case Platform::windows: return {"tensorrt", "cuda", "directml", "openvino", "vitisai", "cpu"};
-    case Platform::macos: return arm ? std::vector<std::string>{"coreml", "cpu"} : std::vector<std::string>{"cpu"};
+    case Platform::linux_os: return {"tensorrt", "cuda", "migraphx", "rocm", "openvino", "webgpu", "cpu"};
+    case Platform::windows: return {"tensorrt", "cuda", "directml", "openvino", "vitisai", "webgpu", "cpu"};
+    case Platform::macos: return arm ? std::vector<std::string>{"coreml", "webgpu", "cpu"} : std::vector<std::string>{"cpu"};
   }
   return {"cpu"};
 }
@@ -216,25 +238,16 @@ std::vector<std::string> platform_keys(const MachineFacts& m) {
   return keys;
 }
 
-namespace {
-
-// Our own provider needs no other one on the same device behind it.
-bool is_vulkan(const ChainLink& link) { return link.provider == "vulkan"; }
-
-}  // namespace
-
 Chain decide_chain(const PolicyInput& in) {
   Chain chain;
   std::vector<Wish> wishes = wishes_of(in, chain.why);
   apply_runtime(wishes, in.runtime, chain.gaps);
   std::map<std::string, ProviderInfo> known;
   for (Wish& w : wishes) {
-    if (std::string why = pointless(w, in.machine); !why.empty()) {
+    if (std::string why = not_looked_for(w, wishes, in.machine); !why.empty()) {
       add_gap(chain.gaps, {w.provider, std::move(why), "", false});
       continue;
     }
-    if (w.intent == "vulkan" && w.provider == "webgpu" && std::any_of(chain.links.begin(), chain.links.end(), is_vulkan))
-      continue;
     auto at = known.find(w.provider);
     if (at == known.end()) at = known.emplace(w.provider, in.probe(w.provider)).first;
     const ProviderInfo& info = at->second;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,8 +51,10 @@ struct Chain {
 // The rules of docs/providers.md. Throws Error(invalid_argument) for unknown names.
 Chain decide_chain(const PolicyInput& input);
 
-// The order of `auto` on a platform, `cpu` last.
+// The order of `auto` on a platform, `cpu` last, and that of `gpu`. `webgpu`, which reaches every vendor's GPU, comes behind the
+// vendors' own providers and counts only where none of those can be used: two of them would share one GPU's memory.
 std::vector<std::string> auto_order(Platform platform, bool arm);
+std::vector<std::string> gpu_order(Platform platform);
 // True when none of its devices is more than a CPU ("CPU", "CPU.0: …").
 bool merely_cpu(const ProviderInfo& info);
 bool has_device(const ProviderInfo& info, std::string_view kind);

@@ -41,6 +41,19 @@ Machine machine(const std::string& name) {
     m.facts.intel_gpus = {"Intel Arc"};
     m.available["openvino"] = {"CPU", "GPU.0: Intel Arc", "NPU"};
   }
+  if (name == "linux-webgpu") {  // a GPU that nothing but WebGPU's plugin reaches
+    m.facts.amd_gpus = {"AMD Radeon"};
+    m.available["webgpu"] = {"GPU: AMD"};
+  }
+  if (name == "linux-both") {
+    m.facts.intel_gpus = {"Intel Arc"};
+    m.available["openvino"] = {"CPU", "GPU.0: Intel Arc"};
+    m.available["webgpu"] = {"GPU: Intel"};
+  }
+  if (name == "linux-simulators") {  // a software driver of Vulkan, and Qualcomm's simulator
+    m.facts.render_nodes = true;
+    m.available["webgpu"] = m.available["qnn"] = {"CPU: AMD"};
+  }
   if (name == "linux-intel-npu") {
     m.facts.npus = {"Intel NPU"};
     m.available["openvino"] = {"CPU", "NPU"};
@@ -82,6 +95,24 @@ std::string text(const Chain& chain) {
   Names names;
   for (const ChainLink& l : chain.links) names.push_back(l.provider + (l.device.empty() ? "" : "(" + l.device + ")"));
   return join(names, " ");
+}
+
+TEST(Policy, WebGpuIsNotEvenLookedForWhereItIsNotNeeded) {
+  const auto looked_at = [](const std::string& machine, Names asked) {
+    PolicyInput in = input_on(machine, std::move(asked));
+    auto seen = std::make_shared<Names>();
+    in.probe = [seen, probe = in.probe](const std::string& provider) {
+      seen->push_back(provider);
+      return probe(provider);
+    };
+    decide_chain(in);
+    return std::count(seen->begin(), seen->end(), "webgpu");
+  };
+  EXPECT_EQ(looked_at("linux-cpu", {}), 0);
+  EXPECT_EQ(looked_at("linux-both", {"gpu"}), 0);
+  EXPECT_EQ(looked_at("linux-intel-npu", {"npu", "gpu"}), 1);  // the NPU stands in for no GPU
+  EXPECT_EQ(looked_at("linux-webgpu", {}), 1);
+  EXPECT_EQ(looked_at("linux-cpu", {"gpu"}), 1);  // a driver without a device on the bus, under WSL
 }
 
 TEST(Policy, TableOfPlatformsAndIntents) {
@@ -127,6 +158,18 @@ TEST(Policy, TableOfPlatformsAndIntents) {
       {"linux-openvino-cpu", "gpu", "cpu"},
       {"linux-openvino-cpu", "npu", "cpu"},
       {"linux-openvino-cpu", "openvino", "openvino cpu"},  // asked for by name it counts
+      {"linux-webgpu", "auto", "webgpu cpu"},
+      {"linux-webgpu", "gpu", "webgpu cpu"},
+      {"linux-webgpu", "vulkan", "webgpu cpu"},
+      {"linux-both", "auto", "openvino cpu"},  // one provider for one GPU
+      {"linux-both", "gpu", "openvino(GPU) cpu"},
+      {"linux-both", "webgpu", "webgpu cpu"},
+      {"linux-simulators", "auto", "cpu"},
+      {"linux-simulators", "gpu", "cpu"},
+      {"linux-simulators", "npu", "cpu"},
+      {"linux-simulators", "webgpu", "webgpu cpu"},  // named, they count
+      {"linux-simulators", "vulkan", "cpu"},
+      {"linux-simulators", "qnn", "qnn cpu"},
       {"windows-cpu", "auto", "cpu"},
       {"windows-nvidia", "auto", "tensorrt cuda directml cpu"},
       {"windows-nvidia", "gpu", "tensorrt cuda directml cpu"},
