@@ -306,7 +306,7 @@ def write_all(folder: Path):
     put("batched.yml", b"name: batched\nmodel: {source: row.onnx}\nruntime: {batch_size: 2}\n")
     put("memory.yml", b"name: memory\nmodel: {source: add.onnx}\nruntime:\n  gpu: {memory: 1GB}\n  providers: [cpu]\n")
     put("native.yml", b"name: native\nmodel: {source: add.onnx}\nruntime: {runtime: native, gpu: {backend: cuda}}\n")
-    put("strict.yml", b"name: strict\nmodel: {source: add.onnx}\nruntime: {providers: [qnn], fallback: strict}\n")
+    put("strict.yml", b"name: strict\nmodel: {source: add.onnx}\nruntime: {providers: [vitisai], fallback: strict}\n")
     put("typo.yml", b"name: typo\nmodel: {source: add.onnx}\nruntime: {thread: 4}\n")
     put("classifier.onnx", model([node("MatMul", ["X", "hidden.weight"], ["a"]), node("Add", ["a", "hidden.bias"], ["b"]),
                                   node("Relu", ["b"], ["c"]), node("Gemm", ["c", "out.weight", "out.bias"], ["scores"], transB=1)],

@@ -83,10 +83,6 @@ void check_hardware(const ProviderName& p, const MachineFacts& m, const RuntimeF
   if (m.platform == Platform::linux_os && is(p, {"rocm", "migraphx"})) check_amd_gpu(m, out);
   if (p.name == "coreml" && !m.arm) out.add("Core ML's accelerators need Apple silicon; this is an Intel Mac", "use cpu");
   if (p.name == "vitisai" && m.npus.empty()) out.add("no AMD Ryzen AI NPU is found", "use a machine with a Ryzen AI processor");
-  if (p.name == "qnn" && !m.arm) {
-    out.add("Qualcomm's NPU is found in Snapdragon processors (ARM64) only; this machine is x86-64",
-            "use a machine with a Snapdragon processor");
-  }
 }
 
 void check_runtime(const ProviderName& p, const RuntimeFacts& r, const LoaderView& view, Findings& out) {
@@ -152,8 +148,8 @@ std::string ort_package(std::string_view provider) {
   if (provider == "directml") return "onnxruntime-directml";
   if (provider == "migraphx") return "onnxruntime-migraphx";
   if (provider == "rocm") return "onnxruntime-rocm";
-  if (provider == "qnn") return "onnxruntime-qnn";
-  if (provider == "webgpu") return "onnxruntime-ep-webgpu";
+  if (provider == "qnn") return "onnxruntime onnxruntime-qnn";  // plugins
+  if (provider == "webgpu") return "onnxruntime onnxruntime-ep-webgpu";
   if (provider == "cpu" || provider == "coreml" || provider == "azure") return "onnxruntime";
   return "";
 }

@@ -37,7 +37,7 @@ int cuda_of(const std::string& library);
 // The oldest Linux driver that runs this CUDA (NVIDIA, "CUDA Compatibility": minor version compatibility); "" where not known.
 std::string oldest_driver(int cuda);
 
-// The Python package that contains a provider's ONNX Runtime: "onnxruntime-gpu".
+// The Python packages that contain a provider's ONNX Runtime: "onnxruntime-gpu", "onnxruntime onnxruntime-qnn".
 std::string ort_package(std::string_view provider);
 
 }  // namespace sdx

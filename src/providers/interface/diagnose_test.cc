@@ -117,7 +117,7 @@ TEST_F(Diagnose, AmdAndOthers) {
   expect("no AMD GPU", "", "migraphx");
   nvidia.amd_gpus = {"AMD [1002:74a1]"};
   expect("AMD [1002:74a1] is there, but /dev/kfd is not", "amdgpu-dkms", "rocm");
-  expect("ARM64", "Snapdragon", "qnn");
+  expect("has no QNNExecutionProvider", "pip install onnxruntime onnxruntime-qnn", "qnn");  // a simulator runs on x86-64
   nvidia.platform = Platform::windows;
   expect("no AMD Ryzen AI NPU", "", "vitisai");
 }

@@ -102,7 +102,8 @@ bool is_ours(const std::string& key) { return key == kProfilePrefix || key == kI
 // Replaying a recorded graph of kernels reads and writes the addresses of the run that was recorded; here every run brings memory
 // of its own, and would get the results of the first.
 bool replays(const std::string& key, const std::string& value) {
-  static const std::array<std::string_view, 4> keys{"enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture",
+  static const std::array<std::string_view, 5> keys{"enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture",
+                                                    "ep.webgpuexecutionprovider.enableGraphCapture",
                                                     "ep.dml.enable_graph_capture"};
   return std::find(keys.begin(), keys.end(), key) != keys.end() && value != "0" && value != "false" && value != "False";
 }

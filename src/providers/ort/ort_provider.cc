@@ -11,6 +11,7 @@
 #include "providers/ort/options.h"
 #include "providers/ort/plugins.h"
 #include "providers/ort/region_kernel.h"
+#include "providers/ort/trial.h"
 
 namespace sdx::ort {
 namespace {
@@ -88,11 +89,12 @@ class OrtProvider : public Provider {
       facts.library_problem = e.message();
     }
     try {
-      const std::string problem = library ? add_plugins(*library, facts, info) : std::string();
+      const Diagnosis problem = library ? add_plugins(*library, facts, info) : Diagnosis();
       Diagnosis found = diagnose(named, machine, facts, LoaderView::current(), effort == Effort::quick);
-      if (!problem.empty()) found.reason += (found.reason.empty() ? "" : "; ") + problem;  // hardware comes first
+      if (!problem.reason.empty()) found.reason += (found.reason.empty() ? "" : "; ") + problem.reason;  // hardware comes first
+      if (found.hint.empty()) found.hint = problem.hint;
       if (report(std::move(found), info)) return info;
-      if (provider_ != "cpu") try_provider(*library, settings);
+      if (provider_ != "cpu" && report(try_provider(*library, provider_, settings), info)) return info;
     } catch (const Error& e) {
       info.reason = e.message();
       return info;
@@ -156,14 +158,19 @@ class OrtProvider : public Provider {
     return out;
   }
 
+  // What the CPU is to a provider that is made for other hardware.
+  const char* stand_in() const {
+    return provider_ == "webgpu" ? " (a software driver)" : provider_ == "qnn" ? " (a simulator of the NPU)" : "";
+  }
+
   // A plugin counts as built in: it needs no other library. Returns why there is one that cannot be used.
-  std::string add_plugins(const Library& library, RuntimeFacts& facts, ProviderInfo& info) const {
+  Diagnosis add_plugins(const Library& library, RuntimeFacts& facts, ProviderInfo& info) const {
     const auto& built_in = library.providers();
     if (std::find(built_in.begin(), built_in.end(), info.ort_name) != built_in.end()) return {};
     std::vector<std::string> problems;
     for (const PluginDevice& d : plugin_devices(library, provider_, problems)) {
-      info.devices.push_back(fmt::format("{}{}{}, by a plugin of ONNX Runtime {}", d.kind, d.vendor.empty() ? "" : ": ", d.vendor,
-                                         library.version()));
+      info.devices.push_back(fmt::format("{}{}{}{}, by a plugin of ONNX Runtime {}", d.kind, d.vendor.empty() ? "" : ": ",
+                                         d.vendor, d.kind == "CPU" ? stand_in() : "", library.version()));
       info.accelerator = info.accelerator || d.kind != "CPU";
     }
     if (info.devices.empty() && !has_plugin(provider_)) return {};
@@ -172,7 +179,12 @@ class OrtProvider : public Provider {
     if (library.f().register_plugin == nullptr) {
       problems.push_back("ONNX Runtime " + library.version() + " does not load plugins; 1.22 or newer does");
     }
-    return problems.empty() ? "its plugin finds no supported device on this machine" : join(problems, "; ");
+    if (!problems.empty()) return {join(problems, "; "), ""};
+    return {"its plugin finds no supported device on this machine",
+            provider_ == "webgpu"
+                ? "use a machine with a GPU; for tests, ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 admits a software "
+                  "driver of Vulkan"
+                : ""};
   }
 
   void add_provider_library(const std::filesystem::path& runtime, RuntimeFacts& facts) const {
@@ -185,15 +197,6 @@ class OrtProvider : public Provider {
     } else if (has_plugin(provider_)) {
       facts.provider_library_name.clear();  // comes by the plugin
     }
-  }
-
-  void try_provider(const Library& library, const ProviderSettings& settings) const {
-    c::SessionOptions* made = nullptr;
-    library.check(library.f().create_session_options(&made), ErrorCode::internal);
-    const std::unique_ptr<c::SessionOptions, void (*)(c::SessionOptions*)> release(made, library.f().release_session_options);
-    ProviderSettings plain = settings;
-    plain.cache.clear();
-    append_provider(library, made, provider_, plain);
   }
 
   std::string name_, provider_;

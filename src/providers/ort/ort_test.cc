@@ -6,6 +6,7 @@
 
 #include "providers/ort/options.h"
 #include "providers/ort/ort_provider.h"
+#include "providers/ort/trial.h"
 #include "support/errors.h"
 
 namespace sdx::ort {
@@ -68,6 +69,21 @@ TEST(OrtLibrary, AnOldVersionSaysWhatIsNeeded) {
       "'/somewhere/libonnxruntime.so' is ONNX Runtime 1.16.3; 1.17 or newer is needed");
 }
 
+TEST(OrtTrial, WebGpusMessagesAreShort) {
+  const std::string message =
+      "ONNX Runtime 1.32.0: /src/plugin.cc:393 virtual std::unique_ptr<X> Create() [ONNXRuntimeError] : 11 : EP_FAIL : "
+      "/src/webgpu_context.cc:136 Initialize(const Y&)::<lambda()> status was false. Failed to get a WebGPU adapter: No "
+      "supported "
+      "adapters\n\n";
+  const Diagnosis found = explain_webgpu(message, "/usr/lib/libvulkan.so.1");
+  EXPECT_EQ(found.reason, "no GPU driver that WebGPU can use (Failed to get a WebGPU adapter: No supported adapters)");
+  EXPECT_NE(found.hint.find("mesa-vulkan-drivers"), std::string::npos);
+  if (this_platform() == Platform::linux_os) {
+    EXPECT_NE(explain_webgpu(message, "").reason.find("libvulkan.so.1 is not found"), std::string::npos);
+  }
+  EXPECT_EQ(explain_webgpu("another", "").reason, "another");
+}
+
 TEST(OrtOptions, AMisspeltOptionNamesTheClosest) {
   ProviderSettings settings;
   settings.options = {{"device_idd", "1"}};
@@ -92,6 +108,8 @@ TEST(OrtOptions, ValuesAreChecked) {
   EXPECT_EQ(problem("cpu", "io_binding", "1"), "");
   EXPECT_NE(problem("cuda", "enable_cuda_graph", "1").find("has its own memory"), std::string::npos);
   EXPECT_EQ(problem("cuda", "enable_cuda_graph", "0"), "");
+  EXPECT_NE(problem("webgpu", "enableGraphCapture", "1"), "");
+  EXPECT_NE(problem("webgpu", "ep.webgpuexecutionprovider.enableGraphCapture", "1"), "");
   EXPECT_EQ(problem("openvino", "device_type", "HETERO:GPU,CPU"), "");
   EXPECT_EQ(problem("openvino", "device_type", "GPU.1"), "");
   EXPECT_EQ(problem("cuda", "gpu_mem_limit", "2147483648"), "");
