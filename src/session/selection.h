@@ -9,6 +9,7 @@
 
 #include "base/tools_api.h"
 #include "providers/interface/provider.h"
+#include "providers/interface/strict.h"
 
 namespace sdx::session {
 
@@ -19,9 +20,7 @@ struct Selection {
   std::string why;                     // "asked for cuda", "the automatic order of Linux"
 };
 
-// The end of the error for a provider that cannot be used where `strict` is set. Callers that set it by themselves say instead
-// what their own users can give.
-inline constexpr std::string_view kOmitStrict = ". Omit `strict` to fall back to the next provider";
+// The message with `instead` in place of kOmitStrict.
 SDX_TOOLS_API std::string without_strict(std::string message, std::string_view instead);
 
 // Throws Error(invalid_argument) for an unknown name or runtime; Error(provider_unavailable) when `strict` and the first

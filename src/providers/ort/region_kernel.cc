@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "providers/interface/strict.h"
 #include "providers/ort/device_runs.h"
 #include "providers/ort/options.h"
 #include "providers/ort/values.h"
@@ -275,6 +276,12 @@ c::Session* make_session(const Library& library, const std::string& provider, co
   return create_session(library, region, options.get());
 }
 
+// ONNX Runtime keeps nodes that compute shapes on its CPU kernels, also where the provider has kernels for them.
+bool needs_the_cpu(const std::string& message) {
+  return message.find("session.disable_cpu_ep_fallback") != std::string::npos ||
+         message.find("assigned to the default CPU EP") != std::string::npos;
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> library, const std::string&,
@@ -285,6 +292,10 @@ std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> librar
   try {
     session = make_session(*library, provider, region, settings, cache.get());
   } catch (const Error& e) {
+    if (settings.strict && needs_the_cpu(e.message())) {
+      fail(ErrorCode::provider_unavailable, "ONNX Runtime {} would run some of the nodes on its CPU kernels instead of {}{}",
+           library->version(), vendor_name(provider), kOmitStrict);
+    }
     if (!cache || !cache->warm()) throw;
     log::info("{}: the cached model cannot be used and is compiled again: {}", provider, e.message());
     cache->discard();
