@@ -56,6 +56,7 @@ python-env: | setup
 # Vendors' libraries for the tests that need them; also skipped without a connection.
 runtimes: | setup
 	@tools/runtimes.sh
+	@tools/lavapipe.sh
 
 # Published programs that call ONNX Runtime, for tests/clients; also skipped without a connection.
 clients: | setup
