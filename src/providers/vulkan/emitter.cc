@@ -73,6 +73,12 @@ std::vector<std::int64_t> Emitter::ints(ValueId v) const {
   return to_ints(t->is_aligned() ? *t : t->aligned());
 }
 
+void Emitter::check_size(const Node& node, std::size_t input, std::int64_t wanted) const {
+  if (!has(node, input) || size(node.inputs[input]) == wanted) return;
+  fail(ErrorCode::runtime_failure, "input '{}' must have {} elements, received {}", graph_.value(node.inputs[input]).name, wanted,
+       to_string(shape(node.inputs[input])));
+}
+
 void Emitter::alias(ValueId out, ValueId in, std::uint64_t offset) { aliases_[out] = Alias{in, offset}; }
 
 Operand Emitter::temporary(std::uint64_t bytes) {

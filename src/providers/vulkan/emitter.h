@@ -58,6 +58,9 @@ class Emitter {
   const Tensor* known(ValueId v) const;
   std::vector<std::int64_t> ints(ValueId v) const;
 
+  // Shaders have no bounds: throws Error(runtime_failure) unless an input that the node has has so many elements.
+  void check_size(const Node& node, std::size_t input, std::int64_t wanted) const;
+
   // `out` has the memory of `in` from byte `offset` on.
   void alias(ValueId out, ValueId in, std::uint64_t offset = 0);
   // Memory that only the node's dispatches use.

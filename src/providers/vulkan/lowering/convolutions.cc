@@ -48,6 +48,8 @@ void emit_conv(Emitter& e, const Node& node) {
   const ops::ConvGeometry g = ops::conv_geometry(node.attributes, e.shape(node.inputs[kX]), e.shape(node.inputs[kW]));
   const std::int64_t count = e.size(node.outputs[0]);
   if (count == 0) return;
+  e.check_size(node, kB, g.out_channels);
+  e.check_size(node, kZ, count);
   const FunctionSpec f = node.op_type == "FusedConv" ? fused_function(node) : FunctionSpec{};
   const std::int64_t m = g.out_channels_per_group(), n = g.out_plane(), k = g.in_channels_per_group() * g.kernel_taps();
   const bool direct = m < 4 || k < 4;  // a tile would be empty for the most part
@@ -77,6 +79,7 @@ std::string refuse_transposed(const NodeFacts& n) {
 void emit_transposed(Emitter& e, const Node& node) {
   const ops::ConvGeometry g = ops::conv_transpose_geometry(node.attributes, e.shape(node.inputs[kX]), e.shape(node.inputs[kW]));
   const std::int64_t count = e.size(node.outputs[0]);
+  e.check_size(node, kB, g.out_channels);
   const auto [y, x] = two_axes(g.axes);
   Dispatch d(Shader::deconv, {e.has(node, kB) ? 1U : 0U});
   d.read(node.inputs[kX]).read(node.inputs[kW]).write(node.outputs[0]);

@@ -113,6 +113,9 @@ void emit_split(Emitter& e, const Node& node) {
   const Shape in = e.shape(node.inputs[0]);
   const auto axis = static_cast<std::size_t>(ops::normalize_axis(ops::parse<ops::SplitAttrs>(node).axis, in.size()));
   const std::vector<std::int64_t> strides = ops::strides_of(in);
+  std::int64_t all = 0;
+  for (const ValueId v : node.outputs) all += v == kNoValue ? 0 : e.size(v);
+  e.check_size(node, 0, all);
   std::int64_t at = 0;
   for (const ValueId v : node.outputs) {
     if (v == kNoValue) fail(ErrorCode::not_implemented, "vulkan: a part of Split is left out");
@@ -167,7 +170,10 @@ std::string refuse_view(const NodeFacts& n) {
   return "";
 }
 
-void emit_view(Emitter& e, const Node& node) { e.alias(node.outputs[0], node.inputs[0]); }
+void emit_view(Emitter& e, const Node& node) {
+  e.check_size(node, 0, e.size(node.outputs[0]));
+  e.alias(node.outputs[0], node.inputs[0]);
+}
 
 }  // namespace
 

@@ -123,6 +123,7 @@ void emit_batch_norm(Emitter& e, const Node& node) {
   using enum ops::BatchNormIn::Slot;
   const Shape shape = e.shape(node.inputs[kX]);
   const double epsilon = static_cast<double>(ops::parse<ops::BatchNormAttrs>(node).epsilon);
+  for (std::size_t i = kScale; i <= kVariance; ++i) e.check_size(node, i, shape.at(1));
   const auto floats = [&](std::size_t i) { return to_floats(e.known(node.inputs[i])->aligned()); };
   const std::vector<float> scale = floats(kScale), bias = floats(kB), mean = floats(kMean), variance = floats(kVariance);
   std::vector<std::uint32_t> factors, terms;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/math/broadcast.h"
 #include "ops/matrix/matmul_reference.h"
 #include "ops/matrix/signatures.h"
 #include "ops/tensor/axes.h"
@@ -120,10 +121,15 @@ void emit_gemm(Emitter& e, const Node& node) {
             m,
             n,
             k};
+  e.check_size(node, 0, m * k);
+  e.check_size(node, 1, k * n);
   p.alpha = attr.alpha;
   p.beta = attr.beta;
   if (e.has(node, 2)) {
-    const std::vector<std::int64_t> steps = broadcast_steps(e.shape(node.inputs[2]), out);
+    const Shape c = e.shape(node.inputs[2]);
+    if (ops::broadcast_shapes(c, out) != out)
+      fail(ErrorCode::runtime_failure, "C {} does not broadcast to {}", to_string(c), to_string(out));
+    const std::vector<std::int64_t> steps = broadcast_steps(c, out);
     p.has_residual = true;
     p.residual = node.inputs[2];
     p.z_row = steps[0];
@@ -151,6 +157,9 @@ void emit_linear(Emitter& e, const Node& node) {
   const Shape w = e.shape(node.inputs[kW]), out = e.shape(node.outputs[0]);
   const std::int64_t k = w[trans ? 1 : 0], n = w[trans ? 0 : 1];
   if (element_count(out) == 0) return;
+  e.check_size(node, kX, element_count(out) / n * k);
+  e.check_size(node, kB, n);
+  e.check_size(node, kZ, element_count(out));
   Product p{
       {node.inputs[kX], k, 1}, {node.inputs[kW], trans ? 1 : n, trans ? k : 1}, node.outputs[0], 0, element_count(out) / n, n, k};
   p.function = fused_function(node);
@@ -159,7 +168,6 @@ void emit_linear(Emitter& e, const Node& node) {
     p.bias = node.inputs[kB];
   }
   if (e.has(node, kZ)) {
-    if (e.size(node.inputs[kZ]) != element_count(out)) fail(ErrorCode::runtime_failure, "Z must have the output's shape");
     p.has_residual = true;
     p.residual = node.inputs[kZ];
     p.z_row = n;

@@ -99,6 +99,8 @@ void emit_layer_norm(Emitter& e, const Node& node) {
   n.rows = ops::product(shape, 0, axis);
   n.extent = ops::product(shape, axis, shape.size());
   n.epsilon = attr.epsilon;
+  e.check_size(node, kScale, n.extent);
+  if (n.centered) e.check_size(node, kBias, n.extent);
   emit_norm(e, n);
 }
 
@@ -124,6 +126,9 @@ void emit_skip_norm(Emitter& e, const Node& node) {
   n.extent = shape.back();
   n.rows = n.extent == 0 ? 0 : element_count(shape) / n.extent;
   n.epsilon = ops::parse<ops::SkipNormAttrs>(node).epsilon;
+  for (std::size_t i = kGamma; i < node.inputs.size(); ++i) e.check_size(node, i, n.extent);
+  const std::int64_t whole = element_count(shape), skip = e.size(node.inputs[kSkip]);
+  if (skip == 0 || whole % skip != 0) fail(ErrorCode::runtime_failure, "a skip of {} elements for an input of {}", skip, whole);
   emit_norm(e, n);
 }
 
@@ -141,6 +146,8 @@ void emit_group_norm(Emitter& e, const Node& node) {
   Norm n{node.inputs[kX], node.outputs[0], given(node, kScale), given(node, kBias), {}, {}, {}};
   n.run = ops::product(shape, 2, shape.size());
   if (groups == 0 || n.run == 0 || shape[0] == 0) return;
+  e.check_size(node, kScale, shape[1]);
+  e.check_size(node, kBias, shape[1]);
   n.rows = shape[0] * groups;
   n.row_modulus = groups;
   n.row_factor = shape[1] / groups;
