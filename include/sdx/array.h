@@ -73,13 +73,13 @@ SDX_C_API sdx_status sdx_array_take(const sdx_array* a, const sdx_array* indices
 
 /* --- backends and streams ---------------------------------------------------------------------------------------------- */
 
-/* Chooses "cpu", "cuda", "metal", "onnx" or "auto". SDX_PROVIDER_UNAVAILABLE, with the reason, if this machine does not have
- * it; SDX_INVALID_ARGUMENT for an unknown name. The initial backend comes from SDX_BACKEND or MLX_BACKEND, else "auto". */
+/* Chooses "cpu", "cuda", "metal", "webgpu", "onnx" or "auto". SDX_PROVIDER_UNAVAILABLE, with the reason, if this machine does not
+ * have it; SDX_INVALID_ARGUMENT for an unknown name. The initial backend comes from SDX_BACKEND or MLX_BACKEND, else "auto". */
 SDX_C_API sdx_status sdx_array_set_backend(const char* name);
 
 /* The backend in use. The strings live until this thread calls sdx_array_backend() again. */
 typedef struct sdx_backend {
-  const char* backend; /* "cpu", "cuda", "metal", "onnx" */
+  const char* backend; /* "cpu", "cuda", "metal", "webgpu", "onnx" */
   const char* device;  /* the device's name */
   const char* version; /* version of the backend */
   const char* why;     /* why others cannot be used here; "" if all can */

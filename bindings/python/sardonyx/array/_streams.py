@@ -123,7 +123,7 @@ def set_default_device(device: Device | DeviceType) -> None:
 def is_available(device: Device | DeviceType) -> bool:
     if isinstance(device, DeviceType):
         device = Device(device)
-    return device.index == 0 and (device.type is cpu or core.get_backend() in ("cuda", "metal"))
+    return device.index == 0 and (device.type is cpu or core.get_backend() in ("cuda", "metal", "webgpu"))
 
 
 def device_count(device_type: DeviceType) -> int:
