@@ -38,7 +38,7 @@ class AccelerationBackend(str, enum.Enum):
     VULKAN = "vulkan"
 
 
-# Execution providers that compute there, best first. Vulkan has none.
+# Execution providers that compute there, best first.
 _PROVIDERS = {
     AccelerationBackend.CPU: ["CPUExecutionProvider"],
     AccelerationBackend.CUDA: ["CUDAExecutionProvider"],
@@ -47,7 +47,7 @@ _PROVIDERS = {
     AccelerationBackend.DIRECTML: ["DmlExecutionProvider"],
     AccelerationBackend.NPU: ["QNNExecutionProvider", "VitisAIExecutionProvider"],
     AccelerationBackend.METAL: ["CoreMLExecutionProvider"],
-    AccelerationBackend.VULKAN: [],
+    AccelerationBackend.VULKAN: ["VulkanExecutionProvider"],
 }
 _CONFIG = frozenset({"threads", "max_context", "embedding"})
 
@@ -64,7 +64,7 @@ def _chosen(acceleration: AccelerationBackend | str) -> tuple[AccelerationBacken
     here = [p for p in _PROVIDERS[wanted] if p in available]
     if not here:
         raise NotImplemented(
-            f"this machine cannot run models on '{wanted.value}': {' and '.join(_PROVIDERS[wanted]) or 'no execution provider for it'} "
+            f"this machine cannot run models on '{wanted.value}': {' and '.join(_PROVIDERS[wanted])} "
             f"is not available; available: {', '.join(available)}"
         )
     return wanted, here
