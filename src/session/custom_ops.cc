@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/system/dynlib.h"
 #include "session/ort_operators.h"
 
 namespace sdx::session {
@@ -28,6 +29,9 @@ fs::path checked_path(const fs::path& path) {
 }
 
 CustomOps load_library(const fs::path& given) {
+  if (!can_load_libraries()) {
+    fail(ErrorCode::io, "cannot load the custom operators of '{}': {}", given.string(), why_no_libraries());
+  }
   const fs::path path = checked_path(given);
   ::dlerror();
   void* const loaded = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

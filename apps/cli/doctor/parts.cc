@@ -30,20 +30,19 @@ struct Entry {
 // Tokenizers look for a copy beside the engine, then for the system's.
 LibraryAsked regular_expressions() {
   LibraryAsked asked = ask_for_library("libsdx_onig.so");
+  asked.linked = !can_load_libraries();
   if (const std::string system = find_library("libonig.so.5"); !system.empty()) asked.files.emplace_back(system);
   asked.package = "libonig5";
   return asked;
 }
 
-std::vector<Entry> entries() {
+// What the command loads.
+std::vector<Entry> own_entries() {
   std::vector<Entry> all{
       {"text", "language models and tokenizers", ask_for<text::Tools>()},
       {"vision", "faces", ask_for<vision::Tools>()},
       {"quantize", "quantising models", ask_for<quantize::Tools>()},
       {"train", "training", ask_for<train::loop::Tools>()},
-      {"array", "arrays, for programs", ask_for_library("libsdx_array.so.0")},
-      {"linalg", "linear algebra of arrays", ask_for<array::detail::LinalgModule>()},
-      {"benchmark", "measuring, for programs", ask_for_library("libsdx_benchmark.so.0")},
       {"serve", "sdx serve", ask_for<serve::ServeModule>()},
       {"grpc", "gRPC for sdx serve", ask_for<serve::GrpcModule>()},
       {"faces page", "sdx faces page", ask_for<faces::page::Module>()},
@@ -53,6 +52,16 @@ std::vector<Entry> entries() {
   for (const media::FormatModule& format : media::format_modules()) all.push_back({format.name, format.purpose, format.asked});
   all.push_back({"sndfile", "sound other than plain WAV", ask_for<media::SoundModule>()});
   all.push_back({"onig", "regular expressions of tokenizers", regular_expressions()});
+  return all;
+}
+
+// What other programs load; nothing of it lies beside a command that is one file.
+std::vector<Entry> entries() {
+  std::vector<Entry> all = own_entries();
+  if (!can_load_libraries()) return all;
+  all.push_back({"array", "arrays, for programs", ask_for_library("libsdx_array.so.0")});
+  all.push_back({"linalg", "linear algebra of arrays", ask_for<array::detail::LinalgModule>()});
+  all.push_back({"benchmark", "measuring, for programs", ask_for_library("libsdx_benchmark.so.0")});
   all.push_back({"drop-in", "programs written for ONNX Runtime", ask_for<session::OrtOperatorsModule>()});
   return all;
 }

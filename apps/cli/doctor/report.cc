@@ -11,6 +11,7 @@
 #include "base/counted.h"
 #include "base/quantity.h"
 #include "base/suggest.h"
+#include "base/system/dynlib.h"
 #include "base/system/printable.h"
 #include "base/text/text_table.h"
 #include "cli/doctor/facts.h"
@@ -64,11 +65,13 @@ void add_parts(const std::vector<Part>& parts, Rows& rows) {
     if (p.look.state == LibraryLook::State::absent && p.look.reason.empty()) absent.push_back(p.name);
   }
   if (!working.empty()) rows.push_back({"libraries", kWorks, join(working)});
-  if (!absent.empty()) rows.push_back({"libraries", kAbsent, join(absent)});
+  if (!absent.empty()) {
+    rows.push_back({"libraries", kAbsent, join(absent) + (can_load_libraries() ? "" : ": this program is one static file")});
+  }
   for (const Part& p : parts) {
     if (p.look.state == LibraryLook::State::works || p.look.reason.empty()) continue;
     const bool fails = p.look.state == LibraryLook::State::fails;
-    const std::string where = fails ? p.look.file.string() + ": " : "";
+    const std::string where = fails && !p.look.file.empty() ? p.look.file.string() + ": " : "";
     rows.push_back({p.name, fails ? kFails : kAbsent, with_hint(where + p.look.reason, p.look.hint)});
   }
 }

@@ -146,7 +146,16 @@ LibraryLook explained(const LibraryAsked& asked, const fs::path& path, const std
   return look;
 }
 
+bool is_linked(const LibraryAsked& asked) {
+  return asked.linked || (asked.symbol != nullptr && LinkedModule::find(asked.symbol) != nullptr);
+}
+
 LibraryLook first_of(const LibraryAsked& asked) {
+  if (is_linked(asked)) {
+    const std::string why = asked.symbol == nullptr ? "" : linked_problem(asked.symbol, asked.expected);
+    return {why.empty() ? LibraryLook::State::works : LibraryLook::State::fails, {}, why, ""};
+  }
+  if (!can_load_libraries()) return {};
   if (!is_named(asked) || asked.files.empty()) return {};
   return {LibraryLook::State::fails, asked.files.front(), "not there", advice(asked)};
 }
@@ -164,6 +173,7 @@ std::vector<LibraryLook> look_at_libraries(std::span<const LibraryAsked> asked) 
   std::vector<LibraryLook> looks;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     looks.push_back(first_of(asked[i]));
+    if (is_linked(asked[i]) || !can_load_libraries()) continue;
     for (std::size_t k = 0; k < asked[i].files.size(); ++k) {
       if (is_there(asked[i].files[k])) trials.push_back({i, k});
     }

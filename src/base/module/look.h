@@ -18,6 +18,7 @@ struct LibraryAsked {
   const char* symbol = nullptr;              // the function that returns the head; null: a library without one
   ModuleHead expected{};                     // that head
   const char* package = nullptr;             // Debian's package of what it needs, where that may be missing
+  bool linked = false;                       // known to be part of the program
 };
 
 // A module as open_module() looks for it.
@@ -34,13 +35,14 @@ struct LibraryLook {
   // absent: there is no file, or what the file needs is a package that may be missing.
   enum class State { works, absent, fails };
   State state = State::absent;
-  std::filesystem::path file;  // that works, or does not; empty: there is none
+  std::filesystem::path file;  // that works, or does not; empty: there is none, or it is part of the program
   std::string reason;          // why it does not work
   std::string hint;            // what to do; may be empty
 };
 
-// Loads each library in a child process, so that a damaged file ends only that, and nothing stays loaded. One answer each, in
-// order. Throws Error(runtime_failure) where no process can be started.
+// Loads each library in a child process, so that a damaged file ends only that, and nothing stays loaded. Modules that are linked
+// into the program work without that; a program that cannot load libraries has no others. One answer each, in order. Throws
+// Error(runtime_failure) where no process can be started.
 SDX_TOOLS_API std::vector<LibraryLook> look_at_libraries(std::span<const LibraryAsked> asked);
 
 }  // namespace sdx

@@ -121,5 +121,30 @@ TEST_F(Look, TheFirstFileThatWorksCounts) {
   EXPECT_EQ(look_at({}).state, State::absent);
 }
 
+constexpr ModuleName kLinked{"sardonyx/libsdx_nowhere.so", "sdx_look_linked", "SDX_TEST_NOWHERE_LIB", "testing"};
+constexpr ModuleName kLinkedWrongly{kLinked.file, "sdx_look_linked_wrongly", kLinked.variable, "testing"};
+
+const ModuleHead* linked_head() {
+  static constexpr ModuleHead kHead = module_head<TestModule>(SDX_VERSION);
+  return &kHead;
+}
+const ModuleHead* head_of_another_release() {
+  static constexpr ModuleHead kHead = module_head<TestModule>("0.0.1");
+  return &kHead;
+}
+
+TEST_F(Look, OneThatIsLinkedNeedsNoFile) {
+  static const LinkedModule kModule(kLinked.symbol, &linked_head), kOther(kLinkedWrongly.symbol, &head_of_another_release);
+  LibraryAsked without_head = ask_for_library("libsdx_nowhere.so");
+  without_head.linked = true;
+  const LibraryAsked asked[] = {ask_for<TestModule, kLinked>(), ask_for<TestModule, kLinkedWrongly>(), without_head};
+  const std::vector<LibraryLook> looks = look_at_libraries(asked);
+  EXPECT_EQ(looks[0].state, State::works);
+  EXPECT_EQ(looks[0].file, "");
+  EXPECT_EQ(looks[1].state, State::fails);
+  EXPECT_EQ(looks[1].reason, "of release 0.0.1");
+  EXPECT_EQ(looks[2].state, State::works);
+}
+
 }  // namespace
 }  // namespace sdx

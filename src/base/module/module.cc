@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -15,6 +16,9 @@ namespace sdx {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Of all that are linked into the program, the one made last.
+constinit const LinkedModule* g_linked = nullptr;
 
 // Empty where the head is the expected one.
 std::string difference(const ModuleHead* head, const ModuleHead& expected) {
@@ -69,8 +73,31 @@ std::string module_problem(const fs::path& path, const char* symbol, const Modul
   return head_of(path, symbol, expected, why) != nullptr ? "" : why;
 }
 
+std::string linked_problem(const char* symbol, const ModuleHead& expected) {
+  const LinkedModule* const linked = LinkedModule::find(symbol);
+  return linked == nullptr ? "not part of the program" : difference(linked->head(), expected);
+}
+
+LinkedModule::LinkedModule(const char* symbol, Entry entry) noexcept
+    : symbol_(symbol), entry_(entry), next_(std::exchange(g_linked, this)) {}
+
+const LinkedModule* LinkedModule::find(const char* symbol) noexcept {
+  const LinkedModule* module = g_linked;
+  while (module != nullptr && std::string_view(module->symbol_) != symbol) module = module->next_;
+  return module;
+}
+
 const ModuleHead& open_module(const ModuleName& name, std::size_t table_bytes, std::size_t types_bytes) {
   const ModuleHead expected{kModuleMagic, SDX_VERSION, table_bytes, types_bytes};
+  if (const LinkedModule* linked = LinkedModule::find(name.symbol)) {
+    if (const std::string differs = difference(linked->head(), expected); !differs.empty()) {
+      fail(ErrorCode::io, "{} needs a part of this program, {}, which is {}: it was linked wrongly", name.purpose, name.symbol,
+           differs);
+    }
+    return *linked->head();
+  }
+  if (!can_load_libraries())
+    fail(ErrorCode::io, "{} needs {}: {}", name.purpose, fs::path(name.file).filename().string(), why_no_libraries());
   std::string tried;
   for (const fs::path& path : module_files(name)) {
     std::string why;

@@ -39,8 +39,28 @@ constexpr ModuleHead module_head(const char* release) {
   return {kModuleMagic, release, sizeof(Table), types};
 }
 
-// Returns the head of the first library that fits and is of this release; it stays loaded. Throws Error(io) with every file that
-// was tried and the reason for each, what was expected, and what to do.
+// A module that is linked into the program, where all is one file (SDX_STATIC): no library is looked for. Objects are made before
+// main() and live as long as the program.
+class SDX_TOOLS_API LinkedModule {
+ public:
+  using Entry = const ModuleHead* (*)();
+
+  LinkedModule(const char* symbol, Entry entry) noexcept;
+  LinkedModule(const LinkedModule&) = delete;
+  LinkedModule& operator=(const LinkedModule&) = delete;
+
+  // Null where none has the symbol.
+  static const LinkedModule* find(const char* symbol) noexcept;
+  const ModuleHead* head() const { return entry_(); }
+
+ private:
+  const char* symbol_;
+  Entry entry_;
+  const LinkedModule* next_;
+};
+
+// Returns the head of a linked module, or of the first library that fits and is of this release; it stays loaded. Throws
+// Error(io) with every file that was tried and the reason for each, what was expected, and what to do.
 SDX_TOOLS_API const ModuleHead& open_module(const ModuleName& name, std::size_t table_bytes, std::size_t types_bytes);
 
 // The table, looked for at the first call. Thread-safe; throws as open_module(), and the next call tries again.

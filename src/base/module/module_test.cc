@@ -61,6 +61,30 @@ TEST(Module, AnotherBuildIsRefused) {
 
 TEST(Module, AMissingSymbolIsNamed) { expect_part(why_not<kNoSymbol>(), "it has no function sdx_test_no_symbol"); }
 
+constexpr ModuleName kLinked{"sardonyx/libsdx_nowhere.so", "sdx_test_linked", "SDX_TEST_NOWHERE_LIB", "testing"};
+constexpr ModuleName kLinkedWrongly{"sardonyx/libsdx_nowhere.so", "sdx_test_linked_wrongly", "SDX_TEST_NOWHERE_LIB", "testing"};
+
+const ModuleHead* linked_head() {
+  static constexpr TestModule kTable{module_head<TestModule>(SDX_VERSION), [] { return 7; }};
+  return &kTable.head;
+}
+const ModuleHead* head_of_another_release() {
+  static constexpr TestModule kTable{module_head<TestModule>("0.0.1"), [] { return 8; }};
+  return &kTable.head;
+}
+
+TEST(Module, OneThatIsLinkedIsTakenWithoutAFile) {
+  static const LinkedModule kModule("sdx_test_linked", &linked_head), kOther("sdx_test_linked_wrongly", &head_of_another_release);
+  EXPECT_EQ((load_module<TestModule, kLinked>().answer()), 7);
+  EXPECT_EQ(LinkedModule::find("sdx_test_missing"), nullptr);
+  try {
+    load_module<TestModule, kLinkedWrongly>();
+    FAIL() << "a table of another release is taken";
+  } catch (const Error& e) {
+    expect_part(e.message(), "sdx_test_linked_wrongly, which is of release 0.0.1");
+  }
+}
+
 TEST(Module, AMissingLibraryIsNamedWithItsPlacesAndTriedAgain) {
   expect_part(why_not<kMissing>(), "libsdx_test_missing.so: not there");
   ::setenv(kMissing.variable, "/nowhere/module.so", 1);

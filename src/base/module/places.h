@@ -17,4 +17,7 @@ std::vector<std::filesystem::path> module_files(const ModuleName& name);
 // Loads a file for good. Empty where it has the head that is expected; else why it cannot be used.
 std::string module_problem(const std::filesystem::path& path, const char* symbol, const ModuleHead& expected);
 
+// As module_problem(), for a module that is linked into the program.
+std::string linked_problem(const char* symbol, const ModuleHead& expected);
+
 }  // namespace sdx

@@ -327,7 +327,22 @@ VersionedName split_soname(std::string_view soname) {
   return v;
 }
 
+bool can_load_libraries() noexcept {
+#if defined(SDX_STATIC)
+  return false;
+#else
+  return true;
+#endif
+}
+
+std::string_view why_no_libraries() noexcept {
+  return "this program is one static file and cannot load libraries; take a build of Sardonyx that has its own";
+}
+
 std::shared_ptr<const DynamicLibrary> DynamicLibrary::open(const fs::path& library, bool global) {
+  if (!can_load_libraries()) {
+    fail(ErrorCode::provider_unavailable, "cannot load '{}': {}", library.string(), why_no_libraries());
+  }
   // Not std::make_shared: the constructor is private.
   std::shared_ptr<DynamicLibrary> opened(new DynamicLibrary);
   opened->path_ = library;
@@ -353,6 +368,10 @@ std::shared_ptr<const DynamicLibrary> DynamicLibrary::open(const fs::path& libra
 }
 
 std::shared_ptr<const DynamicLibrary> DynamicLibrary::open_for_good(const fs::path& library, std::string& why) {
+  if (!can_load_libraries()) {
+    why = why_no_libraries();
+    return nullptr;
+  }
   std::shared_ptr<DynamicLibrary> opened(new DynamicLibrary);
   opened->path_ = library;
   opened->handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

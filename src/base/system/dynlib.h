@@ -56,6 +56,10 @@ struct VersionedName {
 };
 VersionedName split_soname(std::string_view soname);
 
+// Whether this program can load libraries at all: one that is a single static file (SDX_STATIC) cannot, and says so.
+SDX_TOOLS_API bool can_load_libraries() noexcept;
+std::string_view why_no_libraries() noexcept;
+
 // A library held open. Thread-safe.
 class SDX_TOOLS_API DynamicLibrary {
  public:

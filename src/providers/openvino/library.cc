@@ -38,6 +38,7 @@ std::vector<fs::path> library_candidates(const ProviderSettings& settings) {
 }
 
 fs::path choose_library(const ProviderSettings& settings) {
+  if (!can_load_libraries()) fail(ErrorCode::provider_unavailable, "OpenVINO cannot be used: {}", why_no_libraries());
   const std::vector<fs::path> candidates = library_candidates(settings);
   if (candidates.empty()) {
     fail(ErrorCode::provider_unavailable,

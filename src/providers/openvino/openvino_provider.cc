@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/system/dynlib.h"
 #include "providers/interface/refused_operators.h"
 #include "providers/openvino/devices.h"
 #include "providers/openvino/region_kernel.h"
@@ -26,6 +27,10 @@ class OpenVino : public Provider {
     info.name = name();
     info.ort_name = "OpenVINOExecutionProvider";
     info.hardware = "Intel CPU, GPU, NPU";
+    if (!can_load_libraries()) {  // whatever else is missing, installing it would not help
+      info.reason = why_no_libraries();
+      return info;
+    }
     if (const Provider* bridge = instead(settings)) {
       ProviderInfo other = bridge->probe(settings, effort);
       other.name = name();

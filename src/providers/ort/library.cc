@@ -71,6 +71,7 @@ std::string provider_library_name(std::string_view provider) {
 }
 
 fs::path choose_library(const ProviderSettings& settings, std::string_view provider) {
+  if (!can_load_libraries()) fail(ErrorCode::provider_unavailable, "ONNX Runtime cannot be used: {}", why_no_libraries());
   const std::vector<fs::path> candidates = library_candidates(settings);
   if (candidates.empty()) {
     fail(ErrorCode::provider_unavailable,

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/dynlib.h"
 #include "providers/interface/diagnose.h"
 #include "providers/interface/machine.h"
 #include "providers/interface/refused_operators.h"
@@ -71,6 +72,10 @@ class OrtProvider : public Provider {
     info.ort_name = std::string(vendor_name(provider_));
     const ProviderName& named = name_of(provider_);
     info.hardware = named.hardware;
+    if (!can_load_libraries()) {  // whatever else is missing, installing it would not help
+      info.reason = why_no_libraries();
+      return info;
+    }
     const MachineFacts& machine = this_machine();
     RuntimeFacts facts;
     std::shared_ptr<const Library> library;

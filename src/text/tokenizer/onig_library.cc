@@ -8,10 +8,30 @@
 namespace sdx::text {
 namespace {
 
-OnigLibrary load() {
+#if defined(SDX_STATIC)
+OnigLibrary find() {
+  return {.error_code_to_str = &::onig_error_code_to_str,
+          .initialize = &::onig_initialize,
+          .make = &::onig_new,
+          .free = &::onig_free,
+          .region_new = &::onig_region_new,
+          .region_free = &::onig_region_free,
+          .region_clear = &::onig_region_clear,
+          .new_match_param = &::onig_new_match_param,
+          .free_match_param = &::onig_free_match_param,
+          .initialize_match_param = &::onig_initialize_match_param,
+          .set_stack_limit = &::onig_set_match_stack_limit_size_of_match_param,
+          .set_retry_limit = &::onig_set_retry_limit_in_match_of_match_param,
+          .set_search_retry_limit = &::onig_set_retry_limit_in_search_of_match_param,
+          .search = &::onig_search_with_param,
+          .utf8 = &::OnigEncodingUTF8,
+          .ruby = &::OnigSyntaxRuby};
+}
+#else
+OnigLibrary find() {
   // The Python package has its own copy, which this one needs. Where that is missing, the system's.
   std::string why;
-  auto library = DynamicLibrary::open_for_good(folder_of(reinterpret_cast<const void*>(&load)) / "libsdx_onig.so", why);
+  auto library = DynamicLibrary::open_for_good(folder_of(reinterpret_cast<const void*>(&find)) / "libsdx_onig.so", why);
   if (library == nullptr) library = DynamicLibrary::open_for_good("libonig.so.5", why);
   if (library == nullptr) {
     fail(ErrorCode::io,
@@ -36,6 +56,12 @@ OnigLibrary load() {
   library->find("onig_search_with_param", o.search);
   library->find("OnigEncodingUTF8", o.utf8);
   library->find("OnigSyntaxRuby", o.ruby);
+  return o;
+}
+#endif
+
+OnigLibrary load() {
+  OnigLibrary o = find();
   OnigEncoding encodings[] = {o.utf8};
   if (const int code = o.initialize(encodings, 1); code != ONIG_NORMAL) {
     fail(ErrorCode::runtime_failure, "Oniguruma cannot be used: error {}", code);

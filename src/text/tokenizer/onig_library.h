@@ -1,6 +1,6 @@
 #pragma once
 // Oniguruma, loaded when a tokenizer has a regular expression for which we have no scanner; other tokenizers do not need the
-// library.
+// library. A static program has it inside.
 
 #include <oniguruma.h>
 
