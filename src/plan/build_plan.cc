@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/arena/arena.h"
 #include "base/poison.h"
 #include "ops/infer.h"
 #include "plan/adapt_plan.h"
-#include "base/arena/arena.h"
 #include "plan/frame.h"
 #include "plan/plan.h"
 #include "plan/program.h"

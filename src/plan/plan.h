@@ -9,9 +9,9 @@
 
 #include <sdx/tensor.hpp>
 
+#include "base/arena/arena.h"
 #include "graph/graph.h"
 #include "ops/infer.h"
-#include "base/arena/arena.h"
 #include "providers/interface/kernel.h"
 
 namespace sdx::plan {

@@ -113,8 +113,7 @@ class Provider {
   // Providers that compile regions get as many claimed nodes at once as fit together: see form_regions() in plan/regions.h.
   virtual bool compiles_regions() const { return false; }
   // Regions are then formed of the graph as the passes for every provider leave it, fused operators of `sdx` and com.microsoft
-  // included, instead of the file's. Vendors' libraries know only the latter, so it holds where all such providers of a chain want
-  // it.
+  // included, instead of the file's. Vendors' libraries know only the latter, so all such providers of a chain have to want it.
   virtual bool wants_optimized() const { return false; }
   // Throws Error(provider_unavailable) when the provider cannot compile at all (no device, no library, out of its memory).
   virtual RegionResult compile(const Region& region, const ProviderSettings& settings) const;
