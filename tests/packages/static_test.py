@@ -1,4 +1,4 @@
-"""static_test.py SDX [EMULATOR]: the static command (tools/static.sh) in a root that has nothing but it, small models, /tmp and the programs
+"""static_test.py SDX [EMULATOR]: the static command (SDX_STATIC) in a root that has nothing but it, small models, /tmp and the programs
 that the emulator of another processor needs. Needs root or user namespaces; without both, exit code 77."""
 
 import os
