@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "tidy"
 TOGETHER = BUILD / "together"
 LARGEST = 24  # sources in a group
-GENERATED = re.compile(r"^([^/:][^:]*(?:_generated\.h|\.pb\.h)): CUSTOM_COMMAND$", re.M)
+GENERATED = re.compile(r"^([^/:][^:]*(?:_generated\.h|\.pb\.h|/spirv/\w+\.inc)): CUSTOM_COMMAND$", re.M)
 # Definitions that make no difference to what clang-tidy sees.
 HARMLESS = re.compile(r"-D(\w+_EXPORTS|HWY_IS_DEBUG_BUILD=.*|GTEST_HAS_PTHREAD=.*)$")
 # Programs, and sources whose system headers contradict the C library's.

@@ -111,7 +111,7 @@ std::vector<std::string> attempt(std::span<const LibraryAsked> asked, std::span<
 }
 
 // "/x/libsdx_tiff.so: of release 0.0.1" without the path.
-std::string without_path(std::string why, const fs::path& path) {
+std::string without_path(const std::string& why, const fs::path& path) {
   const std::string start = path.string() + ": ";
   return why.starts_with(start) ? why.substr(start.size()) : why;
 }

@@ -177,22 +177,36 @@ TEST_F(Vulkan, TooLargeAnAllocationIsOutOfMemory) {
   }
 }
 
+// Puts a function in the place of one of the driver's, for its own lifetime.
+template <class F>
+class Replaced {
+ public:
+  Replaced(F& place, F function) : place_(place), before_(place) { place_ = function; }
+  ~Replaced() { place_ = before_; }
+  Replaced(const Replaced&) = delete;
+  Replaced& operator=(const Replaced&) = delete;
+
+ private:
+  F& place_;
+  F before_;
+};
+
 VkResult out_of_memory(VkDevice, const VkMemoryAllocateInfo*, const VkAllocationCallbacks*, VkDeviceMemory*) {
   return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
 VkResult lost(VkQueue, std::uint32_t, const VkSubmitInfo*, VkFence) { return VK_ERROR_DEVICE_LOST; }
 
 TEST_F(Vulkan, ADeviceWithoutMemoryGoesOnAfterwards) {
-  const auto real = device_->f().AllocateMemory;
-  device_->f().AllocateMemory = out_of_memory;
-  try {
-    device_->allocate(64, MemoryKind::device);
-    FAIL();
-  } catch (const Failure& e) {
-    EXPECT_EQ(e.outcome(), Outcome::out_of_memory);
-    EXPECT_NE(std::string(e.what()).find("VK_ERROR_OUT_OF_DEVICE_MEMORY"), std::string::npos) << e.what();
+  {
+    const Replaced replaced(device_->f().AllocateMemory, &out_of_memory);
+    try {
+      device_->allocate(64, MemoryKind::device);
+      FAIL();
+    } catch (const Failure& e) {
+      EXPECT_EQ(e.outcome(), Outcome::out_of_memory);
+      EXPECT_NE(std::string(e.what()).find("VK_ERROR_OUT_OF_DEVICE_MEMORY"), std::string::npos) << e.what();
+    }
   }
-  device_->f().AllocateMemory = real;
   EXPECT_EQ(map(Function::neg, {3})[0], -3);
 }
 
@@ -251,16 +265,16 @@ VkResult no_pipeline(VkDevice, VkPipelineCache, std::uint32_t, const VkComputePi
 }
 
 TEST_F(Vulkan, APipelineThatCannotBeMadeIsMadeLater) {
-  const auto real = device_->f().CreateComputePipelines;
-  device_->f().CreateComputePipelines = no_pipeline;
-  try {
-    map(Function::mish, {0}, 0.125F);
-    FAIL();
-  } catch (const Failure& e) {
-    EXPECT_EQ(e.outcome(), Outcome::out_of_memory);
-    EXPECT_NE(std::string(e.what()).find("make a pipeline of 'map'"), std::string::npos) << e.what();
+  {
+    const Replaced replaced(device_->f().CreateComputePipelines, &no_pipeline);
+    try {
+      map(Function::mish, {0}, 0.125F);
+      FAIL();
+    } catch (const Failure& e) {
+      EXPECT_EQ(e.outcome(), Outcome::out_of_memory);
+      EXPECT_NE(std::string(e.what()).find("make a pipeline of 'map'"), std::string::npos) << e.what();
+    }
   }
-  device_->f().CreateComputePipelines = real;
   EXPECT_EQ(map(Function::mish, {0})[0], 0);
 }
 

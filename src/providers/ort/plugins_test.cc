@@ -120,7 +120,7 @@ class Plugins : public ::testing::Test {
     const fs::path package = prefix / "lib" / "python3.11" / "site-packages" / (packages + provider);
     fs::create_directories(package);
     fs::create_directory_symlink("lib", prefix / "lib64");
-    const fs::path file = package / ("libonnxruntime_providers_" + provider + ".so");
+    fs::path file = package / ("libonnxruntime_providers_" + provider + ".so");
     fs::copy_file(some_library(), file);
     return file;
   }
