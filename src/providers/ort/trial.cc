@@ -1,13 +1,12 @@
 #include "providers/ort/trial.h"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/system/dynlib.h"
+#include "base/system/terminal.h"
 #include "onnx/writer.h"
 #include "providers/ort/options.h"
 
@@ -42,29 +41,7 @@ std::string key_of(const Library& library, std::string_view provider, const Prov
   return key;
 }
 
-// While it exists what is written to standard output goes to standard error: Qualcomm's simulator prints a line about itself when
-// it starts, which would stand before the results of a program.
-class QuietOutput {
- public:
-  explicit QuietOutput(bool wanted) {
-    if (!wanted) return;
-    std::fflush(stdout);
-    kept_ = ::dup(STDOUT_FILENO);
-    if (kept_ >= 0) ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  }
-  ~QuietOutput() {
-    if (kept_ < 0) return;
-    std::fflush(stdout);
-    ::dup2(kept_, STDOUT_FILENO);
-    ::close(kept_);
-  }
-  QuietOutput(const QuietOutput&) = delete;
-  QuietOutput& operator=(const QuietOutput&) = delete;
-
- private:
-  int kept_ = -1;
-};
-
+// Qualcomm's simulator prints a line about itself to standard output, which would stand before the results of a program.
 bool prints_on_start(std::string_view provider) {
 #if defined(__x86_64__)
   return provider == "qnn";
@@ -75,7 +52,8 @@ bool prints_on_start(std::string_view provider) {
 
 void open_session(const Library& library, std::string_view provider, const c::SessionOptions* options) {
   const std::string model = smallest_model();
-  const QuietOutput quiet(prints_on_start(provider));
+  std::optional<OutputToErrors> elsewhere;
+  if (prints_on_start(provider)) elsewhere.emplace();
   c::Session* session = nullptr;
   library.check(library.f().create_session_from_array(library.env(), model.data(), model.size(), options, &session),
                 ErrorCode::provider_unavailable);

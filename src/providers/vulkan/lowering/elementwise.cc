@@ -20,18 +20,10 @@ std::string refuse_activation(const Node& node) {
 
 void emit_two(Emitter& e, Pair pair, Operand x, const Shape& x_shape, Operand y, const Shape& y_shape, Operand z,
               const Shape& out) {
-  const std::vector<std::int64_t> x_steps = broadcast_steps(x_shape, out), y_steps = broadcast_steps(y_shape, out);
-  std::vector<StridedAxis> axes;
-  for (std::size_t i = 0; i < out.size(); ++i) axes.push_back({out[i], {x_steps[i], y_steps[i]}});
-  axes = merged(axes);
   const std::int64_t count = element_count(out);
   Dispatch d(Shader::pair, {static_cast<std::uint32_t>(pair)});
-  d.read(x).read(y).write(z).word(count).word(static_cast<std::int64_t>(axes.size()));
-  SDX_ASSERT(axes.size() <= kMostAxes);
-  axes.resize(kMostAxes);
-  for (const StridedAxis& a : axes) d.word(a.extent);
-  for (const StridedAxis& a : axes) d.word(a.step[0]);
-  for (const StridedAxis& a : axes) d.word(a.step[1]);
+  d.read(x).read(y).write(z).word(count);
+  add_axes(d, broadcast_axes(x_shape, y_shape, out));
   e.dispatch(std::move(d), count);
 }
 
@@ -162,25 +154,14 @@ void emit_pair(Emitter& e, const Node& node) {
   }
 }
 
-// The shader's number of a type; 4: none.
-std::uint32_t cast_number(DataType type) {
-  switch (type) {
-    case DataType::float32: return 0;
-    case DataType::int32: return 1;
-    case DataType::int64: return 2;
-    case DataType::boolean: return 3;
-    default: return 4;
-  }
-}
-
 std::string refuse_cast(const NodeFacts& n) {
-  if (!n.type(0).is_tensor() || cast_number(n.elem(0)) > 3) return "elements of this type are not converted";
-  if (cast_number(static_cast<DataType>(n.node().attributes.get_int("to", 0))) > 2) return "nothing is converted to this type";
+  if (!n.type(0).is_tensor() || type_number(n.elem(0)) > 3) return "elements of this type are not converted";
+  if (type_number(static_cast<DataType>(n.node().attributes.get_int("to", 0))) > 2) return "nothing is converted to this type";
   return "";
 }
 
 void emit_cast(Emitter& e, const Node& node) {
-  const std::uint32_t from = cast_number(e.type(node.inputs[0])), to = cast_number(e.type(node.outputs[0]));
+  const std::uint32_t from = type_number(e.type(node.inputs[0])), to = type_number(e.type(node.outputs[0]));
   if (from == to) return e.alias(node.outputs[0], node.inputs[0]);
   const std::int64_t count = e.size(node.outputs[0]);
   Dispatch d(Shader::cast, {from, to});

@@ -24,17 +24,6 @@ constexpr NamedComparison kComparisons[] = {{"Equal", Comparison::equal},
                                             {"Xor", Comparison::differ},
                                             {"Not", Comparison::negation}};
 
-// The shader's number of a type; 4: none.
-std::uint32_t type_number(DataType type) {
-  switch (type) {
-    case DataType::float32: return 0;
-    case DataType::int32: return 1;
-    case DataType::int64: return 2;
-    case DataType::boolean: return 3;
-    default: return 4;
-  }
-}
-
 std::string refuse_ranks(const NodeFacts& n, int most) {
   for (std::size_t i = 0; i < n.inputs(); ++i) {
     if (n.rank(i) < 0) return "input " + std::to_string(i) + " has an unknown rank";
@@ -56,17 +45,10 @@ void emit_comparison(Emitter& e, const Node& node) {
   }
   const Shape out = e.shape(node.outputs[0]);
   const ValueId x = node.inputs[0], y = node.inputs.back();
-  const std::vector<std::int64_t> x_steps = broadcast_steps(e.shape(x), out), y_steps = broadcast_steps(e.shape(y), out);
-  std::vector<StridedAxis> axes;
-  for (std::size_t i = 0; i < out.size(); ++i) axes.push_back({out[i], {x_steps[i], y_steps[i]}});
-  axes = merged(axes);
   const std::int64_t count = element_count(out);
   Dispatch d(Shader::compare, {static_cast<std::uint32_t>(how), type_number(e.type(x))});
-  d.read(x).read(y).write(node.outputs[0]).word(count).word(static_cast<std::int64_t>(axes.size()));
-  axes.resize(kMostAxes);
-  for (const StridedAxis& a : axes) d.word(a.extent);
-  for (const StridedAxis& a : axes) d.word(a.step[0]);
-  for (const StridedAxis& a : axes) d.word(a.step[1]);
+  d.read(x).read(y).write(node.outputs[0]).word(count);
+  add_axes(d, broadcast_axes(e.shape(x), e.shape(y), out));
   e.dispatch(std::move(d), (count + 3) / 4, 4);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace sdx::vulkan {
 
 std::vector<StridedAxis> merged(const std::vector<StridedAxis>& axes) {
@@ -32,6 +34,32 @@ std::vector<std::int64_t> broadcast_steps(const Shape& shape, const Shape& out) 
   return steps;
 }
 
+std::vector<StridedAxis> broadcast_axes(const Shape& x, const Shape& y, const Shape& out) {
+  const std::vector<std::int64_t> x_steps = broadcast_steps(x, out), y_steps = broadcast_steps(y, out);
+  std::vector<StridedAxis> axes;
+  for (std::size_t i = 0; i < out.size(); ++i) axes.push_back({out[i], {x_steps[i], y_steps[i]}});
+  return merged(axes);
+}
+
+void add_axes(Dispatch& d, std::vector<StridedAxis> axes) {
+  SDX_ASSERT(axes.size() <= kMostAxes);
+  d.word(static_cast<std::int64_t>(axes.size()));
+  axes.resize(kMostAxes);
+  for (const StridedAxis& a : axes) d.word(a.extent);
+  for (const StridedAxis& a : axes) d.word(a.step[0]);
+  for (const StridedAxis& a : axes) d.word(a.step[1]);
+}
+
+std::uint32_t type_number(DataType type) {
+  switch (type) {
+    case DataType::float32: return 0;
+    case DataType::int32: return 1;
+    case DataType::int64: return 2;
+    case DataType::boolean: return 3;
+    default: return 4;
+  }
+}
+
 std::int64_t words_of(DataType type) {
   switch (type) {
     case DataType::float32:
@@ -60,11 +88,8 @@ void emit_words(Emitter& e, Operand from, std::int64_t from_word, Operand to, st
   for (const StridedAxis& a : axes) count *= a.extent;
   Dispatch d(Shader::move, {});
   d.read(from, static_cast<std::uint64_t>(from_word) * 4).write(to, static_cast<std::uint64_t>(to_word) * 4);
-  d.word(count).word(static_cast<std::int64_t>(axes.size()));
-  axes.resize(kMostAxes);
-  for (const StridedAxis& a : axes) d.word(a.extent);
-  for (const StridedAxis& a : axes) d.word(a.step[0]);
-  for (const StridedAxis& a : axes) d.word(a.step[1]);
+  d.word(count);
+  add_axes(d, std::move(axes));
   e.dispatch(std::move(d), count);
 }
 
