@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/text/json_text.h"
 #include "serve/openai/requests.h"
 
 namespace {
@@ -20,7 +21,7 @@ void read(unsigned path, const Json& body) {
       if (!message.at("content").is_string()) std::abort();
     }
     if (!r.tools.empty() && !read_json(r.tools)) std::abort();
-    if (!read_json(dump(r.messages)) && dump(r.messages).size() < 65536) std::abort();
+    if (!read_json(sdx::dump_json(r.messages)) && sdx::dump_json(r.messages).size() < 65536) std::abort();
     static_cast<void>(r.generation.sampling.over({}));
   } else if (path == 1) {
     const CompletionRequest r = read_completion_request(body);

@@ -113,6 +113,7 @@ std::string_view reason(int status) {
     case 503: return "Service Unavailable";
     case 504: return "Gateway Timeout";
     case 505: return "HTTP Version Not Supported";
+    case 529: return "Overloaded";
     default: return "Status";
   }
 }

@@ -10,6 +10,8 @@
 
 namespace sdx::serve::openai {
 
+struct Shared;  // chat/run.h
+
 struct ApiOptions {
   std::chrono::milliseconds heartbeat{30000};  // silence of a stream after which it gets a comment
   std::uint64_t body_bytes = 16 << 20;         // of a request
@@ -24,6 +26,8 @@ class Api {
   Api& operator=(const Api&) = delete;
 
   void add_routes(Router& router);
+  // For further interfaces to the same models.
+  Shared& shared();
 
   struct Impl;
 

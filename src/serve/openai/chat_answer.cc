@@ -74,7 +74,7 @@ void ChatAnswer::close_chunk(std::string& out, std::string_view logprobs, std::s
   out += kEventEnd;
 }
 
-std::string ChatAnswer::begin() const {
+std::string ChatAnswer::begin() {
   std::string out;
   for (int i = 0; i < options_.n; ++i) {
     open_chunk(out, i);

@@ -8,6 +8,7 @@
 #include <sdx/tool_calls.hpp>
 
 #include "serve/openai/answer_head.h"
+#include "serve/openai/chat/writer.h"
 #include "serve/openai/token_texts.h"
 
 namespace sdx::serve::openai {
@@ -24,21 +25,21 @@ struct ChatAnswerOptions {
 };
 
 // Used by one thread at a time.
-class ChatAnswer {
+class ChatAnswer final : public ChatWriter {
  public:
   explicit ChatAnswer(ChatAnswerOptions options);
 
   // The beginning of a stream: each answer's role.
-  std::string begin() const;
+  std::string begin() override;
   // A token came. Appends the events of a stream to `out`; false ends this answer.
-  bool add(const GeneratedToken& token, std::string& out);
+  bool add(const GeneratedToken& token, std::string& out) override;
   // The rest of a stream.
-  void finish(const Generation& generation, std::string& out);
+  void finish(const Generation& generation, std::string& out) override;
   // Or the whole.
-  std::string whole(const Generation& generation);
+  std::string whole(const Generation& generation) override;
 
   // Whether answers ended without add(), because the engine was stopped.
-  bool cut_short(const Generation& generation) const;
+  bool cut_short(const Generation& generation) const override;
 
  private:
   struct OneAnswer {

@@ -13,6 +13,7 @@
 #include "base/text/json_text.h"
 #include "base/text/utf8.h"
 #include "serve/openai/api_impl.h"
+#include "serve/openai/vectors.h"
 
 namespace sdx::serve::openai {
 namespace {
@@ -115,32 +116,22 @@ std::vector<float> shortened(std::span<const float> row, std::size_t dimensions)
   return out;
 }
 
-void append_vector(std::string& out, std::span<const float> row, const EmbeddingRequest& r, std::size_t index) {
+void append_item(std::string& out, std::span<const float> vector, const EmbeddingRequest& r, std::size_t index) {
   fmt::format_to(std::back_inserter(out), R"({}{{"object":"embedding","index":{},"embedding":)", index == 0 ? "" : ",", index);
   if (r.base64) {
     static_assert(std::endian::native == std::endian::little);
-    const std::string_view bytes(reinterpret_cast<const char*>(row.data()), row.size_bytes());
-    out += '"' + encode_base64(bytes) + "\"}";
-    return;
+    const std::string_view bytes(reinterpret_cast<const char*>(vector.data()), vector.size_bytes());
+    out += '"' + encode_base64(bytes) + '"';
+  } else {
+    append_vector(out, vector);
   }
-  out += '[';
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    if (i != 0) out += ',';
-    if (std::isfinite(row[i])) {
-      fmt::format_to(std::back_inserter(out), "{}", row[i]);
-    } else {
-      out += "null";
-    }
-  }
-  out += "]}";
+  out += '}';
 }
 
 }  // namespace
 
-Response Api::Impl::embeddings(const Request& request) {
-  const EmbeddingRequest r = read_embedding_request(read_body(request.body));
-  const Found found = models.get(r.model, ModelKind::embedding, "v1/embeddings");
-  const TextEmbedder& embedder = *found.model->embedder;
+std::int64_t embed_texts(const EmbeddingRequest& r, const LoadedModel& model, const Request& request, const OnVector& on_vector) {
+  const TextEmbedder& embedder = *model.embedder;
   std::optional<StageTimer> cutting(std::in_place, request.notes.get(), "tokenize");
   const Texts input = read_input(r, embedder, request);
   cutting.reset();
@@ -148,8 +139,6 @@ Response Api::Impl::embeddings(const Request& request) {
     request.notes->set_model(r.model).set_ignored(r.ignored.text());
     request.notes->set_tokens(input.tokens, 0);
   }
-  Measured measured(metrics, found.model->name, request.arrived);
-  std::string out = R"({"object":"list","data":[)";
   for (std::size_t begin = 0; begin < input.texts.size(); begin += kSlice) {
     check_client(request);
     const auto slice = std::span(input.texts).subspan(begin, std::min(kSlice, input.texts.size() - begin));
@@ -164,16 +153,40 @@ Response Api::Impl::embeddings(const Request& request) {
     }
     for (std::size_t i = 0; i < slice.size(); ++i) {
       const std::span<const float> row = all.subspan(i * width, width);
-      append_vector(
-          out,
-          r.dimensions ? shortened(row, static_cast<std::size_t>(*r.dimensions)) : std::vector<float>(row.begin(), row.end()), r,
-          begin + i);
+      if (r.dimensions) {
+        on_vector(shortened(row, static_cast<std::size_t>(*r.dimensions)), begin + i);
+      } else {
+        on_vector(row, begin + i);
+      }
     }
   }
+  return input.tokens;
+}
+
+void append_vector(std::string& out, std::span<const float> vector) {
+  out += '[';
+  for (std::size_t i = 0; i < vector.size(); ++i) {
+    if (i != 0) out += ',';
+    if (std::isfinite(vector[i])) {
+      fmt::format_to(std::back_inserter(out), "{}", vector[i]);
+    } else {
+      out += "null";
+    }
+  }
+  out += ']';
+}
+
+Response Api::Impl::embeddings(const Request& request) {
+  const EmbeddingRequest r = read_embedding_request(read_body(request.body));
+  const Found found = models.get(r.model, ModelKind::embedding, "v1/embeddings");
+  Measured measured(metrics, found.model->name, request.arrived);
+  std::string out = R"({"object":"list","data":[)";
+  const std::int64_t tokens = embed_texts(r, *found.model, request,
+                                          [&](std::span<const float> vector, std::size_t i) { append_item(out, vector, r, i); });
   out += "],\"model\":";
   append_json_string(out, r.model);
-  fmt::format_to(std::back_inserter(out), R"(,"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})", input.tokens, input.tokens);
-  measured.end({.prompt = input.tokens}, "stop");
+  fmt::format_to(std::back_inserter(out), R"(,"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})", tokens, tokens);
+  measured.end({.prompt = tokens}, "stop");
   return json_response(std::move(out));
 }
 

@@ -15,7 +15,9 @@ constexpr std::int64_t kUnknownContext = 4096;  // of models whose files do not 
 const std::vector<double> kLatencies = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80};
 
 std::string_view param_of(PromptKind kind) {
-  return kind == PromptKind::chat ? "messages" : kind == PromptKind::completion ? "prompt" : "input";
+  return kind == PromptKind::chat || kind == PromptKind::message ? "messages"
+         : kind == PromptKind::completion                        ? "prompt"
+                                                                 : "input";
 }
 
 constexpr std::size_t kPiece = 128 * 1024;  // bytes of a text whose tokens are counted at a time
@@ -27,7 +29,9 @@ void too_long(PromptKind kind, std::int64_t context, std::int64_t prompt, std::i
   const std::string most = fmt::format("This model's maximum context length is {} tokens", context);
   const std::string number = fmt::format("{}{}", more ? "more than " : "", prompt);
   std::string message;
-  if (kind == PromptKind::chat && (asked == 0 || more)) {
+  if (kind == PromptKind::message) {
+    message = fmt::format("prompt is too long: {} tokens > {} maximum", number, context);  // clients look for these words
+  } else if (kind == PromptKind::chat && (asked == 0 || more)) {
     message =
         fmt::format("{}. However, your messages resulted in {} tokens. Please reduce the length of the messages.", most, number);
   } else if (kind == PromptKind::chat) {
@@ -68,7 +72,7 @@ TokenList tokens_of(const LanguageModel& model, const std::string& text, bool sp
 std::int64_t answer_room(const GenerationFields& fields, PromptKind kind, const LanguageModelInfo& info, std::int64_t prompt) {
   if (info.context <= 0) return fields.max_tokens.value_or(kUnknownContext);
   const std::int64_t asked = fields.max_tokens.value_or(0);
-  if (prompt >= info.context) too_long(kind, info.context, prompt, kind == PromptKind::chat ? 0 : asked);
+  if (prompt >= info.context) too_long(kind, info.context, prompt, kind == PromptKind::completion ? asked : 0);
   // Clients have defaults for models with more room (32000): the answer ends where the context does.
   const std::int64_t room = info.context - prompt;
   return std::min(fields.max_tokens.value_or(room), room);

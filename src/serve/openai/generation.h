@@ -15,7 +15,7 @@
 namespace sdx::serve::openai {
 
 // Names of fields and words for messages about a prompt that is too long.
-enum class PromptKind { chat, completion, embedding };
+enum class PromptKind { chat, completion, embedding, message };
 // Throws ApiError (400, context_length_exceeded). `asked`: requested tokens of the answer; 0: none. `more`: the prompt has more
 // tokens than were counted.
 [[noreturn]] void too_long(PromptKind kind, std::int64_t context, std::int64_t prompt, std::int64_t asked, bool more = false);

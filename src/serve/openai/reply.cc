@@ -4,14 +4,21 @@
 
 namespace sdx::serve::openai {
 
+const ReplyForm& openai_form() {
+  static const ReplyForm form{
+      "text/event-stream; charset=utf-8", ": keep-alive\n\n",
+      [](const ApiError& error) { return std::string(kEventBegin) + error_json(error) + std::string(kEventEnd); },
+      error_response};
+  return form;
+}
+
 void Reply::open(std::string_view first) {
   const std::lock_guard lock(mutex_);
   if (open_ || !stream_ || !responder_ || (over_ && !whole_)) return;
   open_ = true;
   Response head;
   // Proxies (nginx) would keep events until they have many.
-  head.headers = {
-      {"Content-Type", "text/event-stream; charset=utf-8"}, {"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+  head.headers = {{"Content-Type", std::string(form_.content_type)}, {"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
   head.body = first;
   head.body += waiting_;
   waiting_.clear();
@@ -49,16 +56,16 @@ void Reply::finish(std::string last) {
   if (open_) responder_->end();
 }
 
-void Reply::fail(const ApiError& error) {
+void Reply::fail(const ApiError& error, std::string_view event) {
   const std::lock_guard lock(mutex_);
   if (over_ || !responder_) return;
   over_ = true;
   if (!open_) {
     waiting_.clear();
-    responder_->respond(error_response(error));
+    responder_->respond(form_.error(error));
     return;
   }
-  write(std::string(kEventBegin) + error_json(error) + std::string(kEventEnd));
+  write(event.empty() ? form_.error_event(error) : std::string(event));
   responder_->end();
 }
 
@@ -71,8 +78,9 @@ void Reply::let_go() {
 
 void Reply::beat(std::chrono::steady_clock::duration silence) {
   const std::lock_guard lock(mutex_);
-  if (!open_ || over_ || !responder_ || std::chrono::steady_clock::now() - written_ < silence) return;
-  write(": keep-alive\n\n");
+  if (form_.heartbeat.empty() || !open_ || over_ || !responder_) return;
+  if (std::chrono::steady_clock::now() - written_ < silence) return;
+  write(form_.heartbeat);
 }
 
 }  // namespace sdx::serve::openai

@@ -11,10 +11,20 @@
 
 namespace sdx::serve::openai {
 
+// How an interface writes what every answer may need.
+struct ReplyForm {
+  std::string_view content_type;  // of a stream
+  std::string_view heartbeat;     // sent into a stream that is silent; "": nothing, since clients would take it for an event
+  std::string (*error_event)(const ApiError& error);  // ends a stream
+  Response (*error)(const ApiError& error);
+};
+const ReplyForm& openai_form();
+
 // Thread-safe; nothing waits for the client.
 class Reply {
  public:
-  Reply(ResponderPtr responder, bool stream) : responder_(std::move(responder)), stream_(stream) {}
+  Reply(ResponderPtr responder, bool stream, const ReplyForm& form = openai_form())
+      : form_(form), responder_(std::move(responder)), stream_(stream) {}
 
   // Starts the stream of events: sends `first`, then the events from before this call. Until then an error is a status of its
   // own.
@@ -24,8 +34,8 @@ class Reply {
   // The last events of a stream, or the whole answer.
   void finish(std::string last);
   // Instead of either: a status, or in a stream that has begun an event that clients take for an error. Counts if nothing ended
-  // the answer before.
-  void fail(const ApiError& error);
+  // the answer before. `event`: in place of the form's.
+  void fail(const ApiError& error, std::string_view event = {});
   // Lets go of the connection; finish() or fail() came before.
   void let_go();
   // Called at intervals: sends a comment, which clients skip, if nothing was sent for that long.
@@ -34,6 +44,7 @@ class Reply {
  private:
   bool write(std::string_view bytes);
 
+  const ReplyForm& form_;
   std::mutex mutex_;
   ResponderPtr responder_;  // guarded by `mutex_`, as all that follows
   const bool stream_;

@@ -48,6 +48,9 @@ struct GenerationFields {
 
 enum class ToolUse { none, automatic, required };
 
+using TokenList = std::vector<TokenId>;
+using PromptText = std::variant<std::string, TokenList>;
+
 struct ChatRequest {
   GenerationFields generation;
   Json messages = Json::array();  // as templates want them: contents are texts, arguments of calls objects
@@ -58,10 +61,9 @@ struct ChatRequest {
   bool parallel_calls = true;
   int logprobs = -1;                // of this many likeliest tokens; -1: none
   Json variables = Json::object();  // for the template
+  std::string continued;            // the answer's beginning, which the request gives
+  std::optional<PromptText> raw;    // the prompt itself, instead of messages
 };
-
-using TokenList = std::vector<TokenId>;
-using PromptText = std::variant<std::string, TokenList>;
 
 struct CompletionRequest {
   GenerationFields generation;

@@ -1,0 +1,204 @@
+#include "serve/openai/chat/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text/json_text.h"
+
+namespace sdx::serve::openai {
+namespace {
+
+// One chat under way. After the start only the engine's thread is in here.
+struct ChatRun {
+  ChatRun(const RequestPtr& request, std::unique_ptr<ChatWriter> form, Measured measuring, ModelPtr used,
+          std::shared_ptr<Reply> client)
+      : notes(request->notes),
+        writer(std::move(form)),
+        measured(std::move(measuring)),
+        reply(std::move(client)),
+        model(std::move(used)) {}
+
+  bool token(const GeneratedToken& token) {
+    measured.token();
+    events.clear();
+    const bool more = writer->add(token, events);
+    return reply->send(events) && more;
+  }
+
+  void end(const Generation* generation, const std::exception_ptr& failure) {
+    try {
+      if (failure) std::rethrow_exception(failure);
+      if (writer->cut_short(*generation)) throw api_error(Error(ErrorCode::cancelled, ""));
+      Usage usage;
+      usage.add(*generation);
+      if (notes) {
+        notes->set_tokens(usage.prompt, usage.completion);
+        notes->add_generation(submitted, generation->first_token_ms);
+      }
+      measured.end(usage, generation->choices.front().finish_reason == "length" ? "length" : "stop");
+      std::string last;
+      if (stream) {
+        writer->finish(*generation, last);
+      } else {
+        last = writer->whole(*generation);
+      }
+      reply->finish(std::move(last));
+    } catch (...) {
+      const ApiError error = current_api_error();
+      reply->fail(error, stream ? writer->failure(error) : std::string());
+    }
+    // The server ends only when the reply is released; until then the catalogue holds the model as well. If this were the last
+    // pointer to it, the engine's thread would wait for its own end.
+    model.reset();
+    reply->let_go();
+  }
+
+  std::shared_ptr<Notes> notes;
+  std::unique_ptr<ChatWriter> writer;
+  Measured measured;
+  std::shared_ptr<Reply> reply;
+  ModelPtr model;  // behind the reply, so that it is let go of first
+  bool stream = false;
+  Notes::Clock::time_point submitted;
+  std::string events;
+};
+
+ApiError no_template(const std::string& model, std::string_view path) {
+  ApiError error(404, fmt::format("The model `{}` has no chat template and thus is not supported by {}. Did you mean to use "
+                                  "v1/completions?",
+                                  model, path));
+  error.param = "model";
+  return error;
+}
+
+ChatPrompt raw_prompt(const PromptText& raw, const LanguageModel& model, PromptKind kind) {
+  ChatPrompt out;
+  if (const auto* text = std::get_if<std::string>(&raw)) {
+    out.text = *text;
+    out.tokens = tokens_of(model, out.text, true, kind);
+  } else {
+    out.tokens = std::get<TokenList>(raw);
+    out.text = model.tokenizer().decode(out.tokens, false);
+  }
+  return out;
+}
+
+AnswerFormat format_of(const ChatRequest& r, const Found& found) {
+  if (r.raw) return {ToolCallFormat::none, "", ""};
+  AnswerFormat format = found.facts->format();
+  if (r.tool_use == ToolUse::none) format.calls = ToolCallFormat::none;
+  if (r.tool_use == ToolUse::required && (format.calls == ToolCallFormat::detect || format.calls == ToolCallFormat::none)) {
+    format.calls = ToolCallFormat::hermes;
+  }
+  if (r.generation.format) format.reasoning_begin = format.reasoning_end = "";  // the form is that of the whole answer
+  return format;
+}
+
+// Places begin with "tools[name]".
+void refuse_in_part(const std::vector<std::string>& unenforced, const ChatRequest& r) {
+  for (const Json& tool : Json::parse(r.tools)) {
+    const Json& function = tool["function"];
+    const auto name = function["name"].get<std::string>();
+    if (std::find(r.strict_tools.begin(), r.strict_tools.end(), name) == r.strict_tools.end()) continue;
+    const std::string head = "tools[" + name + "]";
+    std::vector<std::string> own;
+    for (const std::string& place : unenforced) {
+      if (place.starts_with(head + "#")) own.push_back(place.substr(head.size()));
+    }
+    openai::refuse_in_part(own, function["parameters"], head);
+  }
+}
+
+void force_call(GenerationSettings& s, const ChatRequest& r, const LanguageModel& model, const AnswerFormat& format,
+                const std::string& prompt, Ignored& ignored) {
+  try {
+    std::vector<std::string> unenforced;
+    s.mask = model.constrain_calls(format, r.tools, {r.tool_name, r.parallel_calls}, prompt, &unenforced);
+    if (!r.strict_tools.empty() && !unenforced.empty()) refuse_in_part(unenforced, r);
+    for (const std::string& place : unenforced) ignored.add_exact(place);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::not_implemented) throw;
+    refuse(fmt::format("Invalid 'tools': {}", error.message()), "tools", "invalid_value");
+  }
+}
+
+}  // namespace
+
+ChatPrompt make_prompt(const ChatRequest& r, const Found& found, PromptKind kind, std::string_view path) {
+  const LanguageService& service = *found.model->language;
+  if (r.raw) return raw_prompt(*r.raw, service.model, kind);
+  if (!service.chat) throw no_template(r.generation.model, path);
+  Json messages = r.messages;
+  for (Json& m : messages) {
+    if (!found.facts->knows_developers() && m["role"] == "developer") m["role"] = "system";
+  }
+  ChatInput input;
+  input.messages = dump_json(messages);
+  input.tools = r.tools;
+  input.add_generation_prompt = true;
+  if (!r.variables.empty()) input.variables = dump_json(r.variables);
+  ChatPrompt out;
+  try {
+    out.text = service.chat->render(input) + r.continued;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::internal) throw;
+    refuse(fmt::format("The model's chat template does not take these messages: {}", error.message()), "messages",
+           "invalid_value");
+  }
+  // Templates write special tokens themselves.
+  out.tokens = tokens_of(service.model, out.text, false, kind);
+  return out;
+}
+
+PreparedChat prepare_chat(Shared& shared, const Request& request, const ChatRequest& r, PromptKind kind, std::string_view path) {
+  PreparedChat out;
+  out.found = shared.models.get(r.generation.model, ModelKind::language, path);
+  if (request.notes) request.notes->set_model(r.generation.model);
+  const LanguageModel& model = out.found.model->language->model;
+  std::optional<StageTimer> cutting(std::in_place, request.notes.get(), "tokenize");
+  ChatPrompt prompt = make_prompt(r, out.found, kind, path);
+  cutting.reset();
+  if (request.notes && request.notes->wants_prompt()) request.notes->set_prompt(prompt.text);
+  out.prompt_tokens = static_cast<std::int64_t>(prompt.tokens.size());
+  const std::int64_t room = answer_room(r.generation, kind, model.info(), out.prompt_tokens);
+  out.shortened = !r.generation.max_tokens || room < *r.generation.max_tokens;
+
+  Ignored ignored = r.generation.ignored;
+  out.job.settings = generation_settings(r.generation, model, room, ignored);
+  out.format = format_of(r, out.found);
+  if (r.tool_use == ToolUse::required) force_call(out.job.settings, r, model, out.format, prompt.text, ignored);
+  if (request.notes) request.notes->set_ignored(ignored.text());
+  if (r.raw) {
+    model.prepare_answer(out.job.settings);
+  } else {
+    model.prepare_answer(out.job.settings, out.format, r.tool_use != ToolUse::none);
+  }
+  out.job.settings.n = r.generation.n;
+  out.job.settings.logprobs = r.logprobs;
+  out.job.prompt = std::move(prompt.tokens);
+  out.prompt = std::move(prompt.text);
+  return out;
+}
+
+void answer_chat(Shared& shared, const RequestPtr& request, const ResponderPtr& responder, PreparedChat prepared,
+                 std::unique_ptr<ChatWriter> writer, bool stream, const ReplyForm& form) {
+  const ModelPtr model = prepared.found.model;
+  const auto reply = std::make_shared<Reply>(responder, stream, form);
+  const std::string first = stream ? writer->begin() : std::string();
+  const auto run = std::make_shared<ChatRun>(request, std::move(writer), Measured(shared.metrics, model->name, request->arrived),
+                                             model, reply);
+  run->stream = stream;
+  GenerationRequest& job = prepared.job;
+  job.on_token = [run](const GeneratedToken& token) { return run->token(token); };
+  job.on_end = [run](const Generation* generation, const std::exception_ptr& failure) { run->end(generation, failure); };
+  run->submitted = Notes::Clock::now();
+  const GenerationTask task = model->language->engine->submit(std::move(job));
+  reply->open(first);
+  if (stream) shared.heartbeats.watch(reply);
+  responder->on_gone([task] { task.cancel(); });
+}
+
+}  // namespace sdx::serve::openai
