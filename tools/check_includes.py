@@ -52,12 +52,13 @@ LAYERS = {
     "src/serve/models": 12,
     "src/serve/openai": 13,
     "src/serve/inference": 13,
-    "src/serve/server": 14,
+    "src/serve/anthropic": 14,
+    "src/serve/server": 15,
     "apps": 13,
     "bindings": 13,
     "tests": 14,
     "bench": 14,
-    "fuzz": 15,
+    "fuzz": 16,
 }
 
 

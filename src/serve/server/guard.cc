@@ -18,6 +18,12 @@ std::string_view bearer(std::string_view field) {
   return field;
 }
 
+// Anthropic's clients send the key in a field of its own.
+std::string_view key_of(const Request& request) {
+  const std::string_view key = bearer(request.header("authorization"));
+  return key.empty() ? request.header("x-api-key") : key;
+}
+
 Response busy(Response response, std::chrono::seconds retry_after) {
   response.headers.emplace_back("Retry-After", fmt::format("{}", std::max<std::int64_t>(1, retry_after.count())));
   return response;
@@ -56,8 +62,7 @@ std::optional<Response> Guard::check_key(Request& request, const Route* found) {
   static const Route unknown;  // strangers do not learn which paths there are
   const Route& route = found ? *found : unknown;
   if (!keys_ || route.needs == Needs::nothing) return std::nullopt;
-  auto answer = keys_->ask(bearer(request.header("authorization")), route.limited, std::chrono::steady_clock::now(),
-                           std::chrono::system_clock::now());
+  auto answer = keys_->ask(key_of(request), route.limited, std::chrono::steady_clock::now(), std::chrono::system_clock::now());
   request.key = answer.name;
   request.held = std::move(answer.held);
   // OpenAI's clients look at the code; others have an error's shape of their own.

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/system/control_group.h"
 #include "base/text/ascii.h"
+#include "serve/anthropic/api.h"
 #include "serve/http/text.h"
 #include "serve/http/tls.h"
 #include "serve/inference/http_routes.h"
@@ -109,6 +110,7 @@ class Program {
     catalog_.emplace(settings_.catalog);
     api_.emplace(*catalog_, metrics_);
     api_->add_routes(router_);
+    anthropic::add_routes(router_, api_->shared());
     add_inference_routes(router_, *catalog_);
     add_inference_metrics(metrics_, *catalog_);
     add_own_routes(router_, metrics_, *catalog_);
