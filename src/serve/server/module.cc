@@ -15,6 +15,7 @@
 #include "serve/http/tls.h"
 #include "serve/inference/http_routes.h"
 #include "serve/module_api.h"
+#include "serve/ollama/api.h"
 #include "serve/openai/api.h"
 #include "serve/page/page.h"
 #include "serve/server/application.h"

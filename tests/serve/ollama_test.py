@@ -1,0 +1,170 @@
+"""PyPI's `ollama`, unchanged, against `sdx serve`: ollama_test.py SDX PROJECT WHAT. WHAT is one of the functions at the end."""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import interfaces
+from interfaces import attack, expect
+
+PROJECT = Path(sys.argv[2]).resolve()
+interfaces.enter(PROJECT)
+import ollama  # noqa: E402
+
+WEATHER = {"type": "function", "function": {"name": "weather", "description": "Of a place.", "parameters": {
+    "type": "object", "properties": {"place": {"type": "string", "maxLength": 20}}, "required": ["place"]}}}
+HELLO = "Hello there, my friend."
+
+
+def hi(letter):
+    return [{"role": "user", "content": "hi " + letter}]
+
+
+def client(test):
+    return ollama.Client(host=test.url, timeout=120)
+
+
+def chat(test):
+    with test.serve():
+        ask = client(test).chat
+        told = ask("scripted", hi("a"))
+        expect(told.message.role == "assistant" and told.message.content == HELLO and told.message.thinking is None, told)
+        expect(told.done and told.done_reason == "stop" and told.model == "scripted" and told.created_at.endswith("Z"), told)
+        expect(told.prompt_eval_count == len("user:hi a\n=a") and told.eval_count == 5, told)
+        expect(min(told.total_duration, told.load_duration, told.prompt_eval_duration, told.eval_duration) >= 0 and told.total_duration > 0, told)
+        expect(ask("scripted:latest", hi("a")).message.content == HELLO, "the tag")
+        parts = list(ask("scripted", hi("u"), stream=True))
+        expect("".join(p.message.content for p in parts) == "gr\u00fc\u00dfe \U0001f600" and len(parts) > 2, parts)
+        expect([p.done for p in parts] == [False] * (len(parts) - 1) + [True] and parts[-1].eval_count == 3, parts[-1])
+        options = {"num_predict": 2, "temperature": 0, "num_ctx": 4096, "seed": 1}
+        cut = ask("scripted", hi("a"), options=options, keep_alive="5m")
+        expect((cut.message.content, cut.done_reason) == ("Hello there,", "length"), cut)
+        expect(ask("scripted", hi("a"), options={"stop": ["my"]}).message.content == "Hello there, ", "stop")
+        begun = ask("scripted", [*hi("x"), {"role": "assistant", "content": "I say: a"}])
+        expect(begun.message.content == HELLO, begun)
+        drawn = [ask("letters", hi("x"), options={"seed": seed, "temperature": 1.0, "num_predict": 9}).message.content for seed in (1, 1, 2)]
+        expect(drawn[0] == drawn[1] != drawn[2], drawn)
+        loaded = ask("scripted", [])
+        expect(loaded.done and loaded.done_reason == "load" and loaded.message.content == "", loaded)
+
+
+def forms(test):
+    with test.serve():
+        ask = client(test).chat
+        told = ask("scripted", hi("t"))
+        expect((told.message.thinking, told.message.content) == ("Let me see.", "It is four."), told)
+        parts = list(ask("scripted", hi("t"), stream=True, think=True))
+        expect("".join(p.message.thinking or "" for p in parts) == "Let me see.", parts)
+        expect("".join(p.message.content or "" for p in parts) == "It is four.", parts)
+        plain = ask("scripted", hi("a"), think=False)
+        expect(plain.prompt_eval_count == len("[plain]user:hi a\n=a"), plain)
+        place = json.loads(ask("letters", hi("x"), format=WEATHER["function"]["parameters"], options={"temperature": 0}).message.content)
+        expect(isinstance(place["place"], str), place)
+        expect(isinstance(json.loads(ask("letters", hi("x"), format="json", options={"temperature": 0}).message.content), dict), "json")
+
+
+def tools(test):
+    def weather(place: str) -> str:
+        """Of a place."""
+        return place
+
+    with test.serve():
+        ask = client(test).chat
+        told = ask("scripted", hi("c"), tools=[WEATHER])
+        call = told.message.tool_calls[0]
+        expect((call.function.name, call.function.arguments, told.message.content) == ("weather", {"place": "Paris"}, "I look."), told)
+        parts = list(ask("scripted", hi("p"), tools=[weather], stream=True))
+        calls = [c for p in parts for c in p.message.tool_calls or []]
+        expect([c.function.arguments for c in calls] == [{"place": "Paris"}] * 2, calls)
+        turns = [*hi("c"), told.message, {"role": "tool", "content": "4 degrees a", "tool_name": "weather"}]
+        again = ask("scripted", turns, tools=[WEATHER])
+        expect(again.message.content == HELLO, again)
+        expect(again.prompt_eval_count == len('[1 tools]user:hi c\nassistant:I look.<weather{"place": "Paris"}>\ntool:4 degrees a\n=a'), again)
+
+
+def generate(test):
+    with test.serve():
+        make = client(test).generate
+        told = make("scripted", "hi a")
+        expect(told.response == HELLO and told.done_reason == "stop" and told.prompt_eval_count == len("user:hi a\n=a"), told)
+        expect(make("scripted", "hi a", system="s").prompt_eval_count == len("system:s\nuser:hi a\n=a"), "system")
+        raw = make("scripted", "hi a", raw=True)
+        expect(raw.response == HELLO and raw.prompt_eval_count == len("hi a"), raw)
+        parts = list(make("scripted", "hi t", stream=True))
+        expect("".join(p.thinking or "" for p in parts) == "Let me see." and "".join(p.response for p in parts) == "It is four.", parts)
+        expect(parts[-1].done and parts[-1].eval_count == 7, parts[-1])
+        expect(make("scripted").done_reason == "load", "load")
+
+
+def embed(test):
+    with test.serve():
+        ask = client(test)
+        two = ask.embed("embed", ["a b", "c"])
+        expect(len(two.embeddings) == 2 and two.model == "embed" and two.prompt_eval_count > 0 and two.total_duration > 0, two)
+        expect(all(abs(math.sqrt(sum(x * x for x in v)) - 1) < 1e-3 for v in two.embeddings), two)
+        one = ask.embed("embed:latest", "c")
+        expect(max(abs(a - b) for a, b in zip(one.embeddings[0], two.embeddings[1])) < 1e-5, "one and two")
+        old = ask.embeddings("embed", "c")
+        expect(list(old.embedding) == list(one.embeddings[0]), "the older path")
+        expect(len(ask.embed("embed", "c", dimensions=1).embeddings[0]) == 1, "dimensions")
+        refused(lambda: ask.embed("embed", "c", dimensions=5000), 400, "dimensions")
+        expect(ask.embed("embed", []).embeddings == [], "nothing")
+
+
+def models(test):
+    with test.serve():
+        ask = client(test)
+        listed = {m.model: m for m in ask.list().models}
+        expect(sorted(listed) == ["embed:latest", "letters:latest", "scripted:latest"], listed)
+        expect(listed["scripted:latest"].size > 1e6 and len(listed["scripted:latest"].digest) == 64, listed)
+        expect(listed["scripted:latest"].details.family == "llama" and listed["scripted:latest"].details.format == "gguf", listed)
+        shown = ask.show("scripted")
+        expect(shown.capabilities == ["completion", "tools", "thinking"] and "messages" in shown.template, shown)
+        expect(shown.modelinfo["llama.context_length"] == 2000, shown.modelinfo)
+        expect(ask.show("embed:latest").capabilities == ["embedding"], "of an embedder")
+        expect({m.model for m in ask.ps().models} == set(listed), "running")
+        expect([m.context_length for m in ask.ps().models if m.model == "scripted:latest"] == [2000], "context")
+        version = test.server.get("/api/version").json()["version"]
+        expect(tuple(map(int, version.split("."))) >= (0, 6, 4), version)
+        expect(ask.pull("scripted").status == "success", "what is there")
+        expect([p.status for p in ask.pull("scripted", stream=True)] == ["success"], "what is there, as a stream")
+
+
+def refused(call, status, words):
+    try:
+        answer = call()
+        list(answer if not hasattr(answer, "model_dump") else [])
+    except ollama.ResponseError as error:
+        expect(error.status_code == status and words in error.error, f"{error.status_code} {error.error}")
+        return
+    sys.exit(f"wrong: taken, not '{words}'")
+
+
+def errors(test):
+    with test.serve():
+        ask = client(test)
+        for streaming in (False, True):
+            refused(lambda: ask.chat("nobody", hi("a"), stream=streaming), 404, "nobody")
+            refused(lambda: ask.chat("scripted", hi("b" * 3000), stream=streaming), 400, "context length")
+            refused(lambda: ask.generate("scripted", "a", suffix="b", stream=streaming), 400, "suffix")
+        refused(lambda: ask.chat("embed", hi("a")), 404, "api/chat")
+        refused(lambda: ask.embed("scripted", "a"), 404, "api/embed")
+        refused(lambda: ask.chat("scripted", [{"role": "user", "content": "a", "images": [b"abc"]}]), 400, "only text")
+        refused(lambda: ask.pull("nobody"), 400, "sdx pull")
+        refused(lambda: ask.delete("scripted"), 400, "does not delete")
+        refused(lambda: ask.show("nobody"), 404, "nobody")
+        is_error = lambda e: isinstance(e["error"], str) and e["error"]
+        body = {"model": "scripted", "stream": False, "messages": [*hi("x"), {"role": "assistant", "content": "", "thinking": "t", "tool_calls": [
+            {"function": {"name": "weather", "arguments": {"place": "x"}}}]}, {"role": "tool", "content": "4", "tool_name": "weather"}],
+            "tools": [WEATHER], "options": {"temperature": 1, "num_predict": 4, "stop": ["q"], "seed": 3}, "think": True, "keep_alive": 5}
+        attack(test, "/api/chat", body, is_error)
+        attack(test, "/api/generate", {"model": "scripted", "prompt": "a", "system": "b", "stream": False, "raw": False, "options": {"top_k": 3},
+                                       "format": {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"]}}, is_error)
+        attack(test, "/api/embed", {"model": "embed", "input": ["a", "b"], "truncate": True, "dimensions": 1}, is_error)
+        attack(test, "/api/embeddings", {"model": "embed", "prompt": "a"}, is_error)
+        attack(test, "/api/show", {"model": "scripted", "verbose": True}, is_error)
+        attack(test, "/api/pull", {"model": "scripted"}, is_error)
+
+
+interfaces.main([chat, forms, tools, generate, embed, models, errors])
