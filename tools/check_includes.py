@@ -54,6 +54,7 @@ LAYERS = {
     "src/serve/inference": 13,
     "src/serve/anthropic": 14,
     "src/serve/ollama": 14,
+    "src/serve/responses": 14,
     "src/serve/server": 15,
     "apps": 13,
     "bindings": 13,

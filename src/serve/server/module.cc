@@ -18,6 +18,7 @@
 #include "serve/ollama/api.h"
 #include "serve/openai/api.h"
 #include "serve/page/page.h"
+#include "serve/responses/api.h"
 #include "serve/server/application.h"
 #include "serve/server/grpc.h"
 #include "serve/server/model_metrics.h"
@@ -112,6 +113,7 @@ class Program {
     api_.emplace(*catalog_, metrics_);
     api_->add_routes(router_);
     anthropic::add_routes(router_, api_->shared());
+    responses::add_routes(router_, api_->shared(), responses_);
     add_inference_routes(router_, *catalog_);
     add_inference_metrics(metrics_, *catalog_);
     add_own_routes(router_, metrics_, *catalog_);
@@ -143,6 +145,7 @@ class Program {
   std::optional<SpanExporter> spans_;
   std::optional<Catalog> catalog_;
   std::optional<openai::Api> api_;
+  responses::Store responses_;
   Router router_;
   std::optional<Application> application_;
   std::optional<Server> server_;

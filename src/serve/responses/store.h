@@ -1,0 +1,67 @@
+#pragma once
+// Responses that were given, for `previous_response_id` and for whoever asks for one again: bounded, in memory.
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "serve/openai/fields.h"
+
+namespace sdx::serve::responses {
+
+// One response: what was asked in this turn, what was answered, and the turn before. Does not change.
+struct Turn {
+  Turn(std::string of, std::shared_ptr<const Turn> before, std::string asked, std::string answered,
+       std::shared_ptr<std::atomic<std::uint64_t>> counter);
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  const std::string owner;  // the name of the key that may read it; "" without keys
+  const std::string input;  // a JSON list of items
+  const std::string response;
+
+  // The items of all turns up to and with this one, in order.
+  openai::Json conversation() const;
+
+ private:
+  mutable std::shared_ptr<const Turn> previous_;  // let go of by the destructor
+  std::shared_ptr<std::atomic<std::uint64_t>> counter_;
+  std::uint64_t bytes_;
+};
+using TurnPtr = std::shared_ptr<const Turn>;
+
+struct StoreLimits {
+  std::size_t turns = 10000;
+  std::uint64_t bytes = 64 << 20;  // of texts
+};
+
+// Thread-safe. The oldest turns make room for new ones; a turn whose successor is there stays with that.
+class Store {
+ public:
+  explicit Store(const StoreLimits& limits = {}) : limits_(limits) {}
+
+  // Null where there is none, or another key's.
+  TurnPtr find(std::string_view id, std::string_view owner) const;
+  // An item of an answer by its id.
+  std::optional<openai::Json> find_item(std::string_view id, std::string_view owner) const;
+  void add(const std::string& id, std::string owner, TurnPtr previous, std::string input, std::string response);
+  bool remove(std::string_view id, std::string_view owner);
+  std::uint64_t bytes() const { return *bytes_; }
+
+ private:
+  const StoreLimits limits_;
+  std::shared_ptr<std::atomic<std::uint64_t>> bytes_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, TurnPtr> turns_;  // guarded by `mutex_`
+  std::deque<std::string> order_;                   // of arrival; guarded by `mutex_`
+};
+
+}  // namespace sdx::serve::responses
