@@ -14,6 +14,7 @@
 #include "serve/http/text.h"
 #include "serve/http/tls.h"
 #include "serve/inference/http_routes.h"
+#include "serve/llama/api.h"
 #include "serve/module_api.h"
 #include "serve/ollama/api.h"
 #include "serve/openai/api.h"
@@ -113,6 +114,8 @@ class Program {
     api_.emplace(*catalog_, metrics_);
     api_->add_routes(router_);
     anthropic::add_routes(router_, api_->shared());
+    ollama::add_routes(router_, api_->shared());
+    llama::add_routes(router_, api_->shared());
     responses::add_routes(router_, api_->shared(), responses_);
     add_inference_routes(router_, *catalog_);
     add_inference_metrics(metrics_, *catalog_);
