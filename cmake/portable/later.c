@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 // 2.32. The C++ library counts references without atomic instructions while this is true. False is right at all times.
 char __libc_single_threaded;
@@ -55,6 +57,9 @@ uint32_t arc4random(void) {
     }
   }
 }
+
+// 2.30
+pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
 // 2.30: waiting until a time of any clock. The system's functions are called where it has them. Older ones know the time of day
 // only: the rest of the time is counted from that, and no longer than a second at once, as someone may set it. Those who wait for
