@@ -62,6 +62,7 @@ endfunction()
 
 # Folders that compute little are compiled for size: a fifth smaller, and compiled sooner. Not used for code on the path of a start or a run.
 set(SDX_SMALL_OPTIMIZATION -Os CACHE STRING "Optimisation of a release's code that computes little")
+set(SDX_KERNEL $<$<CONFIG:Release>:${SDX_KERNEL_OPTIMIZATION}>)
 set(SDX_SMALL $<$<CONFIG:Release>:${SDX_SMALL_OPTIMIZATION}>)
 
 # Compiles several files as one: a first build takes two thirds of the time, and a third without optimisation, as in the preset `asan`. A
@@ -104,12 +105,19 @@ cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL sdx_unity_groups)
 
 # The two headers that folders share.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc "")
-foreach(name precompiled precompiled_small)
+set(SDX_PRECOMPILED_SMALL precompiled)
+if(NOT SDX_SMALL_OPTIMIZATION STREQUAL SDX_OPTIMIZATION)
+  set(SDX_PRECOMPILED_SMALL precompiled_small)
+endif()
+foreach(name precompiled ${SDX_PRECOMPILED_SMALL})
+  if(TARGET sdx_${name})
+    continue()
+  endif()
   add_library(sdx_${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc)
   target_link_libraries(sdx_${name} PUBLIC sdx_flags)
   sdx_precompile(sdx_${name})
 endforeach()
-target_compile_options(sdx_precompiled_small PRIVATE ${SDX_SMALL})
+target_compile_options(sdx_${SDX_PRECOMPILED_SMALL} PRIVATE ${SDX_SMALL})
 
 # sdx_folder(NAME [SMALL | OPTIONS ... | HEADERS ... | LIKE FOLDER] [DEPENDS ...] [EXCLUDE REGEX] [TESTS PROGRAM]): one static library sdx_<name> from every
 # .cc of the current folder and its subfolders except unit tests (*_test.cc), which join the unit-test program, or with TESTS their own.
@@ -133,7 +141,7 @@ function(sdx_folder name)
   endif()
   if(ARG_SMALL)
     target_compile_options(sdx_${name} PRIVATE ${SDX_SMALL})
-    sdx_precompile(sdx_${name} FROM sdx_precompiled_small)
+    sdx_precompile(sdx_${name} FROM sdx_${SDX_PRECOMPILED_SMALL})
   elseif(ARG_OPTIONS)
     target_compile_options(sdx_${name} PRIVATE ${ARG_OPTIONS})
     sdx_precompile(sdx_${name})

@@ -17,6 +17,8 @@
 
 namespace sdx::cli {
 
+void leave_out(const Command&, Action&) {}
+
 namespace {
 
 constexpr const char* kMainExamples =
@@ -84,6 +86,11 @@ struct Entry {
 constexpr Entry kCommands[] = {SDX_COMMANDS(SDX_LIST_COMMAND)};
 #undef SDX_LIST_COMMAND
 
+bool is_left_out(std::string_view word) {
+  return std::any_of(std::begin(kCommands), std::end(kCommands),
+                     [&](const Entry& c) { return c.name == word && c.add == &leave_out; });
+}
+
 // The options of all commands take longer to set up than a small model to load: only the command that is called gets its own.
 // Help, completion and whatever is no command need all of them.
 void add_commands(CLI::App& app, Action& action, std::string_view word) {
@@ -101,6 +108,12 @@ int run_program(int argc, char** argv) {
       "-V,--version", [] { return version_text(); }, "Version, build and processor");
   app.footer(kMainExamples);
   app.require_subcommand(1);
+  if (argc > 1 && is_left_out(argv[1])) {
+    note(fmt::format(
+        "error: this build has no `sdx {}`; CMake builds all commands with -DSDX_ALL_COMMANDS=ON, as `make build` does",
+        argv[1]));
+    return kUsage;
+  }
   Action action;
   add_commands(app, action, argc > 1 ? argv[1] : "");
   try {
