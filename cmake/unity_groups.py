@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 LARGEST = 12  # files: more save little when compiling, and two cores have to share the work
+LARGEST_OF_SET = 24  # without optimisation, and with kernels of one set, the headers are more of the work
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\w*\((?:.|\n)*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)", re.M)
@@ -116,11 +117,18 @@ def usings(text):
     return {name: space + name for space, name in re.findall(r"^using ((?:\w+::)+)(\w+);", text, re.M)}
 
 
+def directives(text):
+    """Namespaces of `using namespace NAME;` outside of functions. Files with the same ones may share a group."""
+    return frozenset(re.findall(r"^using namespace ([\w:]+);", text, re.M))
+
+
 class Group:
-    def __init__(self):
-        self.files, self.names, self.headers, self.usings = [], set(), set(), {}
+    def __init__(self, spaces):
+        self.spaces, self.files, self.names, self.headers, self.usings = spaces, [], set(), set(), {}
 
     def takes(self, reader, path, names):
+        if self.spaces != directives(reader.text(path)):
+            return False
         same = {name for name, what in usings(reader.text(path)).items() if self.usings.get(name) == what}
         if (self.names - same) & (reader.words(path) | names):
             return False
@@ -150,7 +158,7 @@ def borrowed_names(reader, path):
 def groups_of(paths, reader, largest=LARGEST, one_set=False):
     """Lists of files that may be compiled together, at most `largest` each. Files that have to be compiled alone are in none."""
     groups = []
-    alone = r"^using namespace\b|^using enum \w+;|" + ("HWY_PUSH_ATTRIBUTES" if one_set else "foreach_target|HWY_")
+    alone = r"^using enum \w+;|" + ("HWY_PUSH_ATTRIBUTES" if one_set else "foreach_target|HWY_")
     for path in sorted(paths):
         text = reader.text(path)
         if re.search(alone, text, re.M):
@@ -161,7 +169,7 @@ def groups_of(paths, reader, largest=LARGEST, one_set=False):
         names = own_names(text) - (PER_SET if one_set else set()) | borrowed
         group = next((g for g in groups if len(g.files) < largest and g.takes(reader, path, names)), None)
         if group is None:
-            groups.append(group := Group())
+            groups.append(group := Group(directives(text)))
         group.add(reader, path, names)
     return [group.files for group in groups]
 
@@ -172,7 +180,7 @@ def main():
     reader, lines = Reader(roots), []
     for line in filter(None, sys.stdin.read().splitlines()):
         target, *paths = filter(None, line.split(";"))
-        for i, files in enumerate(groups_of(set(paths), reader, one_set=one_set)):
+        for i, files in enumerate(groups_of(set(paths), reader, LARGEST_OF_SET if one_set else LARGEST, one_set)):
             lines += [f"set_source_files_properties({f} TARGET_DIRECTORY {target} PROPERTIES UNITY_GROUP group{i})" for f in files]
     Path(output).write_text("\n".join(lines) + "\n")
 

@@ -9,7 +9,7 @@
 #include "kernels/cpu/simd/attributes.h"
 #include "kernels/cpu/simd/prefetch.h"
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(SDX_NO_AVX512)
 #define SDX_BF16_DOTS
 #include <immintrin.h>
 #elif defined(__GNUC__) && defined(__aarch64__)

@@ -3,7 +3,7 @@
 #include "base/system/amx.h"
 #include "kernels/cpu/simd/cuts.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(SDX_NO_AVX512)
 
 // GCC 12's own headers start from registers that are deliberately left undefined (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"

@@ -1,6 +1,6 @@
 #include "kernels/cpu/quant/quant_bytes_vbmi.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(SDX_NO_AVX512)
 
 // GCC 12's own headers start from registers that are deliberately left undefined (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"

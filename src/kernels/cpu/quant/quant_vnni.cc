@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/quant/quant_vnni.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(SDX_NO_AVX512)
 
 #include <immintrin.h>
 
