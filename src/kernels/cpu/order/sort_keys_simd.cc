@@ -42,6 +42,8 @@ const KeySorters& sorter_table() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <hwy/contrib/sort/vqsort.h>  // which Highway 1.2's sort does not include
+
 #include <cstring>
 
 #include "kernels/cpu/simd/dispatch.h"
