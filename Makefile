@@ -11,7 +11,7 @@ SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Rea
 
 .PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel portable portable-wheels portable-check dropin-wheel dropin-clients packages packages-check test test-poisoned \
   demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers aarch64 aarch64-quick bench-aarch64 \
-  other-systems all-systems \
+  other-systems all-systems gpu-software \
   bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
   bench-arrays bench-outside bench-quantize bench-training torch-layers imports clean
 
@@ -34,6 +34,7 @@ help:
 	@echo "make torch-layers  compare all layers and losses of torch.nn with PyTorch; LAYERS=Embedding runs a part"
 	@echo "make imports       import all pairs of the package's modules, and groups of them in threads at once"
 	@echo "make other-systems | all-systems  build and test on Debian 13, on Debian 13 and sid (docs/building.md)"
+	@echo "make gpu-software  test the provider vulkan on a software driver (docs/design/gpu.md)"
 	@echo "make format | format-check | tidy | check-includes | check-sizes | growth | asan | asan-all | aarch64 | aarch64-quick | bench-aarch64 | clean"
 
 # Installs what the targets of the command line need (tools/setup.sh); SETUP=: leaves that to you. Targets that are not named here, and presets
@@ -196,6 +197,13 @@ other-systems:
 
 all-systems:
 	@tools/other_systems.sh all
+
+# The provider vulkan on a software driver: also ONNX's test data, which takes minutes.
+gpu-software: | setup
+	@tools/lavapipe.sh
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET) --target sdx_cli sdx_vulkan_tests sdx_conformance
+	ctest --test-dir $(BUILD) --no-tests=error --output-on-failure -C Long -L '^vulkan$$'
 
 # For .ci/run.
 slow-under-sanitizers:

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sdx/provider.hpp>
 #include <sdx/session.hpp>
 
 #include "base/error.h"
@@ -26,7 +27,29 @@ SessionOptions options_of(const Way& way) {
   SessionOptions options;
   options.optimize = way.optimize;
   options.threads = way.threads;
+  if (way.vulkan) {
+    options.providers = {"vulkan", "cpu"};
+    options.provider_options = {{"vulkan", {{"device_type", "CPU"}}}};
+  }
   return options;
+}
+
+// In a child: a driver that this process has opened would be of no use to those of the cases.
+bool has_software_driver() {
+  const pid_t child = ::fork();
+  if (child < 0) return false;
+  if (child == 0) {
+    const std::vector<ProviderInfo> all = providers();
+    ::_exit(std::any_of(all.begin(), all.end(),
+                        [](const ProviderInfo& p) {
+                          const auto on_cpu = [](const std::string& device) { return device.starts_with("CPU: "); };
+                          return p.name == "vulkan" && std::any_of(p.devices.begin(), p.devices.end(), on_cpu);
+                        })
+                ? 0
+                : 1);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 std::vector<Value> run_session(const Model& model, const std::vector<Value>& inputs, const Way& way) {
@@ -113,8 +136,8 @@ Outcome judge(const Ignored& ignored, const std::string& name, Outcome outcome) 
 }
 
 std::vector<std::string> way_names() {
-  return {"default",       "no-passes", "reference", "two-threads", "interpreter", "readers-kept",
-          "readers-alone", "scalar",    "sse4",      "avx2",        "avx512",      "neon"};
+  return {"default", "no-passes", "reference", "two-threads", "interpreter", "readers-kept", "readers-alone",
+          "vulkan",  "scalar",    "sse4",      "avx2",        "avx512",      "neon"};
 }
 
 Way way(std::string_view name) {
@@ -131,13 +154,15 @@ Way way(std::string_view name) {
   w.interpreter = name == "interpreter";
   w.threads = name == "two-threads" ? 2 : 0;
   w.readers = name == "readers-kept" ? Readers::kept : name == "readers-alone" ? Readers::alone : Readers::none;
-  const bool plain =
-      name == "default" || !w.optimize || w.reference || w.interpreter || w.threads != 0 || w.readers != Readers::none;
+  w.vulkan = name == "vulkan";
+  const bool plain = name == "default" || !w.optimize || w.reference || w.interpreter || w.threads != 0 || w.vulkan ||
+                     w.readers != Readers::none;
   if (!plain) w.isa = name;
   return w;
 }
 
 bool possible(const Way& way) {
+  if (way.vulkan) return has_software_driver();
   if (way.isa.empty()) return true;
   const std::vector<Isa>& have = supported_isas();
   return std::any_of(have.begin(), have.end(), [&](Isa isa) { return sdx::name(isa) == way.isa; });

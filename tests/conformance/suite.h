@@ -32,12 +32,13 @@ struct Way {
   bool reference = false;    // SDX_CPU_KERNEL=reference
   bool interpreter = false;  // node by node, without a session
   int threads = 0;
+  bool vulkan = false;  // nodes with a shader on a driver that computes on the CPU, the others on cpu
   Readers readers = Readers::none;
 };
-// "default", "no-passes", "reference", "two-threads", "interpreter", "readers-kept", "readers-alone", or an instruction set:
-// "avx2". Throws Error(invalid_argument) for another name.
+// "default", "no-passes", "reference", "two-threads", "interpreter", "readers-kept", "readers-alone", "vulkan", or an instruction
+// set: "avx2". Throws Error(invalid_argument) for another name.
 Way way(std::string_view name);
-// Whether this machine can: false for instruction sets that it lacks.
+// Whether this machine can: false for instruction sets that it lacks, and for drivers that are not installed.
 bool possible(const Way& way);
 // Every name, whether or not this machine can.
 std::vector<std::string> way_names();

@@ -51,6 +51,8 @@ TEST(Ways, EveryNameIsOne) {
   EXPECT_EQ(way("scalar").isa, "scalar");
   EXPECT_TRUE(possible(way("scalar")));
   EXPECT_TRUE(way("default").isa.empty());
+  EXPECT_TRUE(way("vulkan").vulkan);
+  EXPECT_TRUE(way("vulkan").isa.empty());
   EXPECT_THROW(way("avx1024"), Error);
 }
 

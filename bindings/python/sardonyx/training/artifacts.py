@@ -1,6 +1,6 @@
 """Training artifacts with the names and arguments of `onnxruntime.training.artifacts` 1.19.
 
-docs/training-artifacts.md says what differs.
+docs/training/artifacts.md says what differs.
 """
 
 from __future__ import annotations
