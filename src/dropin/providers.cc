@@ -29,6 +29,29 @@ const ProviderName* find_name(std::string_view text) {
   return nullptr;
 }
 
+// SDX_DROPIN_GPU=vulkan: requests for these are served by that provider, on any GPU.
+constexpr std::string_view kServedByGpu[] = {"cuda", "directml", "webgpu"};
+
+// The provider that serves requests for `asked`. Throws OrtError for another value of the variable.
+const ProviderName& serving(const ProviderName& asked) {
+  const char* const gpu = std::getenv("SDX_DROPIN_GPU");
+  if (gpu == nullptr || *gpu == '\0') return asked;
+  if (std::string_view(gpu) != "vulkan") {
+    fail_ort(ORT_INVALID_ARGUMENT, "SDX_DROPIN_GPU must be vulkan, received '" + std::string(gpu) + "'");
+  }
+  const bool served = std::find(std::begin(kServedByGpu), std::end(kServedByGpu), asked.name) != std::end(kServedByGpu);
+  return served ? *find_name(gpu) : asked;
+}
+
+// Of the options for another provider only the device counts. Number 0 stands for the default device.
+Pairs options_for_gpu(const Pairs& given) {
+  Pairs kept;
+  for (const auto& [key, value] : given) {
+    if (key == "device_id" && value != "0") kept.emplace_back(key, value);
+  }
+  return kept;
+}
+
 [[noreturn]] void fail_unknown(std::string_view asked) {
   std::string known;
   for (const ProviderName& name : provider_names()) {
@@ -56,8 +79,10 @@ Pairs pairs_of(const char* const* keys, const char* const* values, std::size_t c
 
 // Throws OrtError for a provider that is unknown or cannot be used here.
 void append_provider(OrtSessionOptions& options, std::string_view asked, Pairs given) {
-  const ProviderName* const name = find_name(asked);
-  if (name == nullptr) fail_unknown(asked);
+  const ProviderName* const found = find_name(asked);
+  if (found == nullptr) fail_unknown(asked);
+  const ProviderName* const name = &serving(*found);
+  if (name != found) given = options_for_gpu(given);
   if (name->name != "cpu") {
     const ProviderInfo info = session::look_at_provider(name->name, options.engine, Effort::quick);
     if (!info.available) {
@@ -66,6 +91,7 @@ void append_provider(OrtSessionOptions& options, std::string_view asked, Pairs g
   }
   SessionOptions& engine = options.engine;
   if (std::find(engine.providers.begin(), engine.providers.end(), name->name) != engine.providers.end()) {
+    if (name != found) return;  // one GPU for several requests
     fail_ort(ORT_FAIL, "Provider " + name->ort_name + " has already been registered.");
   }
   engine.providers.push_back(name->name);
@@ -107,7 +133,7 @@ OrtStatus* create_vendor(VendorOptions** out) {
     if (name == nullptr) fail_disabled(vendor, "");
     SessionOptions engine;
     if (const char* real = std::getenv("SDX_DROPIN_REAL_ORT")) engine.ort_library = real;
-    const ProviderInfo info = session::look_at_provider(name->name, engine, Effort::quick);
+    const ProviderInfo info = session::look_at_provider(serving(*name).name, engine, Effort::quick);
     if (!info.available) fail_disabled(vendor, info.reason);
     *out = new VendorOptions();
   });
@@ -152,8 +178,8 @@ OrtStatus* append_openvino_structure(OrtSessionOptions* options, const char* con
   });
 }
 
-// CPU alone, unless a real ONNX Runtime is named, whose list is asked for then: looking for vendors' libraries takes longer than
-// most programs' whole start.
+// CPU alone, unless a real ONNX Runtime is named, whose list is asked for then, or a provider for GPUs: looking for vendors'
+// libraries takes longer than most programs' whole start.
 OrtStatus* available(char*** out, int* count) {
   return guarded([&] {
     require(out, "out_ptr");
@@ -166,6 +192,13 @@ OrtStatus* available(char*** out, int* count) {
         if (name.name == "cpu" || name.name == "fault" || name.name == "azure") continue;
         if (session::look_at_provider(name.name, engine, Effort::quick).available) names.push_back(name.ort_name);
       }
+    }
+    for (const std::string_view served : kServedByGpu) {
+      const ProviderName& asked = *find_name(served);
+      const ProviderName& by = serving(asked);
+      const bool listed = std::find(names.begin(), names.end(), asked.ort_name) != names.end();
+      if (&by != &asked && !listed && session::look_at_provider(by.name, {}, Effort::quick).available)
+        names.push_back(asked.ort_name);
     }
     names.emplace_back("CPUExecutionProvider");
     auto list = std::make_unique<char*[]>(names.size());

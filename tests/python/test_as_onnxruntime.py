@@ -398,3 +398,44 @@ print(json.dumps([
     )
     assert found[0] == found[1] > found[2]
     assert found[3:] == [True, False]
+
+
+def test_requests_for_gpus_are_served(monkeypatch):
+    from sardonyx import _dropin_gpu
+
+    monkeypatch.delenv("SDX_DROPIN_GPU", raising=False)
+    asked = [("CUDAExecutionProvider", {"device_id": 1, "arena_extend_strategy": "x"}), "DmlExecutionProvider", "CPUExecutionProvider"]
+    assert _dropin_gpu.served(asked, None) == (asked, None)
+    monkeypatch.setenv("SDX_DROPIN_GPU", "vulkan")
+    assert _dropin_gpu.served(asked, None) == ([("VulkanExecutionProvider", {"device_id": "1"}), "CPUExecutionProvider"], None)
+    names = ["WebGpuExecutionProvider", "CPUExecutionProvider"]
+    kept, options = _dropin_gpu.served(names, [{"device_id": "0"}, {"a": "b"}])
+    assert kept == [("VulkanExecutionProvider", {}), "CPUExecutionProvider"] and options == [{}, {"a": "b"}]
+    monkeypatch.setenv("SDX_DROPIN_GPU", "metal")
+    with pytest.raises(sardonyx.InvalidArgument, match="SDX_DROPIN_GPU must be vulkan"):
+        _dropin_gpu.served(names, None)
+
+
+def test_a_request_for_a_gpu_runs_on_vulkan(tmp_path, monkeypatch):
+    monkeypatch.setenv("SDX_DROPIN_GPU", "vulkan")
+    monkeypatch.setenv("SDX_VULKAN_DEVICE", "llvmpipe")
+    path = tmp_path / "model.onnx"
+    ends = [[(name, TensorProto.FLOAT, [1, 2])] for name in ("x", "y")]
+    path.write_bytes(model([helper.make_node("Relu", ["x"], ["y"])], *ends))
+    seen = run(
+        f"""
+import json, numpy as np, onnxruntime as ort
+listed = ort.get_available_providers()
+if "VulkanExecutionProvider" not in listed:
+    print(json.dumps([listed]))
+    raise SystemExit
+session = ort.InferenceSession({str(path)!r}, providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
+feed = {{session.get_inputs()[0].name: np.array([[-1, 2]], np.float32)}}
+print(json.dumps([listed, session.get_providers(), session.run(None, feed)[0].tolist()]))
+""",
+        folder=tmp_path,
+    )
+    if len(seen) == 1:
+        assert "CUDAExecutionProvider" not in seen[0]
+        pytest.skip("no software driver of Vulkan")
+    assert "CUDAExecutionProvider" in seen[0] and seen[1][0] == "VulkanExecutionProvider" and seen[2] == [[0, 2]]

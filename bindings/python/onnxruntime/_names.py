@@ -6,8 +6,9 @@ import importlib
 from typing import Any, Callable, Mapping
 
 _SOURCES = {
-    "": "InferenceSession ModelMetadata NodeArg RunOptions SessionOptions get_all_providers get_available_providers get_device "
+    "": "InferenceSession ModelMetadata NodeArg RunOptions SessionOptions get_all_providers get_device "
     "set_default_logger_severity set_default_logger_verbosity set_seed",
+    "_dropin_gpu": "get_available_providers",
     "_enums": "ExecutionMode ExecutionOrder GraphOptimizationLevel",
     "_values": "IOBinding OrtValue SessionIOBinding",
     "_sparse": "OrtSparseFormat SparseTensor",

@@ -9,7 +9,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 import sardonyx
-from sardonyx import NodeArg
+from sardonyx import NodeArg, _dropin_gpu
 
 from .. import _names
 from . import _pybind_state as C  # noqa: F401, N812
@@ -28,12 +28,16 @@ class InferenceSession(sardonyx.InferenceSession):
     def __init__(self, path_or_bytes: Any, sess_options: Any = None, providers: Any = None, provider_options: Any = None, **kwargs: Any) -> None:
         _check_threads(sess_options)
         self._model_bytes = path_or_bytes if isinstance(path_or_bytes, bytes) else None
+        providers, provider_options = _dropin_gpu.served(providers, provider_options)
         super().__init__(path_or_bytes, sess_options, providers, provider_options, **kwargs)
         for node in (*self._inputs, *self._outputs, *self._overridable):
             if node.shape is None:
                 node.shape = []
         nodes = (n for n in (*self._inputs, *self._overridable) if n.type.startswith("tensor("))
         self._extents = {n.name: n.shape for n in nodes if any(isinstance(extent, int) for extent in n.shape or [])}
+
+    def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
+        super().set_providers(*_dropin_gpu.served(providers, provider_options))
 
     def _model_again(self) -> Any:
         return self._path if self._path is not None else self._model_bytes
