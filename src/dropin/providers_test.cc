@@ -1,5 +1,6 @@
 #include <cstdlib>
 
+#include "dropin/objects.h"
 #include "dropin/test_program.h"
 
 namespace sdx::dropin {
