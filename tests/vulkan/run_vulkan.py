@@ -4,6 +4,7 @@ networks  small networks run whole in one part, and answer as cpu does
 shapes    many sizes in turn, through one session's plans
 options   devices are chosen by type, number and name; wrong options say what is wrong
 bounds    indices that are data
+kept      compiled pipelines are kept for later processes; damaged ones are replaced
 mixed     what has no shader runs on cpu, with the reason
 """
 
@@ -246,6 +247,12 @@ def options(sdx):
     expect("did you mean 'device_id'?" in said, said)
     said = sdx(*run, "--provider-option", "vulkan.device_type=TPU", code=EXIT_FAILED)
     expect("must be GPU or CPU" in said, said)
+    said = sdx(*run, *CPU, "--provider-option", "vulkan.gpu_mem_limit=much", code=EXIT_FAILED)
+    expect("must be a number of bytes" in said, said)
+    sdx(*run, *CPU, "--provider-option", "vulkan.gpu_mem_limit=64MB")
+    said = sdx(*run, *CPU, "--provider-option", "vulkan.gpu_mem_limit=4KiB", code=EXIT_FAILED)
+    expect("would exceed gpu_mem_limit, 4096 bytes" in said, said)
+    sdx("run", path, "--random", "--shape", "x=2x37", "-p", "vulkan,cpu", *CPU, "--provider-option", "vulkan.gpu_mem_limit=4KiB")
     # The software driver is taken only by those who ask for it.
     if all(d.startswith("CPU: ") for d in sdx.all_devices()):
         said = sdx(*run, code=EXIT_FAILED)
@@ -276,6 +283,24 @@ def bounds(sdx):
         expect("an index of Gather is outside of the axis, which has 4 elements" in said, said)
 
 
+def kept(sdx):
+    run = ["run", write(sdx.folder, "mlp"), "--random", "--shape", "x=2x37", "-p", "vulkan", "--fallback", "strict", *CPU]
+    sdx(*run)
+    files = list((sdx.folder / "cache" / "vulkan").glob("*/pipelines"))
+    if not files:
+        return  # a driver that keeps nothing
+    listed = [e for e in json.loads(sdx("cache", "ls", "--json"))["entries"] if e["provider"] == "vulkan"]
+    expect(len(files) == 1 and len(listed) == 1 and not listed[0]["in_use"], f"{files} {listed}")
+    whole = files[0].read_bytes()
+    sdx(*run)
+    expect(files[0].read_bytes() == whole, "the second run wrote another file")
+    for damaged in (b"", whole[:-1], b"\x7f" * len(whole)):
+        files[0].write_bytes(damaged)
+        sdx(*run)
+        expect(files[0].read_bytes() == whole, f"a file of {len(damaged)} bytes was not replaced")
+    sdx(*run, "--no-cache")
+
+
 def main():
     program, what = sys.argv[1:]
     with scratch() as folder:
@@ -284,7 +309,7 @@ def main():
             print("no software driver for Vulkan is installed (Debian: mesa-vulkan-drivers)")
             return SKIPPED
         try:
-            {"networks": networks, "shapes": shapes, "options": options, "mixed": mixed, "bounds": bounds}[what](sdx)
+            {"networks": networks, "shapes": shapes, "options": options, "mixed": mixed, "bounds": bounds, "kept": kept}[what](sdx)
         except Failure as failure:
             print(failure)
             return 1

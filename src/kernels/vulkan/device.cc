@@ -58,6 +58,9 @@ OpenDevice::OpenDevice(const PhysicalDevice& physical) : physical_(&physical), r
   const VkResult result = f_.CreatePipelineLayout(device_, &info, nullptr, &layout_);
   if (result != VK_SUCCESS) f_.DestroyDevice(device_, nullptr);
   vulkan::check(result, "make a pipeline layout");
+  VkPipelineCacheCreateInfo empty{};
+  empty.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+  if (f_.CreatePipelineCache(device_, &empty, nullptr, &compiled_) != VK_SUCCESS) compiled_ = VK_NULL_HANDLE;
 }
 
 void OpenDevice::make_device() {
@@ -86,6 +89,7 @@ void OpenDevice::make_device() {
 OpenDevice::~OpenDevice() {
   if (!lost_) f_.DeviceWaitIdle(device_);
   for (const auto& [key, pipeline] : pipelines_) f_.DestroyPipeline(device_, pipeline, nullptr);
+  f_.DestroyPipelineCache(device_, compiled_, nullptr);
   f_.DestroyPipelineLayout(device_, layout_, nullptr);
   f_.DestroyDevice(device_, nullptr);
 }
@@ -214,7 +218,7 @@ VkPipeline OpenDevice::make_pipeline(const PipelineKey& key) {
   info.stage.pSpecializationInfo = &specialization;
   info.layout = layout_;
   VkPipeline made = VK_NULL_HANDLE;
-  const VkResult result = f_.CreateComputePipelines(device_, VK_NULL_HANDLE, 1, &info, nullptr, &made);
+  const VkResult result = f_.CreateComputePipelines(device_, compiled_, 1, &info, nullptr, &made);
   f_.DestroyShaderModule(device_, module, nullptr);
   const std::string what = std::string("make a pipeline of '") + name_of(key.shader) + "'";
   check(result, what.c_str());
@@ -255,6 +259,30 @@ void OpenDevice::make_pipelines(const Command* commands, std::size_t count) {
     if (made[i] != VK_NULL_HANDLE) pipelines_.emplace(keys[i], made[i]);
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+void OpenDevice::add_pipelines(const void* data, std::size_t bytes) {
+  check_alive();
+  VkPipelineCacheCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+  info.initialDataSize = bytes;
+  info.pInitialData = data;
+  VkPipelineCache added = VK_NULL_HANDLE;
+  check(f_.CreatePipelineCache(device_, &info, nullptr, &added), "read compiled pipelines");
+  const std::lock_guard lock(pipeline_mutex_);
+  const VkResult result = compiled_ == VK_NULL_HANDLE ? VK_SUCCESS : f_.MergePipelineCaches(device_, compiled_, 1, &added);
+  f_.DestroyPipelineCache(device_, added, nullptr);
+  check(result, "keep compiled pipelines");
+}
+
+std::size_t OpenDevice::pipelines(void* out, std::size_t room) {
+  check_alive();
+  const std::lock_guard lock(pipeline_mutex_);
+  std::size_t bytes = 0;
+  if (compiled_ == VK_NULL_HANDLE) return 0;
+  check(f_.GetPipelineCacheData(device_, compiled_, &bytes, nullptr), "measure compiled pipelines");
+  if (bytes > 0 && bytes <= room) check(f_.GetPipelineCacheData(device_, compiled_, &bytes, out), "copy compiled pipelines");
+  return bytes;
 }
 
 VkPipeline OpenDevice::pipeline(const Command& command) {

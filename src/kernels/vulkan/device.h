@@ -43,6 +43,10 @@ class OpenDevice {
   // Makes the pipelines of these commands that there are not yet, several at once: drivers take up to 50 ms for each.
   // Thread-safe.
   void make_pipelines(const Command* commands, std::size_t count);
+  // Compiled pipelines of an earlier process, for those that are made from now on. The driver looks at their head alone.
+  void add_pipelines(const void* data, std::size_t bytes);
+  // Writes what is compiled by now to `out`, unless it takes more than `room`, and returns its size.
+  std::size_t pipelines(void* out, std::size_t room);
   // One that was made.
   VkPipeline pipeline(const Command& command);
   void submit(const VkSubmitInfo& info);
@@ -69,6 +73,7 @@ class OpenDevice {
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkPipelineCache compiled_ = VK_NULL_HANDLE;
   std::mutex queue_mutex_, pipeline_mutex_;
   std::map<PipelineKey, VkPipeline> pipelines_;
   std::atomic<bool> lost_{false};

@@ -34,6 +34,10 @@ namespace sdx::vulkan {
   F(CreatePipelineLayout)              \
   F(DestroyPipelineLayout)             \
   F(CreateComputePipelines)            \
+  F(CreatePipelineCache)               \
+  F(DestroyPipelineCache)              \
+  F(GetPipelineCacheData)              \
+  F(MergePipelineCaches)               \
   F(DestroyPipeline)                   \
   F(CreateCommandPool)                 \
   F(DestroyCommandPool)                \

@@ -134,6 +134,9 @@ void Instance::look_at(VkPhysicalDevice handle) {
   facts.type = type_of(p.deviceType);
   facts.vendor = p.vendorID;
   facts.device = p.deviceID;
+  facts.driver_version = p.driverVersion;
+  static_assert(sizeof facts.cache_id == VK_UUID_SIZE);
+  std::copy_n(p.pipelineCacheUUID, VK_UUID_SIZE, facts.cache_id);
   facts.api_major = VK_API_VERSION_MAJOR(p.apiVersion);
   facts.api_minor = VK_API_VERSION_MINOR(p.apiVersion);
   for (std::uint32_t i = 0; i < d.memory.memoryHeapCount; ++i) {

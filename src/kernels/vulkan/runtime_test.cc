@@ -278,6 +278,19 @@ TEST_F(Vulkan, APipelineThatCannotBeMadeIsMadeLater) {
   EXPECT_EQ(map(Function::mish, {0})[0], 0);
 }
 
+TEST_F(Vulkan, CompiledPipelinesAreOfUseAgain) {
+  map(Function::cos, {0});
+  std::vector<char> kept(device_->pipelines(nullptr, 0));
+  if (kept.empty()) GTEST_SKIP() << "the driver keeps nothing";
+  EXPECT_EQ(device_->pipelines(kept.data(), kept.size()), kept.size());
+  device_->add_pipelines(kept.data(), kept.size());
+  EXPECT_EQ(map(Function::cos, {0})[0], 1);
+  // A head that is not the driver's: it takes nothing of it.
+  std::fill(kept.begin(), kept.end(), '\x7F');
+  device_->add_pipelines(kept.data(), kept.size());
+  EXPECT_EQ(map(Function::sin, {0})[0], 0);
+}
+
 TEST_F(Vulkan, ThreadsShareADevice) {
   std::vector<std::thread> threads;
   std::atomic<int> right{0};

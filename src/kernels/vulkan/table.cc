@@ -73,7 +73,26 @@ Outcome run(Recording* recording, StopQuestion stop, RunFacts* facts, MessagePla
   return guarded(error, [&] { recording->recorder.run(stop, facts); });
 }
 
-constexpr Table kTable{module_head<Table>(SDX_VERSION), list, open, close, allocate, release, upload, record, discard, run};
+Outcome add_pipelines(Device* device, const void* data, std::size_t bytes, MessagePlace error) {
+  return guarded(error, [&] { device->open->add_pipelines(data, bytes); });
+}
+
+Outcome pipelines(Device* device, void* out, std::size_t room, std::size_t* bytes, MessagePlace error) {
+  return guarded(error, [&] { *bytes = device->open->pipelines(out, room); });
+}
+
+constexpr Table kTable{module_head<Table>(SDX_VERSION),
+                       list,
+                       open,
+                       close,
+                       allocate,
+                       release,
+                       upload,
+                       record,
+                       discard,
+                       run,
+                       add_pipelines,
+                       pipelines};
 
 }  // namespace
 

@@ -34,6 +34,8 @@ struct DeviceFacts {
   DeviceType type;
   std::uint32_t vendor, device;
   std::uint32_t api_major, api_minor;
+  std::uint32_t driver_version;
+  unsigned char cache_id[16];        // differs where compiled pipelines of one driver are of no use to another
   std::uint64_t memory;              // bytes of the largest heap that is the device's own
   std::uint64_t largest_allocation;  // bytes
   std::uint32_t most_groups[3];      // of a dispatch
@@ -105,6 +107,11 @@ struct Table {
   Outcome (*record)(Device* device, const Command* commands, std::size_t count, Recording** out, MessagePlace error);
   void (*discard)(Recording* recording);
   Outcome (*run)(Recording* recording, StopQuestion stop, RunFacts* facts, MessagePlace error);
+  // Compiled pipelines that `pipelines` gave, on a device of the same `cache_id`: making them again costs little then. The driver
+  // trusts what it is given.
+  Outcome (*add_pipelines)(Device* device, const void* data, std::size_t bytes, MessagePlace error);
+  // Writes all that there are now into `out`, if `room` is enough, and sets `bytes` to their size.
+  Outcome (*pipelines)(Device* device, void* out, std::size_t room, std::size_t* bytes, MessagePlace error);
 };
 
 // The table of this library; for tests, which link it.

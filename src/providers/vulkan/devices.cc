@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "base/suggest.h"
 #include "base/text/ascii.h"
 
@@ -35,7 +36,7 @@ std::string join_names(const std::vector<DeviceFacts>& devices) {
 }  // namespace
 
 Settings settings_of(const ProviderSettings& settings) {
-  static const std::vector<std::string> known{"device_id", "device_type"};
+  static const std::vector<std::string> known{"device_id", "device_type", "gpu_mem_limit"};
   Settings out;
   if (const char* named = std::getenv("SDX_VULKAN_DEVICE"); named != nullptr) out.device = named;
   for (const auto& [key, value] : settings.options) {
@@ -48,6 +49,13 @@ Settings settings_of(const ProviderSettings& settings) {
         fail(ErrorCode::invalid_argument, "option 'device_type' of provider 'vulkan' must be GPU or CPU, received '{}'", value);
       }
       out.cpu_type = value == "CPU";
+    } else if (key == "gpu_mem_limit") {
+      const std::optional<std::uint64_t> bytes = size_from_text(value);
+      if (!bytes) {
+        fail(ErrorCode::invalid_argument,
+             "option 'gpu_mem_limit' of provider 'vulkan' must be a number of bytes, such as 512MB, received '{}'", value);
+      }
+      out.memory_limit = *bytes;
     } else {
       const std::string near = closest(key, known);
       fail(ErrorCode::invalid_argument, "provider 'vulkan' has no option '{}'{} Known: {}", key,

@@ -10,8 +10,9 @@
 namespace sdx::vulkan {
 
 struct Settings {
-  std::string device;     // a number among the devices of the type, or a part of a name; empty: the best
-  bool cpu_type = false;  // drivers that compute on the CPU are meant
+  std::string device;              // a number among the devices of the type, or a part of a name; empty: the best
+  bool cpu_type = false;           // drivers that compute on the CPU are meant
+  std::uint64_t memory_limit = 0;  // bytes on the device; 0: all
 };
 
 // Throws Error(invalid_argument). SDX_VULKAN_DEVICE stands for `device_id` where the settings have none.

@@ -1,6 +1,7 @@
 #include "providers/vulkan/runtime.h"
 
 #include "base/error.h"
+#include "providers/vulkan/pipeline_store.h"
 
 namespace sdx::vulkan {
 
@@ -21,19 +22,45 @@ std::vector<DeviceFacts> list_devices() {
   return devices;
 }
 
-Gpu::Gpu(std::size_t index) : table_(load_module<Table>()) {
+Gpu::Gpu(std::size_t index, const std::filesystem::path& cache, std::uint64_t memory_limit)
+    : table_(load_module<Table>()), memory_limit_(memory_limit) {
   const std::vector<DeviceFacts> all = list_devices();
-  checked(table_.open, index, &device_);
   facts_ = all.at(index);
+  checked(table_.open, index, &device_);
+  if (!cache.empty()) pipelines_ = PipelineStore::of(cache, facts_);
+  if (pipelines_) pipelines_->load(table_, device_);
 }
 
-Gpu::~Gpu() { table_.close(device_); }
+Gpu::~Gpu() {
+  if (pipelines_) pipelines_->keep(table_, device_);
+  table_.close(device_);
+}
+
+void Gpu::take(std::uint64_t bytes) const {
+  const std::uint64_t taken = taken_ += bytes;
+  if (memory_limit_ == 0 || taken <= memory_limit_) return;
+  taken_ -= bytes;
+  fail(ErrorCode::out_of_memory, "vulkan: {} bytes more than the {} in use would exceed gpu_mem_limit, {} bytes", bytes,
+       taken - bytes, memory_limit_);
+}
 
 OwnMemory::OwnMemory(std::shared_ptr<const Gpu> gpu, std::uint64_t bytes, MemoryKind kind) : gpu_(std::move(gpu)) {
-  checked(gpu_->table().allocate, gpu_->device(), bytes, kind, &memory_);
+  const std::uint64_t counted = kind == MemoryKind::device ? bytes : 0;
+  gpu_->take(counted);
+  std::string message;
+  const Outcome outcome = call(message, gpu_->table().allocate, gpu_->device(), bytes, kind, &memory_);
+  if (outcome == Outcome::ok) {
+    counted_ = counted;
+    return;
+  }
+  gpu_->give(counted);
+  fail_with(outcome, message.c_str());
 }
 
-OwnMemory::~OwnMemory() { gpu_->table().release(gpu_->device(), &memory_); }
+OwnMemory::~OwnMemory() {
+  gpu_->table().release(gpu_->device(), &memory_);
+  gpu_->give(counted_);
+}
 
 OwnRecording::OwnRecording(std::shared_ptr<const Gpu> gpu, const std::vector<Command>& commands) : gpu_(std::move(gpu)) {
   checked(gpu_->table().record, gpu_->device(), commands.data(), commands.size(), &recording_);

@@ -1,6 +1,8 @@
 #pragma once
 // The engine's side of libsdx_vulkan.so: owners of what it makes, and its outcomes as Errors.
 
+#include <atomic>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,10 +32,13 @@ void checked(F function, Args... args) {
 // The devices of this machine, those that cannot be used as well. Throws Error(provider_unavailable).
 std::vector<DeviceFacts> list_devices();
 
-// An open device.
+class PipelineStore;
+
+// An open device, as one session uses it.
 class Gpu {
  public:
-  explicit Gpu(std::size_t index);
+  // `cache`: the folder where compiled pipelines are kept; empty: they are not. `memory_limit`: bytes on the device; 0: all.
+  Gpu(std::size_t index, const std::filesystem::path& cache, std::uint64_t memory_limit);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -42,10 +47,17 @@ class Gpu {
   const Table& table() const { return table_; }
   Device* device() const { return device_; }
 
+  // Counts memory of the device. Throws Error(out_of_memory) beyond the limit.
+  void take(std::uint64_t bytes) const;
+  void give(std::uint64_t bytes) const { taken_ -= bytes; }
+
  private:
   const Table& table_;
   DeviceFacts facts_{};
   Device* device_ = nullptr;
+  std::shared_ptr<PipelineStore> pipelines_;
+  std::uint64_t memory_limit_;
+  mutable std::atomic<std::uint64_t> taken_{0};
 };
 
 // A block of memory.
@@ -62,6 +74,7 @@ class OwnMemory {
  private:
   std::shared_ptr<const Gpu> gpu_;
   Memory memory_{};
+  std::uint64_t counted_ = 0;
 };
 
 // Recorded commands.

@@ -14,9 +14,10 @@ constexpr const char* kInstallLoader =
     "install Vulkan's loader and a driver: on Debian, libvulkan1 and mesa-vulkan-drivers, or NVIDIA's driver";
 
 std::shared_ptr<const Gpu> open_gpu(const ProviderSettings& settings) {
-  const Choice choice = choose_device(list_devices(), settings_of(settings));
+  const Settings wanted = settings_of(settings);
+  const Choice choice = choose_device(list_devices(), wanted);
   if (!choice.reason.empty()) fail(ErrorCode::provider_unavailable, "{}", choice.reason);
-  return std::make_shared<const Gpu>(choice.index);
+  return std::make_shared<const Gpu>(choice.index, settings.cache, wanted.memory_limit);
 }
 
 class VulkanProvider : public Provider {
