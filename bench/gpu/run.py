@@ -57,12 +57,15 @@ class Script:
     def models(self):
         """Paths by name, of models that could be made."""
         folder = Path(self.given.models_folder or self.out / "models")
-        missing = [name for name in self.given.models if not (folder / f"{name}.onnx").is_file()]
+        def found(name):
+            return next(iter(sorted([*folder.glob(f"{name}.onnx"), *folder.glob(f"{name}.v*.onnx")])), None)
+
+        missing = [name for name in self.given.models if not found(name)]
         if missing:
             code, said = self.run(sys.executable, "-B", HERE.parent / "suite" / "models.py", folder, *missing, seconds=180)
             if code != 0:
                 print(said[-2000:], file=sys.stderr)
-        return {name: folder / f"{name}.onnx" for name in self.given.models if (folder / f"{name}.onnx").is_file()}
+        return {name: found(name) for name in self.given.models if found(name)}
 
     def device(self):
         _, listed = self.run(self.sdx, "providers", "--json", seconds=20)
