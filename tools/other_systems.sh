@@ -93,6 +93,10 @@ if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null || ! command -v u
   say "skipped: root, debootstrap and unshare are needed"
   exit 0
 fi
+if ! unshare --mount --propagation private mount -t proc proc /proc 2>/dev/null; then
+  say "skipped: mounting is not allowed here"
+  exit 0
+fi
 mkdir -p "$cache"
 passed=0 failed=0 skipped="" summary=""
 for system in $systems; do
