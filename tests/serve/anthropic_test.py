@@ -126,6 +126,44 @@ def thinking(test):
         expect(count == len("user:hi t\nassistant:It is four.(Let me see.)\nuser:hi a\n=a"), count)
 
 
+def claude_code(test):
+    """A request as Claude Code makes it, and the turn that follows."""
+    reads = {"name": "Read", "description": "Reads a file.", "input_schema": {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+             "properties": {"file_path": {"type": "string"}, "limit": {"type": "number", "exclusiveMinimum": 0}}, "required": ["file_path"],
+             "additionalProperties": False}}
+    tools = [reads, WEATHER, {**WEATHER, "name": "mcp__server__find", "cache_control": {"type": "ephemeral"}}]
+    cached = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    body = {"model": "scripted", "max_tokens": 32000, "stream": True, "temperature": 1, "tools": tools, "tool_choice": {"type": "auto"},
+            "system": [{"type": "text", "text": "x-anthropic-billing-header: cc_version=2"}, {"type": "text", "text": "You are an agent.", **cached}],
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "<system-reminder>\nToday\n</system-reminder>"},
+                                                      {"type": "text", "text": "look c", **cached}]}],
+            "thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "medium"}, "metadata": {"user_id": "user_1"},
+            "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}}
+    headers = {"anthropic-version": "2023-06-01", "anthropic-beta": "claude-code-20250219,interleaved-thinking-2025-05-14", "x-app": "cli",
+               "x-api-key": "none"}
+    with test.serve():
+        answer = test.post("/v1/messages?beta=true", body, headers)
+        expect(answer.status == 200 and answer.headers["request-id"] == answer.headers["x-request-id"], answer.body)
+        expect("Sdx-Ignored" not in answer.headers, answer.headers)
+        events = events_of(answer.body)
+        started = [data["content_block"] for name, data in events if name == "content_block_start"]
+        expect([b["type"] for b in started] == ["text", "tool_use"], started)
+        given = "".join(d["delta"]["partial_json"] for name, d in events if name == "content_block_delta" and d["delta"]["type"] == "input_json_delta")
+        expect(json.loads(given) == {"place": "Paris"}, given)
+        body["messages"] += [{"role": "assistant", "content": [{"type": "text", "text": "I look."}, {**started[1], "input": json.loads(given)}]},
+                             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": started[1]["id"], "content": "4", "is_error": False},
+                                                          {"type": "text", "text": "so a", **cached}]}]
+        again = events_of(test.post("/v1/messages?beta=true", body, headers).body)
+        expect("".join(d["delta"]["text"] for name, d in again if name == "content_block_delta") == "Hello there, my friend.", again)
+        counted = {k: body[k] for k in ("model", "messages", "tools", "system", "thinking")}
+        count = test.post("/v1/messages/count_tokens?beta=true", counted, headers).json()["input_tokens"]
+        usage = [d for name, d in again if name == "message_delta"][0]["usage"]
+        expect(count == usage["input_tokens"] + usage["cache_read_input_tokens"], f"{count} {usage}")
+        # A short question beside the conversation, without tools.
+        short = {"model": "scripted", "max_tokens": 1, "messages": [{"role": "user", "content": "quota"}], "metadata": {"user_id": "user_1"}}
+        expect(test.post("/v1/messages?beta=true", short, headers).json()["stop_reason"] in ("max_tokens", "end_turn"), "quota")
+
+
 def refused(test, exception, words, **options):
     for streaming in (False, True):
         try:
@@ -170,4 +208,4 @@ def errors(test):
             expect(told.content[0].text == "Hello there, my friend.", told)
 
 
-interfaces.main([messages, stream, tools, thinking, errors])
+interfaces.main([messages, stream, tools, thinking, claude_code, errors])

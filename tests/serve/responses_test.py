@@ -9,6 +9,7 @@ from interfaces import attack, events_of, expect
 
 PROJECT = Path(sys.argv[2]).resolve()
 interfaces.enter(PROJECT)
+import jsonschema  # noqa: E402
 import openai  # noqa: E402
 import pydantic  # noqa: E402
 
@@ -19,6 +20,14 @@ WEATHER = {"type": "function", "name": "weather", "description": "Of a place.", 
 
 class Place(pydantic.BaseModel):
     place: str = pydantic.Field(max_length=12)
+
+
+DESCRIPTION = json.loads((PROJECT / "docs" / "openapi" / "openai.json").read_text())
+
+
+def fits(value, schema):
+    """An answer is what docs/openapi/openai.json says."""
+    jsonschema.validate(value, {"$ref": f"#/components/schemas/{schema}", "components": DESCRIPTION["components"]})
 
 
 def client(test, **options):
@@ -151,6 +160,48 @@ def stored(test):
         fails(openai.BadRequestError, lambda: one.cancel(second.id))
 
 
+def description(test):
+    page = (PROJECT / "docs" / "serve" / "interfaces.md").read_text()
+    for field in DESCRIPTION["components"]["schemas"]["ResponseRequest"]["properties"]:
+        expect(f"`{field}`" in page, f"docs/serve/interfaces.md does not speak of {field}")
+    with test.serve():
+        for letter in "acrp":
+            body = {"model": "scripted", "input": "hi " + letter, "tools": [WEATHER]}
+            fits(body, "ResponseRequest")
+            fits(test.post("/v1/responses", body).json(), "Response")
+            for _, event in events_of(test.post("/v1/responses", {**body, "stream": True}).body):
+                fits(event, "ResponseEvent")
+
+
+def codex(test):
+    """A request as Codex makes it, and the turn that follows."""
+    shell = {"type": "function", "name": "weather", "description": "Runs a command.", "strict": False,
+             "parameters": {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"], "additionalProperties": False}}
+    patch = {"type": "custom", "name": "apply_patch", "description": "Edits files.",
+             "format": {"type": "grammar", "syntax": "lark", "definition": "start: begin_patch hunk+ end_patch"}}
+    context = "<environment_context>\n  <cwd>/tmp</cwd>\n</environment_context>"
+
+    def message(role, text):
+        return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+
+    body = {"model": "scripted", "instructions": "You are a coding agent.", "tools": [shell, patch, {"type": "web_search", "external_web_access": False}],
+            "input": [message("developer", "<permissions>read only</permissions>"), message("user", context), message("user", "look c")],
+            "tool_choice": "auto", "parallel_tool_calls": False, "reasoning": {"effort": "medium", "summary": "auto"}, "store": False, "stream": True,
+            "include": ["reasoning.encrypted_content"], "prompt_cache_key": "019a", "text": {"verbosity": "medium"}}
+    headers = {"Accept": "text/event-stream", "session_id": "019a", "originator": "codex_cli_rs", "Authorization": "Bearer none"}
+    with test.serve():
+        answer = test.post("/v1/responses", body, headers)
+        expect(answer.status == 200 and answer.headers["Sdx-Ignored"] == "tools[].web_search", answer.headers)
+        events = events_of(answer.body)
+        expect(events[-1][0] == "response.completed" and events[-1][1]["response"]["id"].startswith("resp_"), events[-1])
+        items = [data["item"] for name, data in events if name == "response.output_item.done"]
+        expect([i["type"] for i in items] == ["message", "function_call"] and json.loads(items[1]["arguments"]) == {"place": "Paris"}, items)
+        body["input"] += [{k: v for k, v in i.items() if k not in ("id", "status")} for i in items]
+        body["input"] += [{"type": "function_call_output", "call_id": items[1]["call_id"], "output": "Exit code: 0\nOutput:\na"}]
+        again = events_of(test.post("/v1/responses", body, headers).body)
+        expect("".join(d["delta"] for name, d in again if name == "response.output_text.delta") == HELLO, again)
+
+
 def fails(kind, call):
     try:
         call()
@@ -186,4 +237,4 @@ def errors(test):
         attack(test, "/v1/responses/input_tokens", {"model": "scripted", "input": "x"}, lambda e: e["error"]["message"])
 
 
-interfaces.main([whole, stream, tools, stored, errors])
+interfaces.main([whole, stream, tools, stored, codex, description, errors])

@@ -1,5 +1,9 @@
 #include "serve/responses/response_answer.h"
 
+#include <fmt/format.h>
+
+#include <iterator>
+
 #include "base/text/json_text.h"
 #include "serve/http/access.h"
 
@@ -101,6 +105,8 @@ void ResponseAnswer::open(Open kind, Json item, std::string& out) {
   open_ = kind;
   item_ = std::move(item);
   text_.clear();
+  place_text_ = fmt::format("\"item_id\":{},\"output_index\":{}", dump_json(item_["id"]), items_.size());
+  if (kind != Open::call) place_text_ += ",\"content_index\":0";
   event("response.output_item.added", {{"output_index", items_.size()}, {"item", item_}}, out);
   if (kind == Open::call) return;
   Json fields = place();
@@ -108,13 +114,13 @@ void ResponseAnswer::open(Open kind, Json item, std::string& out) {
   event("response.content_part.added", std::move(fields), out);
 }
 
+// Comes for every token, on the engine's thread: written without a document.
 void ResponseAnswer::add_delta(std::string_view name, const std::string& text, std::string& out) {
   text_ += text;
-  Json fields = place();
-  if (open_ == Open::call) fields.erase("content_index");
-  fields["delta"] = text;
-  if (open_ == Open::message) fields["logprobs"] = Json::array();
-  event(name, std::move(fields), out);
+  fmt::format_to(std::back_inserter(out), "event: {0}\ndata: {{\"type\":\"{0}\",\"sequence_number\":{1},{2},\"delta\":", name,
+                 sequence_++, place_text_);
+  append_json_string(out, text);
+  out += open_ == Open::message ? ",\"logprobs\":[]}\n\n" : "}\n\n";
 }
 
 void ResponseAnswer::close_text(std::string& out) {

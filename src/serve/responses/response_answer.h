@@ -47,6 +47,7 @@ class ResponseAnswer final : public openai::SingleAnswer {
   Open open_ = Open::none;
   openai::Json item_;                           // that is open in the stream
   std::string text_;                            // of it
+  std::string place_text_;                      // its fields in the events of its parts
   openai::Json items_ = openai::Json::array();  // that are whole
   std::int64_t sequence_ = 0;
 };

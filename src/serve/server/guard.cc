@@ -123,7 +123,10 @@ void Guard::decorate(const Request& request, Response& response) const {
       response.headers.emplace_back("Access-Control-Expose-Headers", "*");
     }
   }
-  if (!request.id.empty()) response.headers.emplace_back("X-Request-Id", request.id);
+  if (request.id.empty()) return;
+  response.headers.emplace_back("X-Request-Id", request.id);
+  // Anthropic's clients know it by another name.
+  if (!request.header("anthropic-version").empty()) response.headers.emplace_back("Request-Id", request.id);
 }
 
 }  // namespace sdx::serve
