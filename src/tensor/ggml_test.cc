@@ -37,9 +37,10 @@ TEST(Ggml, NamesAndSizes) {
     for (char& c : upper) c = static_cast<char>(std::tolower(c));
     EXPECT_EQ(upper, f->name);
   }
-  EXPECT_EQ(find_ggml(20U), nullptr);
-  EXPECT_EQ(find_ggml("iq4_nl"), nullptr);
-  EXPECT_EQ(ggml_type_name(20), "IQ4_NL");
+  EXPECT_EQ(find_ggml(16U), nullptr);
+  EXPECT_EQ(find_ggml("iq2_xxs"), nullptr);
+  EXPECT_EQ(ggml_type_name(16), "IQ2_XXS");
+  EXPECT_EQ(ggml_type_name(41), "Q1_0");
   EXPECT_EQ(ggml_type_name(1000), "");
 }
 

@@ -3,6 +3,7 @@
 // bytes.
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -41,6 +42,12 @@ class GgmlBlocks {
       case GgmlType::q4_k: four_or_five(b, false); break;
       case GgmlType::q5_k: four_or_five(b, true); break;
       case GgmlType::q6_k: six(b); break;
+      case GgmlType::iq4_nl: nibbles(b, 0, 2, 16, half(b, 0), kUnevenValues); break;
+      case GgmlType::iq4_xs: uneven(b); break;
+      case GgmlType::tq1_0: five_in_a_byte(b); break;
+      case GgmlType::tq2_0: ternary(b); break;
+      case GgmlType::mxfp4: power(b); break;
+      case GgmlType::nvfp4: small_floats(b); break;
     }
     return b;
   }
@@ -146,11 +153,68 @@ class GgmlBlocks {
     }
   }
 
+  // 2 * `half` codes from value `first` on, in bytes from `at` on: low nibbles, then high ones.
+  void nibbles(GgmlBlock& b, std::size_t first, std::size_t at, std::size_t half, double scale, const std::int8_t* values) {
+    for (std::size_t i = 0; i < 2 * half; ++i) {
+      const int code = below(16);
+      add(b, at + i % half, code << (i < half ? 0 : 4));
+      b.values[first + i] = scale * values[code];
+    }
+  }
+  void uneven(GgmlBlock& b) {
+    const double d = half(b, 0);
+    for (std::size_t s = 0; s < 8; ++s) {
+      const int scale = below(64);
+      add(b, 4 + s / 2, (scale & 15) << (s % 2 * 4));
+      add(b, 2 + s / 4, scale >> 4 << (s % 4 * 2));
+      nibbles(b, 32 * s, 8 + 16 * s, 16, d * (scale - 32), kUnevenValues);
+    }
+  }
+  void power(GgmlBlock& b) {
+    const int e = below(20) + 110;
+    b.bytes[0] = static_cast<char>(e);
+    nibbles(b, 0, 1, 16, std::ldexp(0.5, e - 127), kFloat4Values);
+  }
+  void small_floats(GgmlBlock& b) {
+    for (std::size_t s = 0; s < 4; ++s) {
+      const int exponent = below(12), mantissa = below(8);
+      b.bytes[s] = static_cast<char>(exponent << 3 | mantissa);
+      const double scale = exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+      nibbles(b, 16 * s, 4 + 8 * s, 8, scale / 2, kFloat4Values);
+    }
+  }
+  void ternary(GgmlBlock& b) {
+    const double d = half(b, 64);
+    for (std::size_t i = 0; i < 256; ++i) {
+      const int code = below(3);
+      add(b, i / 128 * 32 + i % 32, code << (i % 128 / 32 * 2));
+      b.values[i] = d * (code - 1);
+    }
+  }
+  void five_in_a_byte(GgmlBlock& b) {
+    const double d = half(b, 52);
+    const auto pack = [&](std::size_t first, std::size_t at, std::size_t count, std::size_t digits) {
+      for (std::size_t j = 0; j < count; ++j) {
+        int number = 0;  // of five digits, of which the last may be missing
+        for (std::size_t k = 0; k < 5; ++k) {
+          const int digit = k < digits ? below(3) : 0;
+          number = number * 3 + digit;
+          if (k < digits) b.values[first + k * count + j] = d * (digit - 1);
+        }
+        b.bytes[at + j] = static_cast<char>((number * 256 + 242) / 243);
+      }
+    };
+    pack(0, 0, 32, 5);
+    pack(160, 32, 16, 5);
+    pack(240, 48, 4, 4);
+  }
+
   std::mt19937 random_;
 };
 
-inline const std::array<GgmlType, 13> kGgmlTypes{GgmlType::f32,  GgmlType::f16,  GgmlType::bf16, GgmlType::q4_0, GgmlType::q4_1,
-                                                 GgmlType::q5_0, GgmlType::q5_1, GgmlType::q8_0, GgmlType::q2_k, GgmlType::q3_k,
-                                                 GgmlType::q4_k, GgmlType::q5_k, GgmlType::q6_k};
+inline const std::array<GgmlType, 19> kGgmlTypes{
+    GgmlType::f32,    GgmlType::f16,   GgmlType::bf16,  GgmlType::q4_0,  GgmlType::q4_1, GgmlType::q5_0, GgmlType::q5_1,
+    GgmlType::q8_0,   GgmlType::q2_k,  GgmlType::q3_k,  GgmlType::q4_k,  GgmlType::q5_k, GgmlType::q6_k, GgmlType::iq4_nl,
+    GgmlType::iq4_xs, GgmlType::tq1_0, GgmlType::tq2_0, GgmlType::mxfp4, GgmlType::nvfp4};
 
 }  // namespace sdx::test

@@ -353,13 +353,13 @@ def check_refusals(folder: pathlib.Path):
 
     def other_type(f):
         name, shape, raw, _ = f.tensors[0]
-        f.tensors[0] = (name, shape, raw, 20)
+        f.tensors[0] = (name, shape, raw, 16)
 
     cases = {
         "blk.1.ffn_up.weight": without("blk.1.ffn_up.weight"),
         "token_embd.weight": without("token_embd.weight"),
         "'mamba'": architecture,
-        "IQ4_NL": other_type,
+        "IQ2_XXS": other_type,
         "blk.0.extra.weight": lambda f: f.add("blk.0.extra.weight", (4,), b"\0" * 16, 0),
         "expert": lambda f: f.set("expert_count", 8),
         "llama.attention.head_count_kv": lambda f: f.keys.append(key("x", 1)) or f.keys.__setitem__(
@@ -378,7 +378,7 @@ def check_formats(folder: pathlib.Path):
     except ImportError:
         sys.exit(77)
     rng = np.random.default_rng(3)
-    for name in "F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K".split():
+    for name in "F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS TQ1_0 TQ2_0 MXFP4 NVFP4".split():
         kind = gguf.GGMLQuantizationType[name]
         block, size = gguf.GGML_QUANT_SIZES[kind]
         # No layers' sums: the norm divides by the same root mean square everywhere, and the head is the identity.
@@ -391,8 +391,10 @@ def check_formats(folder: pathlib.Path):
         for row in raw:
             for b in range(256 // block):
                 for at in {"F16": (0,), "BF16": (), "Q4_1": (0, 2), "Q5_1": (0, 2), "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2),
-                           "Q5_K": (0, 2), "Q6_K": (208,)}.get(name, (0,)):
+                           "Q5_K": (0, 2), "Q6_K": (208,), "TQ1_0": (52,), "TQ2_0": (64,), "MXFP4": (), "NVFP4": ()}.get(name, (0,)):
                     row[b * size + at : b * size + at + 2] = np.frombuffer(np.float16(rng.choice([1e-6, 0.01, -0.5])).tobytes(), np.uint8)
+        if name == "MXFP4":  # scales of moderate size
+            raw[:, ::size] = rng.integers(110, 130, raw[:, ::size].shape)
         if name == "BF16":
             raw = (rng.standard_normal((256, 256)).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16).view(np.uint8).reshape(256, 512)
         values = gguf.quants.dequantize(raw, kind).reshape(256, 256).astype(np.float64)

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "kernels/cpu/simd/simd-inl.h"
+#include "tensor/ggml.h"
 
 SDX_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
@@ -339,6 +340,183 @@ struct BlocksQ6K {
       add(1, kOffset + 32 + l, hn::Mul(to_f(hn::Sub(q1, middle)), scale(2 + l / 16)));
       add(2, kOffset + 64 + l, hn::Mul(to_f(hn::Sub(q2, middle)), scale(4 + l / 16)));
       add(3, kOffset + 96 + l, hn::Mul(to_f(hn::Sub(q3, middle)), scale(6 + l / 16)));
+    }
+  }
+};
+
+// The values of codes of 4 bits, as the instruction set looks them up. With 16 lanes: floats in one register. Otherwise: bytes,
+// moved so that the least is 0, one in each word. The bytes above a code, which are 0, must find a 0, too: with `kFlip` code 15
+// has the least value, and codes are inverted.
+template <const std::int8_t (&kValues)[16], int kLeast, bool kFlip>
+struct CodeValues {
+#if SDX_512_BITS
+  VF table;
+  explicit HWY_INLINE CodeValues(float scale) : table(hn::Mul(hn::Load(DF(), kFloats.values), hn::Set(DF(), scale))) {}
+  HWY_INLINE VF low(VI word) const { return VF{_mm512_permutexvar_ps(word.raw, table.raw)}; }
+  HWY_INLINE VF high(VI word) const { return low(hn::ShiftRight<4>(word)); }
+#elif HWY_TARGET == HWY_SCALAR
+  float scale_;
+  explicit HWY_INLINE CodeValues(float scale) : scale_(scale) {}
+  HWY_INLINE VF low(VI word) const { return hn::Set(DF(), kFloats.values[hn::GetLane(word) & 15] * scale_); }
+  HWY_INLINE VF high(VI word) const { return low(hn::ShiftRight<4>(word)); }
+#else
+  static constexpr hn::Repartition<std::uint8_t, DF> kBytesTag{};
+  hn::Vec<hn::Repartition<std::uint8_t, DF>> table;
+  VF scale_, least;
+  explicit HWY_INLINE CodeValues(float scale)
+      : table(hn::LoadDup128(kBytesTag, kBytes.values)),
+        scale_(hn::Set(DF(), scale)),
+        least(hn::Set(DF(), scale * static_cast<float>(kLeast))) {}  // exact
+  HWY_INLINE VF at(VI code) const {
+    const VI found = hn::BitCast(DI(), hn::TableLookupBytes(table, hn::BitCast(kBytesTag, code)));
+    return hn::MulAdd(to_f(found), scale_, least);
+  }
+  HWY_INLINE VF low(VI word) const { return at(kFlip ? hn::AndNot(word, set_i(15)) : hn::And(word, set_i(15))); }
+  HWY_INLINE VF high(VI word) const {
+    const VI code = hn::ShiftRight<4>(word);
+    return at(kFlip ? hn::AndNot(code, set_i(15)) : code);
+  }
+#endif
+
+ private:
+  struct Floats {
+    alignas(64) float values[16];
+    constexpr Floats() : values() {
+      for (int i = 0; i < 16; ++i) values[i] = static_cast<float>(kValues[i]);
+    }
+  };
+  struct Bytes {
+    alignas(16) std::uint8_t values[16];
+    constexpr Bytes() : values() {
+      for (int i = 0; i < 16; ++i) values[kFlip ? 15 - i : i] = static_cast<std::uint8_t>(kValues[i] - kLeast);
+    }
+  };
+  static constexpr Floats kFloats{};
+  static constexpr Bytes kBytes{};
+  static_assert(kBytes.values[0] == 0);
+};
+using Uneven = CodeValues<kUnevenValues, -127, false>;
+using Float4 = CodeValues<kFloat4Values, -12, true>;
+
+// The weights of 16 bytes of codes: of the low nibbles, then of the high ones.
+template <class Values, class Add>
+HWY_INLINE void looked_up(const Byte* codes, float scale, int turn, int offset, const Add& add) {
+  const Values values(scale);
+  HWY_UNROLL(4)
+  for (int i = 0; i < 16 / kLanes; ++i) {
+    const VI word = load_bytes(codes + i * kLanes);
+    add(turn + 2 * i, offset + i * kLanes, values.low(word));
+    add(turn + 2 * i + 1, offset + 16 + i * kLanes, values.high(word));
+  }
+}
+
+struct BlocksIQ4NL {
+  static constexpr bool kPlain = false;
+  static constexpr int kElements = 32, kBytes = 18;
+  template <class Add>
+  static HWY_INLINE void each(const Byte* b, const Add& add) {
+    looked_up<Uneven>(b + 2, half_at(b), 0, 0, add);
+  }
+};
+
+struct BlocksMXFP4 {
+  static constexpr bool kPlain = false;
+  static constexpr int kElements = 32, kBytes = 17;
+  template <class Add>
+  static HWY_INLINE void each(const Byte* b, const Add& add) {
+    const std::uint32_t e = *b, bits = e < 2 ? 0x00200000U << e : (e - 1) << 23;  // half of 2^(e - 127)
+    float scale;
+    std::memcpy(&scale, &bits, 4);
+    looked_up<Float4>(b + 1, scale, 0, 0, add);
+  }
+};
+
+struct BlocksIQ4XS {
+  static constexpr bool kPlain = false;
+  static constexpr int kElements = 256, kBytes = 136;
+  template <class Add>
+  static HWY_INLINE void each(const Byte* b, const Add& add) {
+    const float d = half_at(b);
+    const std::uint32_t high = read_u16(b + 2), low = read_u32(b + 4);
+    for (int pair = 0; pair < 4; ++pair) {
+      const auto scale = [&](int j) HWY_ATTR {
+        return d * static_cast<float>(static_cast<int>((low >> (4 * j) & 15) | (high >> (2 * j) & 3) << 4) - 32);
+      };
+      looked_up<Uneven>(b + 8 + 32 * pair, scale(2 * pair), 0, 64 * pair, add);
+      looked_up<Uneven>(b + 24 + 32 * pair, scale(2 * pair + 1), 2, 64 * pair + 32, add);
+    }
+  }
+};
+
+// Groups of 16 weights have a scale each, and eight bytes.
+struct BlocksNVFP4 {
+  static constexpr bool kPlain = false;
+  static constexpr int kElements = 64, kBytes = 36;
+  template <class Add>
+  static HWY_INLINE void each(const Byte* b, const Add& add) {
+    for (int pair = 0; pair < 2; ++pair) {
+      group(b[2 * pair], b + 4 + 16 * pair, 0, 32 * pair, add);
+      group(b[2 * pair + 1], b + 12 + 16 * pair, 2, 32 * pair + 16, add);
+    }
+  }
+
+ private:
+  template <class Add>
+  static HWY_INLINE void group(Byte scale, const Byte* codes, int turn, int offset, const Add& add) {
+    // Half of a float of 4 exponent and 3 mantissa bits, whose own exponent is 7 at 1.
+    const std::uint32_t bits = scale == 0x7F ? 0 : (scale & 0x7FU) << 20;
+    float s;
+    std::memcpy(&s, &bits, 4);
+    const Float4 values(s * 6.646139978924579e+35F);  // 2^119
+#if SDX_512_BITS
+    const hn::Half<DI> half;
+    const auto word = hn::PromoteTo(half, hn::LoadU(hn::Rebind<std::uint8_t, hn::Half<DF>>(), codes));
+    add(turn, offset, values.low(hn::Combine(DI(), hn::ShiftRight<4>(word), word)));
+#else
+    HWY_UNROLL(8)
+    for (int i = 0; i < 8 / kLanes; ++i) {
+      const VI word = load_bytes(codes + i * kLanes);
+      add(turn + i, offset + i * kLanes, values.low(word));
+      add(turn + i + 1, offset + 8 + i * kLanes, values.high(word));
+    }
+#endif
+  }
+};
+
+struct BlocksTQ2 {
+  static constexpr bool kPlain = false;
+  static constexpr int kElements = 256, kBytes = 66;
+  template <class Add>
+  static HWY_INLINE void each(const Byte* b, const Add& add) {
+    const float scale = half_at(b + 64);
+    const VF s = hn::Set(DF(), scale), low = hn::Set(DF(), -scale);
+    const auto weights = [&](VI code) HWY_ATTR { return hn::MulAdd(to_f(code), s, low); };
+    for (int half = 0; half < 2; ++half) {
+      for (int i = 0; i < 32 / kLanes; ++i) {
+        const VI word = load_bytes(b + half * 32 + i * kLanes), three = set_i(3);
+        const int at = half * 128 + i * kLanes;
+        add(0, at, weights(hn::And(word, three)));
+        add(1, at + 32, weights(hn::And(hn::ShiftRight<2>(word), three)));
+        add(2, at + 64, weights(hn::And(hn::ShiftRight<4>(word), three)));
+        add(3, at + 96, weights(hn::ShiftRight<6>(word)));
+      }
+    }
+  }
+};
+
+// Rarer formats: a block is decoded first, number by number.
+template <GgmlType kType, int kSize, int kSizeInBytes>
+struct Decoded {
+  static constexpr bool kPlain = false;
+  static constexpr int kElements = kSize, kBytes = kSizeInBytes;
+  template <class Add>
+  static void each(const Byte* b, const Add& add) {
+    static const GgmlFormat& format = *find_ggml(static_cast<std::uint32_t>(kType));
+    HWY_ALIGN float weights[kSize];
+    ggml_dequantize(format, b, 1, weights);
+    for (int i = 0; i < kSize; i += 4 * kLanes) {
+      HWY_UNROLL(4)
+      for (int turn = 0; turn < 4; ++turn) add(turn, i + turn * kLanes, hn::Load(DF(), weights + i + turn * kLanes));
     }
   }
 };

@@ -223,6 +223,12 @@ HWY_INLINE void with_blocks(GgmlType type, Call&& call) {
     case GgmlType::q4_k: return call(BlocksQ45K<false>());
     case GgmlType::q5_k: return call(BlocksQ45K<true>());
     case GgmlType::q6_k: return call(BlocksQ6K());
+    case GgmlType::iq4_nl: return call(BlocksIQ4NL());
+    case GgmlType::iq4_xs: return call(BlocksIQ4XS());
+    case GgmlType::tq1_0: return call(Decoded<GgmlType::tq1_0, 256, 54>());
+    case GgmlType::tq2_0: return call(BlocksTQ2());
+    case GgmlType::mxfp4: return call(BlocksMXFP4());
+    case GgmlType::nvfp4: return call(BlocksNVFP4());
   }
 }
 

@@ -1,5 +1,7 @@
 #include "text/model/network/block_codes.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace sdx::text {
@@ -72,6 +74,34 @@ void six(const Byte* b, std::uint8_t* codes, float* scales) {
   }
 }
 
+// What codes of 4 bits stand for, from -128 on: `half` low nibbles, then as many high ones.
+void values(const Byte* q, int half, const std::int8_t* known, std::uint8_t* codes) {
+  for (int i = 0; i < half; ++i) {
+    codes[i] = as_byte(known[q[i] & 15] + 128);
+    codes[i + half] = as_byte(known[q[i] >> 4] + 128);
+  }
+}
+
+void uneven(const Byte* b, std::uint8_t* codes, float* scales) {
+  const float d = half_at(b);
+  for (int s = 0; s < 8; ++s) {
+    const int scale = (b[4 + s / 2] >> (s % 2 * 4) & 15) | (b[2 + s / 4] >> (s % 4 * 2) & 3) << 4;
+    scales[s] = d * as_float(scale - 32);
+    values(b + 8 + 16 * s, 16, kUnevenValues, codes + 32 * s);
+  }
+}
+
+// Weights of -1, 0 and 1 times one scale, which is at `scale`.
+void ternary(const GgmlFormat& format, const Byte* b, const Byte* scale, std::uint8_t* codes, float* scales) {
+  Byte unit[66];
+  float weights[256];
+  scales[0] = half_at(scale);
+  std::copy_n(b, format.bytes, unit);
+  unit[scale - b] = 0, unit[scale - b + 1] = 0x3C;  // 1
+  ggml_dequantize(format, unit, 1, weights);
+  for (int i = 0; i < 256; ++i) codes[i] = as_byte(static_cast<int>(weights[i]) + 8);
+}
+
 }  // namespace
 
 CodeFormat code_format(GgmlType type) {
@@ -86,6 +116,12 @@ CodeFormat code_format(GgmlType type) {
     case GgmlType::q4_k: return {32, 4, 0, true};
     case GgmlType::q5_k: return {32, 8, 0, true};
     case GgmlType::q6_k: return {16, 8, 32, false};
+    case GgmlType::iq4_nl:
+    case GgmlType::iq4_xs:
+    case GgmlType::mxfp4: return {32, 8, 128, false};
+    case GgmlType::nvfp4: return {16, 8, 128, false};
+    case GgmlType::tq1_0:
+    case GgmlType::tq2_0: return {256, 4, 8, false};
     case GgmlType::f32:
     case GgmlType::f16:
     case GgmlType::bf16: break;
@@ -109,6 +145,17 @@ void take_apart(const GgmlFormat& format, const std::byte* block, std::uint8_t* 
     case GgmlType::q4_k: return four_or_five(b, false, codes, scales, minimums);
     case GgmlType::q5_k: return four_or_five(b, true, codes, scales, minimums);
     case GgmlType::q6_k: return six(b, codes, scales);
+    case GgmlType::iq4_nl: scales[0] = half_at(b); return values(b + 2, 16, kUnevenValues, codes);
+    case GgmlType::iq4_xs: return uneven(b, codes, scales);
+    case GgmlType::mxfp4: scales[0] = half_power(*b); return values(b + 1, 16, kFloat4Values, codes);
+    case GgmlType::nvfp4:
+      for (int s = 0; s < 4; ++s) {
+        scales[s] = half_float8(b[s]);
+        values(b + 4 + 8 * s, 8, kFloat4Values, codes + 16 * s);
+      }
+      return;
+    case GgmlType::tq1_0: return ternary(format, b, b + 52, codes, scales);
+    case GgmlType::tq2_0: return ternary(format, b, b + 64, codes, scales);
     case GgmlType::f32:
     case GgmlType::f16:
     case GgmlType::bf16: break;

@@ -43,8 +43,7 @@ class Builder {
       const std::string_view type = ggml_type_name(t->type);
       fail(ErrorCode::not_implemented,
            "tensor '{}' is of type {}, which is not supported; those that are: F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K "
-           "Q4_K "
-           "Q5_K Q6_K",
+           "Q4_K Q5_K Q6_K IQ4_NL IQ4_XS TQ1_0 TQ2_0 MXFP4 NVFP4",
            name, type.empty() ? std::to_string(t->type) : std::string(type));
     }
     return *t;
