@@ -107,7 +107,7 @@ const ModuleHead& open_module(const ModuleName& name, std::size_t table_bytes, s
   fail(ErrorCode::io,
        "{} needs {}, which cannot be loaded ({} may name it); tried:{}\nThe library must be that of Sardonyx {}: install all "
        "files "
-       "of this release{}",
+       "of this release{}; a build of your own has it where CMake does not say that it was left out",
        name.purpose, fs::path(name.file).filename().string(), name.variable, tried, expected.release,
        name.package == nullptr ? "" : fmt::format(", and what the library needs, Debian's package {}", name.package));
 }
