@@ -21,7 +21,7 @@ FREE = re.compile(r"(?<![\w.])(?<!->)(?<!std::)(?<!hn::)[A-Za-z_]\w*")  # not a 
 
 def name_of(statement):
     """What a declaration at namespace scope declares, or None: the statement's tokens up to its first ; { or }."""
-    if statement[:1] == ["namespace"] or statement[:2] == ["using", "enum"]:  # another name for one; borrowed_names()
+    if statement[:1] == ["namespace"] or statement[:2] in (["using", "enum"], ["using", "namespace"]):  # borrowed_names(), directives()
         return None
     if statement[:1] == ["using"]:
         return statement[1] if "=" in statement[:3] else statement[-1]
