@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "support/ggml_blocks.h"
 #include "support/single_op.h"
 
@@ -55,6 +58,112 @@ TEST(GgmlOps, ProductsAndRowsOfATable) {
       EXPECT_NEAR(static_cast<double>(g.values<float>()[static_cast<std::size_t>(t)]), expected, 1e-4) << f.name;
     }
   }
+}
+
+struct Mixture {
+  std::int64_t experts = 5, top = 2, k = 32, f = 64;
+  bool normalize = true;
+  float scale = 1.0F, alpha = 1.0F, beta = 0.0F, limit = 0.0F;  // 0: none
+
+  SingleOp op(const char* type) const {
+    SingleOp o("GgmlExperts", 1, "sdx");
+    o.with("experts", experts).with("top_k", top).with("K", k).with("F", f);
+    for (const char* part : {"gate_type", "up_type", "down_type"}) o.with(part, std::string(type));
+    o.with("normalize_routing_weights", std::int64_t{normalize ? 1 : 0}).with("routing_scale", scale);
+    o.with("activation_alpha", alpha).with("activation_beta", beta);
+    return limit > 0.0F ? o.with("swiglu_limit", limit) : o;
+  }
+};
+
+// One expert after the other, in double; biases: float32[experts,rows] or undefined.
+std::vector<double> answer(const Mixture& m, const Tensor& x, const Tensor& scores, const Rows* weights, const Tensor* biases) {
+  const auto k = static_cast<std::size_t>(m.k), f = static_cast<std::size_t>(m.f), n = static_cast<std::size_t>(m.experts);
+  std::vector<double> y(x.values<float>().size(), 0.0);
+  for (std::size_t t = 0; t < y.size() / k; ++t) {
+    const std::span<const float> row = scores.values<float>().subspan(t * n, n);
+    std::vector<std::size_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
+    double sum = 0.0;
+    for (std::size_t i = 0; i < (m.normalize ? static_cast<std::size_t>(m.top) : n); ++i)
+      sum += std::exp(static_cast<double>(row[order[i]]));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(m.top); ++i) {
+      const std::size_t e = order[i];
+      const auto product = [&](int which, std::size_t j, std::size_t length, const auto& in) {
+        const std::size_t rows = which == 2 ? k : f;
+        double s = biases[which].defined() ? static_cast<double>(biases[which].values<float>()[e * rows + j]) : 0.0;
+        for (std::size_t c = 0; c < length; ++c) s += in(c)*weights[which].values[(e * rows + j) * length + c];
+        return s;
+      };
+      const auto at = [&](std::size_t c) { return static_cast<double>(x.values<float>()[t * k + c]); };
+      std::vector<double> inner(f);
+      for (std::size_t j = 0; j < f; ++j) {
+        double gate = product(0, j, k, at), up = product(1, j, k, at);
+        if (m.limit > 0.0F) {
+          const auto limit = static_cast<double>(m.limit);
+          gate = std::min(gate, limit), up = std::clamp(up, -limit, limit);
+        }
+        inner[j] = gate / (1.0 + std::exp(-static_cast<double>(m.alpha) * gate)) * (up + static_cast<double>(m.beta));
+      }
+      const double share = std::exp(static_cast<double>(row[e])) / sum * static_cast<double>(m.scale);
+      for (std::size_t j = 0; j < k; ++j) y[t * k + j] += share * product(2, j, f, [&](std::size_t c) { return inner[c]; });
+    }
+  }
+  return y;
+}
+
+Tensor steps(const Shape& shape, float size) {
+  Tensor t(DataType::float32, shape);
+  for (std::int64_t i = 0; i < t.size(); ++i)
+    t.mutable_values<float>()[static_cast<std::size_t>(i)] = size * static_cast<float>(i * 37 % 23 - 11);
+  return t;
+}
+
+void expect_mixture(const Mixture& m, const char* type, bool biased, bool apart) {
+  const GgmlFormat& format = *find_ggml(type);
+  const std::int64_t n = m.experts;
+  const Rows weights[] = {rows_of(format, n * m.f, m.k), rows_of(format, n * m.f, m.k), rows_of(format, n * m.k, m.f)};
+  const Tensor x = steps({2, 3, m.k}, 0.01F);
+  Tensor scores = steps({2, 3, n}, 0.3F);
+  scores.mutable_values<float>()[1] = scores.values<float>()[0];  // a tie
+  const Tensor biases[] = {biased ? steps({n, m.f}, 0.1F) : Tensor(), biased ? steps({n, m.f}, 0.2F) : Tensor(),
+                           biased ? steps({n, m.k}, 0.05F) : Tensor()};
+  std::vector<Tensor> inputs{x, scores, biases[0], biases[1], biases[2]};
+  for (const Rows& w : weights) {
+    const std::int64_t rows = w.bytes.dim(0) / n, bytes = w.bytes.dim(1);
+    for (std::int64_t e = 0; e < (apart ? n : 1); ++e) {
+      Tensor part(DataType::uint8, {apart ? rows : rows * n, bytes});
+      std::memcpy(part.mutable_data(), static_cast<const char*>(w.bytes.data()) + e * rows * bytes, part.bytes());
+      inputs.push_back(part);
+    }
+  }
+  const Tensor y = m.op(type).checked(inputs)[0];
+  ASSERT_EQ(y.shape(), x.shape());
+  const std::vector<double> expected = answer(m, x, scores, weights, biases);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(static_cast<double>(y.values<float>()[i]), expected[i], 1e-4 * (std::abs(expected[i]) + 1.0)) << i;
+}
+
+TEST(GgmlOps, ExpertsOfEachToken) {
+  expect_mixture({}, "q8_0", false, false);
+  expect_mixture({}, "q8_0", true, true);
+  expect_mixture({.top = 5, .normalize = false, .scale = 2.5F}, "mxfp4", false, true);
+  expect_mixture({.experts = 7, .top = 3, .normalize = false, .alpha = 1.702F, .beta = 1.0F, .limit = 0.5F}, "iq4_nl", true,
+                 false);
+}
+
+TEST(GgmlOps, ExpertsThatDoNotFit) {
+  const Mixture m;
+  const Rows wide = rows_of(*find_ggml("q8_0"), m.experts * m.f, m.k), narrow = rows_of(*find_ggml("q8_0"), m.experts * m.k, m.f);
+  const Tensor x = steps({1, m.k}, 1.0F), scores = steps({1, m.experts}, 1.0F), none;
+  EXPECT_NO_THROW(m.op("q8_0").run({x, scores, none, none, none, wide.bytes, wide.bytes, narrow.bytes}));
+  const auto wrong = [&](const std::vector<Tensor>& inputs) { EXPECT_THROW(m.op("q8_0").run(inputs), Error); };
+  wrong({x, scores, none, none, none, wide.bytes, narrow.bytes, wide.bytes});
+  wrong({x, scores, none, none, none, wide.bytes, wide.bytes});
+  wrong({x, steps({1, 4}, 1.0F), none, none, none, wide.bytes, wide.bytes, narrow.bytes});
+  wrong({x, scores, steps({m.experts, 3}, 1.0F), none, none, wide.bytes, wide.bytes, narrow.bytes});
+  const Mixture many{.top = 6};
+  EXPECT_THROW(many.op("q8_0").run({x, scores, none, none, none, wide.bytes, wide.bytes, narrow.bytes}), Error);
 }
 
 TEST(GgmlOps, RefusesWhatDoesNotFit) {

@@ -13,6 +13,7 @@
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/recurrent_rows.h"
 #include "support/single_op.h"
+#include "tensor/types.h"
 
 namespace sdx::cpu {
 namespace {
@@ -341,6 +342,46 @@ TEST(CpuQuantised, MatrixProducts) {
         expect_equal(
             {"DynamicQuantizeMatMul", 1, "com.microsoft", {}, {floats(s.a, 9, -2, 3), b, bs, bz}, {false, true, true, true}});
       }
+    }
+  }
+}
+
+TEST(CpuQuantised, Experts) {
+  // Few rows for each expert, and so many that their results are computed in parts.
+  for (const std::int64_t tokens : {1, 7, 90, 400}) {
+    for (const bool apart : {false, true}) {
+      constexpr std::int64_t experts = 6, k = 64, f = 96;
+      Attributes attrs;
+      for (const auto& [name, value] :
+           {std::pair<const char*, std::int64_t>("experts", experts), {"top_k", 3}, {"K", k}, {"F", f}})
+        attrs.set(name, value);
+      for (const char* name : {"gate_type", "up_type", "down_type"}) attrs.set(name, std::string(name[0] == 'd' ? "f32" : "f16"));
+      attrs.set("activation_alpha", 1.5F);
+      attrs.set("activation_beta", 0.5F);
+      attrs.set("swiglu_limit", 1.0F);
+      Problem p{"GgmlExperts",
+                1,
+                "sdx",
+                attrs,
+                {floats({tokens, k}, 1, -1, 1), floats({tokens, experts}, 2, -2, 2), floats({experts, f}, 3, -1, 1),
+                 floats({experts, f}, 4, -1, 1), floats({experts, k}, 5, -1, 1)},
+                {false, false, true, true, true}};
+      for (std::uint32_t which = 0; which < 3; ++which) {
+        const std::int64_t rows = which == 2 ? k : f, columns = which == 2 ? f : k;
+        for (std::uint32_t e = 0; e < (apart ? experts : 1); ++e) {
+          const std::int64_t n = apart ? rows : experts * rows;
+          const Tensor values = floats({n, columns}, 10 + which * 16 + e, -0.2F, 0.2F);
+          Tensor stored(DataType::uint8, {n, columns * (which == 2 ? 4 : 2)});
+          for (std::int64_t i = 0; i < values.size(); ++i) {
+            const Float16 half(values.values<float>()[static_cast<std::size_t>(i)]);
+            if (which < 2) std::memcpy(static_cast<char*>(stored.mutable_data()) + 2 * i, &half.bits, 2);
+          }
+          if (which == 2) std::memcpy(stored.mutable_data(), values.data(), values.bytes());
+          p.inputs.push_back(stored);
+          p.constant.push_back(true);
+        }
+      }
+      expect_equal(p, 1e-4F, 1e-5F);
     }
   }
 }

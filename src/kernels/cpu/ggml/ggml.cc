@@ -1,6 +1,7 @@
 #include "kernels/cpu/ggml/ggml.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm_args.h"
@@ -44,26 +45,31 @@ void products_of(const GgmlKernels& kernels, const GgmlArgs& a, std::int64_t i, 
   }
 }
 
+// The products of all rows with columns [first, first + columns), finished.
+void few_rows_of(const GgmlKernels& kernels, const GgmlArgs& a, std::int64_t first, std::int64_t columns) {
+  float products[kDirectRows * kColumns];
+  const char* rows = static_cast<const char*>(a.weights) + first * a.format->row_bytes(a.k);
+  for (std::int64_t i = 0, m = 0; i < a.m; i += m) {
+    m = a.m - i >= 8 ? 8 : std::min<std::int64_t>(4, a.m - i);
+    products_of(kernels, a, i, m, rows, columns, products + i * kColumns);
+  }
+  gemm_finish(gemm_kernels(), gemm_args_of(a), {0, a.m, first, columns}, products, kColumns);
+}
+
+std::int64_t groups_of(const GgmlArgs& a) { return (a.n + kColumns - 1) / kColumns; }
+std::int64_t grain_of(const GgmlArgs& a) {
+  return std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, a.k * kColumns * a.m));
+}
+
 void few_rows(const GgmlArgs& a) {
   const GgmlKernels& kernels = ggml_kernels();
-  const GemmKernels& gemm = gemm_kernels();
-  const GemmArgs g = gemm_args_of(a);
-  const auto* weights = static_cast<const char*>(a.weights);
-  const std::int64_t row_bytes = a.format->row_bytes(a.k), groups = (a.n + kColumns - 1) / kColumns;
-  const std::int64_t grain = std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, a.k * kColumns * a.m));
-  parallel_for(groups, grain, [&](std::int64_t begin, std::int64_t end) {
-    float products[kDirectRows * kColumns];
-    for (std::int64_t group = begin; group < end; ++group) {
-      const std::int64_t first = group * kColumns, columns = std::min(kColumns, a.n - first);
-      const char* rows = weights + first * row_bytes;
-      for (std::int64_t i = 0, m = 0; i < a.m; i += m) {
-        m = a.m - i >= 8 ? 8 : std::min<std::int64_t>(4, a.m - i);
-        products_of(kernels, a, i, m, rows, columns, products + i * kColumns);
-      }
-      gemm_finish(gemm, g, {0, a.m, first, columns}, products, kColumns);
-    }
+  parallel_for(groups_of(a), grain_of(a), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t group = begin; group < end; ++group)
+      few_rows_of(kernels, a, group * kColumns, std::min(kColumns, a.n - group * kColumns));
   });
 }
+
+bool is_direct(const GgmlArgs& a) { return a.m > 0 && a.n > 0 && a.m <= kDirectRows; }
 
 // Expands whole blocks that cover [k0, k0 + kc), nr columns at a time, then puts them in the order of panels.
 void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
@@ -88,10 +94,33 @@ void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::i
 
 void ggml_gemm(const GgmlArgs& a) {
   if (a.m <= 0 || a.n <= 0) return;
-  if (a.m <= kDirectRows) {
+  if (is_direct(a)) {
     few_rows(a);
   } else {
     gemm_unpacking(gemm_args_of(a), {&a, expand_panels});
+  }
+}
+
+void ggml_gemms(std::span<const GgmlArgs> all) {
+  const GgmlKernels& kernels = ggml_kernels();
+  std::int64_t groups = 0, grain = std::numeric_limits<std::int64_t>::max();
+  for (const GgmlArgs& a : all) {
+    if (!is_direct(a)) continue;
+    groups += groups_of(a);
+    grain = std::min(grain, grain_of(a));
+  }
+  parallel_for(groups, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t before = 0;
+    for (const GgmlArgs& a : all) {
+      if (!is_direct(a)) continue;
+      const std::int64_t last = std::min(end - before, groups_of(a));
+      for (std::int64_t group = std::max<std::int64_t>(0, begin - before); group < last; ++group)
+        few_rows_of(kernels, a, group * kColumns, std::min(kColumns, a.n - group * kColumns));
+      before += groups_of(a);
+    }
+  });
+  for (const GgmlArgs& a : all) {
+    if (!is_direct(a)) ggml_gemm(a);
   }
 }
 

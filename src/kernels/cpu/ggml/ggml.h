@@ -4,6 +4,7 @@
 // adding a block's scale and minimum is one rounding here, two in ggml_dequantize().
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "tensor/ggml.h"
@@ -27,5 +28,9 @@ struct GgmlArgs {
   std::int64_t ldc = 0;
 };
 void ggml_gemm(const GgmlArgs& args);
+
+// Several products; threads share the work of all of them, so that many small ones keep all threads busy.
+// None may depend on another's result.
+void ggml_gemms(std::span<const GgmlArgs> all);
 
 }  // namespace sdx::cpu

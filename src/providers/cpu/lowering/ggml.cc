@@ -1,6 +1,8 @@
-// sdx GgmlMatMul: float32 activations, and constant weights in ggml's blocks, which are not copied.
+// sdx GgmlMatMul and GgmlExperts: float32 activations, and constant weights in ggml's blocks, which are not copied.
 
 #include "kernels/cpu/ggml/ggml.h"
+
+#include "kernels/cpu/ggml/ggml_experts.h"
 
 #include "ops/quant/ggml.h"
 #include "providers/cpu/kernel_table.h"
@@ -51,8 +53,66 @@ std::unique_ptr<Kernel> make_ggml(LowerContext& c) {
   return std::make_unique<GgmlKernel>(rows, weights->dim(0));
 }
 
+class ExpertsKernel : public Kernel {
+ public:
+  explicit ExpertsKernel(const ops::GgmlExperts& experts)
+      : e_(experts), name_("experts-" + std::string(experts.gate.format->name)) {}
+  std::string_view name() const override { return name_; }
+  bool accepts_unaligned(std::size_t i) const override { return i >= kWeights; }
+
+  void run(const KernelContext& c) const override {
+    const Tensor &x = c.input(0), &scores = c.input(1);
+    const std::int64_t k = e_.gate.k, tokens = x.size() / k;
+    if (x.rank() == 0 || x.shape().back() != k || scores.size() != tokens * e_.experts) {
+      fail(ErrorCode::runtime_failure, "X must be rows of {}, scores as many of {}; received {} and {}", k, e_.experts,
+           x.type_string(), scores.type_string());
+    }
+    std::vector<const Tensor*> weights;
+    for (std::size_t i = kWeights; c.has_input(i); ++i) weights.push_back(&c.input(i));
+    const auto places = ops::expert_weights(e_, weights);
+    if (!places) fail(ErrorCode::internal, "the weights have changed");
+    const ops::ExpertRows rows = ops::choose_experts(e_, c.in<float>(1), tokens);
+    const auto bias = [&](std::size_t i) { return c.has_input(i) ? c.in<float>(i) : nullptr; };
+    ExpertsArgs args;
+    args.experts = e_.experts, args.tokens = tokens, args.k = k, args.f = e_.down.k;
+    args.gate = {e_.gate.format, places->gate.data(), bias(2)};
+    args.up = {e_.up.format, places->up.data(), bias(3)};
+    args.down = {e_.down.format, places->down.data(), bias(4)};
+    args.begin = rows.begin.data(), args.token = rows.token.data(), args.weight = rows.weight.data();
+    args.alpha = e_.alpha, args.beta = e_.beta, args.limit = e_.limit;
+    args.x = c.in<float>(0), args.y = c.out<float>(0);
+    ggml_experts(args);
+  }
+
+  static constexpr auto kWeights = static_cast<std::size_t>(ops::GgmlExpertsIn::weights);
+
+ private:
+  ops::GgmlExperts e_;
+  std::string name_;
+};
+
+std::unique_ptr<Kernel> make_experts(LowerContext& c) {
+  const ops::GgmlExperts e = ops::ggml_experts(ops::parse<ops::GgmlExpertsAttrs>(c));
+  std::vector<const Tensor*> weights;
+  for (std::size_t i = ExpertsKernel::kWeights; i < c.node().inputs.size(); ++i) {
+    weights.push_back(c.constant(i));
+    if (weights.back() == nullptr) return c.refuse("the weights are not constant");
+  }
+  if (!ops::expert_weights(e, weights)) return c.refuse("the weights are not three matrices for each expert");
+  for (const auto& [input, rows] : {std::pair<std::size_t, std::int64_t>(2, e.down.k), {3, e.down.k}, {4, e.gate.k}}) {
+    if (!c.has_input(input)) continue;
+    const SymShape* bias = c.shape(input);
+    if (bias == nullptr || !all_const(*bias) || to_shape(*bias) != Shape{e.experts, rows})
+      return c.refuse("a bias does not have a row for each expert");
+  }
+  return std::make_unique<ExpertsKernel>(e);
+}
+
 }  // namespace
 
-void register_kernels_ggml(KernelTable& t) { t.add("sdx", "GgmlMatMul", "matmul-ggml", 10, make_ggml); }
+void register_kernels_ggml(KernelTable& t) {
+  t.add("sdx", "GgmlMatMul", "matmul-ggml", 10, make_ggml);
+  t.add("sdx", "GgmlExperts", "experts-ggml", 10, make_experts);
+}
 
 }  // namespace sdx::cpu
