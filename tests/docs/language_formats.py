@@ -20,7 +20,7 @@ def source(path: str) -> str:
 def main() -> int:
     gguf = re.search(r'kKnown = "([^"]*)"', source("text/model/network/decoder_config.cc"))[1]
     ggml = re.findall(r'\{GgmlType::\w+, "(\w+)"', source("tensor/ggml.cc"))
-    folders = re.findall(r'\{\.type = "(\w+)"', source("text/model/network/hf_config.cc"))
+    folders = re.findall(r'\{\s*\.type = "(\w+)"', source("text/model/network/hf_config.cc"))
     floats = re.findall(r"GgmlType::(\w+)", re.search(r"type_of\(DataType t\) \{.*?\n\}", source("text/model/network/hf_tensors.cc"), re.S)[0])
     expected = {
         "| `.gguf` file": [set(gguf.split()), {name.upper() for name in ggml}],

@@ -25,7 +25,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from scratch import scratch  # noqa: E402
 
 PROBE = sys.argv[1]
-TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8, "bf16": 30}
+TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8, "bf16": 30, "mxfp4": 39}
+FLOAT4 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.float32)
 
 
 def text(value: str) -> bytes:
@@ -56,6 +57,11 @@ def quantised(w: np.ndarray, kind: str) -> tuple[bytes, np.ndarray]:
         return bits.tobytes(), (bits.astype(np.uint32) << 16).view(np.float32).reshape(w.shape)
     blocks = w.reshape(-1, 32)
     top = np.abs(blocks).max(axis=1, keepdims=True)
+    if kind == "mxfp4":
+        e = (np.floor(np.log2(np.maximum(top, 1e-30))) - 2 + 127).astype(np.uint8)
+        unit = np.exp2(e.astype(np.float32) - 128)
+        codes = np.abs(blocks[:, :, None] / unit[:, :, None] - FLOAT4).argmin(axis=-1).astype(np.uint8)
+        return np.concatenate([e, codes[:, :16] | codes[:, 16:] << 4], axis=1).tobytes(), (FLOAT4[codes] * unit).reshape(w.shape)
     scale = (top / (127 if kind == "q8_0" else 7)).astype(np.float16).astype(np.float32)
     scale[scale == 0] = 1
     codes = np.clip(np.rint(blocks / scale), -127 if kind == "q8_0" else -8, 127 if kind == "q8_0" else 7)
@@ -102,7 +108,8 @@ class Model:
         self.a = architecture
         self.kinds = kinds
         self.o = dict(layers=3, width=64, heads=4, kv=2, size=16, ff=96, vocabulary=96, base=10000.0, eps=1e-5, tied=True, rotary=16,
-                      window=0, norms=False, bias=False, scaling=None, freqs=False)
+                      window=0, norms=False, bias=False, scaling=None, freqs=False, experts=0, used=2, shared=0, share=True, apart=False,
+                      sinks=False)
         self.o.update(extra)
         self.w = {}
         self.file = Writer(architecture)
@@ -126,6 +133,13 @@ class Model:
         f.set("rope.freq_base", o["base"])
         if o["window"]:
             f.set("attention.sliding_window", o["window"])
+        if o["experts"]:
+            f.set("expert_count", o["experts"])
+            f.set("expert_used_count", o["used"])
+            if self.a != "llama":
+                f.set("expert_feed_forward_length", o["ff"])
+            if o["shared"]:
+                f.set("expert_shared_feed_forward_length", o["shared"])
         for name, value in o.get("keys", {}).items():
             f.set(name, value)
 
@@ -176,16 +190,46 @@ class Model:
             self.tensor(at + "attn_q_norm.weight", o["size"], about=1.0)
             self.tensor(at + "attn_k_norm.weight", o["size"], about=1.0)
         self.tensor(at + "attn_output.weight", o["width"], q)
-        self.tensor(at + "ffn_norm.weight", o["width"], about=1.0)
-        if self.a == "phi3":
+        self.tensor(at + self.second_norm(), o["width"], about=1.0)
+        if o["sinks"]:
+            self.tensor(at + "attn_sinks.weight", o["heads"], spread=1.0)
+            self.tensor(at + "attn_output.bias", o["width"])
+        if o["experts"]:
+            self.expert_weights(at)
+        elif self.a == "phi3":
             self.tensor(at + "ffn_up.weight", 2 * o["ff"], o["width"])
         else:
             self.tensor(at + "ffn_gate.weight", o["ff"], o["width"])
             self.tensor(at + "ffn_up.weight", o["ff"], o["width"])
-        self.tensor(at + "ffn_down.weight", o["width"], o["ff"])
+        if not o["experts"]:
+            self.tensor(at + "ffn_down.weight", o["width"], o["ff"])
         if self.a.startswith("gemma"):
             self.tensor(at + "post_attention_norm.weight", o["width"], about=1.0)
             self.tensor(at + "post_ffw_norm.weight", o["width"], about=1.0)
+
+    def second_norm(self):
+        return "post_attention_norm.weight" if self.a == "gpt-oss" else "ffn_norm.weight"
+
+    def expert_weights(self, at: str):
+        o = self.o
+        sizes = {"gate": (o["ff"], o["width"]), "up": (o["ff"], o["width"]), "down": (o["width"], o["ff"])}
+        self.tensor(at + "ffn_gate_inp.weight", o["experts"], o["width"], kinds=("f32",))
+        kinds = [self.kinds[i % len(self.kinds)] for i in range(3)]
+        for (part, size), kind in zip(sizes.items(), kinds):
+            if o["apart"]:
+                for e in range(o["experts"]):
+                    self.tensor(at + f"ffn_{part}.{e}.weight", *size, kinds=(kind,))
+                self.w[at + f"ffn_{part}_exps.weight"] = np.stack([self.w[at + f"ffn_{part}.{e}.weight"] for e in range(o["experts"])])
+            else:
+                self.tensor(at + f"ffn_{part}_exps.weight", o["experts"], *size, kinds=(kind,))
+            if self.a == "gpt-oss":
+                self.tensor(at + f"ffn_{part}_exps.bias", o["experts"], size[0], kinds=("f32",))
+            if o["shared"]:
+                self.tensor(at + f"ffn_{part}_shexp.weight", *(o["shared"] if n == o["ff"] else n for n in size))
+        if self.a == "gpt-oss":
+            self.tensor(at + "ffn_gate_inp.bias", o["experts"])
+        if o["shared"]:
+            self.tensor(at + "ffn_gate_inp_shexp.weight", o["width"])
 
     # The network, in float64.
 
@@ -210,7 +254,8 @@ class Model:
         if o["scaling"] == "yarn":
             n, original, factor = o["rotary"], o["keys"]["rope.scaling.original_context_length"], o["keys"]["rope.scaling.factor"]
             at = lambda turns: n * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))
-            low, high = max(0, math.floor(at(32))), min(n - 1, math.ceil(at(1)))
+            low, high = (at(32), at(1)) if self.a == "gpt-oss" else (math.floor(at(32)), math.ceil(at(1)))
+            low, high = max(0, low), min(n - 1, high)
             keep = 1 - np.clip((np.arange(half) - low) / max(0.001, high - low), 0, 1)
             f = f * keep + f / factor * (1 - keep)
         return f
@@ -247,13 +292,40 @@ class Model:
             scores = o["attention_cap"] * np.tanh(scores / o["attention_cap"])
         i, j = np.arange(n)[:, None], np.arange(n)[None, :]
         seen = j <= i
-        everything = {"gemma2": layer % 2 == 1, "gemma3": layer % 6 == 5}.get(self.a, False)
+        everything = {"gemma2": layer % 2 == 1, "gpt-oss": layer % 2 == 1, "gemma3": layer % 6 == 5}.get(self.a, False)
         if o["window"] and not everything:
             seen &= j > i - o["window"]
         scores = np.where(seen, scores, -np.inf)
-        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        p /= p.sum(axis=-1, keepdims=True)
-        return np.einsum("hij,jhd->ihd", p, v).reshape(n, -1) @ w[at + "attn_output.weight"].T.astype(np.float64)
+        most = scores.max(axis=-1, keepdims=True)
+        p = np.exp(scores - most)
+        sinks = np.exp(w[at + "attn_sinks.weight"][:, None, None] - most) if o["sinks"] else 0.0
+        p /= p.sum(axis=-1, keepdims=True) + sinks
+        y = np.einsum("hij,jhd->ihd", p, v).reshape(n, -1) @ w[at + "attn_output.weight"].T.astype(np.float64)
+        return y + (w[at + "attn_output.bias"] if o["sinks"] else 0.0)
+
+    def gated(self, gate, up):
+        if self.a == "gpt-oss":
+            gate, up = np.minimum(gate, 7.0), np.clip(up, -7.0, 7.0)
+            return gate / (1 + np.exp(-1.702 * gate)) * (up + 1)
+        return gate / (1 + np.exp(-gate)) * up
+
+    def mixture(self, x, at):
+        o, w, oss = self.o, self.w, self.a == "gpt-oss"
+        scores = x @ w[at + "ffn_gate_inp.weight"].T.astype(np.float64) + (w[at + "ffn_gate_inp.bias"] if oss else 0.0)
+        y = np.zeros_like(x)
+        for t, row in enumerate(scores):
+            p = np.exp(row - row.max())
+            chosen = np.argsort(-row, kind="stable")[: o["used"]]
+            p /= p[chosen].sum() if o["share"] else p.sum()
+            for e in chosen:
+                part = lambda name, v: (v @ w[at + f"ffn_{name}_exps.weight"][e].T.astype(np.float64)
+                                        + (w[at + f"ffn_{name}_exps.bias"][e] if oss else 0.0))
+                y[t] += p[e] * part("down", self.gated(part("gate", x[t]), part("up", x[t])))
+        if o["shared"]:
+            part = lambda name, v: v @ w[at + f"ffn_{name}_shexp.weight"].T.astype(np.float64)
+            share = 1 / (1 + np.exp(-(x @ w[at + "ffn_gate_inp_shexp.weight"].astype(np.float64))))
+            y += share[:, None] * part("down", self.gated(part("gate", x), part("up", x)))
+        return y
 
     def feed_forward(self, x, at):
         w = self.w
@@ -276,7 +348,7 @@ class Model:
             at = f"blk.{i}."
             y = self.attention(self.norm(x, at + "attn_norm.weight"), i, at)
             x = x + (self.norm(y, at + "post_attention_norm.weight") if gemma else y)
-            y = self.feed_forward(self.norm(x, at + "ffn_norm.weight"), at)
+            y = (self.mixture if o["experts"] else self.feed_forward)(self.norm(x, at + self.second_norm()), at)
             x = x + (self.norm(y, at + "post_ffw_norm.weight") if gemma else y)
         x = self.norm(x, "output_norm.weight")
         y = x @ w["token_embd.weight" if o["tied"] else "output.weight"].T.astype(np.float64)
@@ -300,6 +372,12 @@ MODELS = {
                     keys={"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}),
     "gemma3": Model("gemma3", layers=7, window=6, norms=True, base=1e6, scaling="linear", eps=1e-6, seed=10,
                     keys={"rope.scaling.type": "linear", "rope.scaling.factor": 8.0}),
+    "llama, experts": Model("llama", experts=4, kinds=("q8_0",), tied=False, seed=13),
+    "llama, experts apart": Model("llama", experts=3, apart=True, kinds=("f32", "q4_0", "f16"), seed=14),
+    "qwen2moe": Model("qwen2moe", experts=6, used=3, share=False, shared=128, bias=True, base=1e6, kinds=("f16",), tied=False, seed=15),
+    "qwen3moe": Model("qwen3moe", experts=8, used=3, norms=True, size=32, rotary=32, eps=1e-6, kinds=("bf16", "q8_0"), tied=False, seed=16),
+    "gpt-oss": Model("gpt-oss", experts=5, window=6, bias=True, sinks=True, kinds=("mxfp4",), tied=False, scaling="yarn", context=4096, seed=17,
+                     keys={"rope.scaling.type": "yarn", "rope.scaling.factor": 32.0, "rope.scaling.original_context_length": 64}),
     "phi3": Model("phi3", window=7, tied=False, seed=11),
     "phi3, short factors": Model("phi3", longrope=True, tied=False, rotary=12, seed=12,
                                  keys={"rope.scaling.original_context_length": 64, "rope.scaling.attn_factor": 1.19}),
@@ -361,7 +439,8 @@ def check_refusals(folder: pathlib.Path):
         "'mamba'": architecture,
         "IQ2_XXS": other_type,
         "blk.0.extra.weight": lambda f: f.add("blk.0.extra.weight", (4,), b"\0" * 16, 0),
-        "expert": lambda f: f.set("expert_count", 8),
+        "expert_used_count": lambda f: f.set("expert_count", 8),
+        "from 1 to 8": lambda f: f.set("expert_count", 8) or f.set("expert_used_count", 9),
         "llama.attention.head_count_kv": lambda f: f.keys.append(key("x", 1)) or f.keys.__setitem__(
             slice(None), [k for k in f.keys if b"head_count_kv" not in k] + [key("llama.attention.head_count_kv", 0)]),
         "'dynamic'": lambda f: f.set("rope.scaling.type", "dynamic"),
@@ -421,7 +500,7 @@ def check_formats(folder: pathlib.Path):
 
 def check_folders(folder: pathlib.Path):
     """Converted models answer as the file does; those that are rounded anew, nearly so."""
-    for name in ("llama, types mixed", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "phi3, short factors"):
+    for name in ("llama, types mixed", "llama, experts apart", "qwen2", "qwen2moe", "qwen3", "gemma2", "gemma3", "gpt-oss", "phi3", "phi3, short factors"):
         model = MODELS[name]
         model.file.write(folder / "model.gguf")
         ids = list(np.random.default_rng(5).integers(0, model.o["vocabulary"], 21))

@@ -27,6 +27,7 @@ SIZES = dict(vocab_size=160, hidden_size=64, intermediate_size=96, num_hidden_la
              max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0, attn_implementation="eager")
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64,
           "rope_theta": 500000.0}
+QWEN_EXPERTS = dict(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32)
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 10000.0}
 
 
@@ -64,6 +65,19 @@ CASES = {
                                           rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
                                                            "sliding_attention": {"rope_type": "default", "rope_theta": 5e3}},
                                           layer_types=["sliding_attention", "full_attention"] * 2), t.Gemma3ForCausalLM, 0),
+    "mixtral": (t.MixtralConfig(**SIZES, num_local_experts=4, num_experts_per_tok=2), t.MixtralForCausalLM, 0),
+    "mixtral, window": (t.MixtralConfig(**SIZES, num_local_experts=3, num_experts_per_tok=1, sliding_window=7), t.MixtralForCausalLM, 0),
+    "qwen2_moe": (t.Qwen2MoeConfig(**SIZES, **QWEN_EXPERTS, shared_expert_intermediate_size=96), t.Qwen2MoeForCausalLM, 0),
+    "qwen2_moe, dense layers, windows": (t.Qwen2MoeConfig(**SIZES, **QWEN_EXPERTS, norm_topk_prob=True, mlp_only_layers=[1], decoder_sparse_step=2,
+                                                          use_sliding_window=True, sliding_window=6, max_window_layers=3, qkv_bias=False),
+                                         t.Qwen2MoeForCausalLM, 0),
+    "qwen3_moe": (t.Qwen3MoeConfig(**SIZES, **QWEN_EXPERTS, head_dim=32, norm_topk_prob=True), t.Qwen3MoeForCausalLM, 0),
+    "qwen3_moe, windows, biases": (t.Qwen3MoeConfig(**SIZES, **QWEN_EXPERTS, attention_bias=True, use_sliding_window=True, sliding_window=5),
+                                   t.Qwen3MoeForCausalLM, 0),
+    "gpt_oss": (t.GptOssConfig(**SIZES, num_local_experts=5, num_experts_per_tok=2, head_dim=16, sliding_window=7), t.GptOssForCausalLM, 0),
+    "gpt_oss, MXFP4": (t.GptOssConfig(**SIZES, num_local_experts=6, num_experts_per_tok=2, head_dim=16), t.GptOssForCausalLM, 0),
+    "gpt_oss, no scaling": (t.GptOssConfig(**SIZES, num_local_experts=4, num_experts_per_tok=3, head_dim=32, sliding_window=5, swiglu_limit=0.5,
+                                           rope_parameters={"rope_type": "default", "rope_theta": 1e4}), t.GptOssForCausalLM, 0),
     "phi3": (t.Phi3Config(**SIZES, sliding_window=9), t.Phi3ForCausalLM, 0),
     "phi3, partly rotated": (t.Phi3Config(**SIZES, rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.75}),
                              t.Phi3ForCausalLM, 0),
@@ -88,6 +102,29 @@ def old_keys(path: pathlib.Path):
     return True
 
 
+FLOAT4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def as_mxfp4(model, folder: pathlib.Path):
+    """Rounds the experts to MXFP4, in the model and in its folder, where codes and scales become tensors of their own."""
+    from safetensors.torch import load_file, save_file
+    tensors = load_file(folder / "model.safetensors")
+    for name, parameter in model.named_parameters():
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            continue
+        blocks = parameter.data.transpose(1, 2).unflatten(2, (-1, 32))  # rows of 32 neighbours
+        exponent = torch.floor(torch.log2(blocks.abs().amax(dim=-1, keepdim=True))) - 2
+        codes = (blocks / torch.exp2(exponent)).unsqueeze(-1).sub(FLOAT4).abs().argmin(dim=-1).to(torch.uint8)
+        parameter.data.copy_((FLOAT4[codes.long()] * torch.exp2(exponent)).flatten(2).transpose(1, 2))
+        del tensors[name]
+        tensors[name + "_blocks"] = (codes[..., 0::2] | codes[..., 1::2] << 4).contiguous()
+        tensors[name + "_scales"] = (exponent + 127).to(torch.uint8).squeeze(-1).contiguous()
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
 def ours(folder: pathlib.Path, ids, context: int) -> np.ndarray:
     command = [PROBE] + (["-c", str(context)] if context else []) + [str(folder), "0"] + [str(i) for i in ids]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -106,8 +143,10 @@ def main():
                 for parameter in model.parameters():
                     parameter.add_(torch.randn_like(parameter) * 0.15)
             half = i % 2 == 0
-            (model.bfloat16() if half else model).save_pretrained(folder, max_shard_size="40KB" if i % 3 == 0 else "5GB")
+            (model.bfloat16() if half else model).save_pretrained(folder, max_shard_size="40KB" if i % 3 == 0 and "MXFP4" not in name else "5GB")
             model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+            if name.endswith("MXFP4"):
+                as_mxfp4(model, folder)
             ids = np.random.default_rng(i).integers(3, 160, 33)
             with torch.no_grad():
                 expected = model(torch.tensor(ids[None])).logits[0].numpy().astype(np.float64)

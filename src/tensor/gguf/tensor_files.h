@@ -45,6 +45,7 @@ class SDX_TOOLS_API TensorFiles {
   std::string shown(const std::string& name) const { return show_ ? show_(name) : name; }
   void show_names_by(std::function<std::string(const std::string&)> show) { show_ = std::move(show); }
 
+  // An empty path: memory that is no file's.
   void add_file(std::filesystem::path path, std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
   // False where there is one of that name.
   bool add_tensor(StoredTensor tensor);

@@ -42,6 +42,10 @@ class AdaptedStyle final : public WeightStyle {
   ValueId rows(GraphWriter& g, const std::string& name, const GgufTensor& weight, ValueId indices) override {
     return base_->rows(g, name, weight, indices);
   }
+  ValueId experts(GraphWriter& g, const std::string& name, ValueId x, ValueId scores, const ExpertTensors& tensors,
+                  const ExpertConfig& config) override {
+    return base_->experts(g, name, x, scores, tensors, config);
+  }
   // Once the network is built. Throws Error(invalid_model) for a weight that an adapter names and the network lacks.
   void check_used() const;
 

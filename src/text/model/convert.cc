@@ -31,7 +31,13 @@ FileWeights style_of(const std::string& dtype) {
        "the weights' type must be float32, float16, int8 or int4, or omitted (as in the file), received '{}'", dtype);
 }
 
-std::string genai_type(const std::string& architecture) { return architecture == "gemma3" ? "gemma3_text" : architecture; }
+std::string genai_type(const std::string& architecture) {
+  if (architecture == "gemma3") return "gemma3_text";
+  if (architecture == "gpt-oss") return "gptoss";
+  // There are no names for these; "decoder" is what any network with these inputs is called.
+  const bool unnamed = architecture == "mixtral" || architecture.ends_with("moe");
+  return unnamed ? "decoder" : architecture;
+}
 
 std::string genai_config(const WeightsModel& m, std::int64_t context) {
   const DecoderConfig& c = m.config;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "session/open.h"
 #include "text/adapters/lora.h"
 #include "text/model/config_object.h"
 #include "text/model/network/decoder_graph.h"
@@ -90,6 +91,14 @@ WeightsModel read_folder(const fs::path& folder, const fs::path& listing) {
   return m;
 }
 
+Session session_of(sdx::Model model, const TensorFiles& files, const SessionOptions& options) {
+  // Weights that are in memory, too, are not copied into a model's bytes.
+  if (std::any_of(files.paths().begin(), files.paths().end(), [](const fs::path& p) { return p.empty(); }))
+    return session::open(std::move(model), options);
+  const MappedModel mapped = map_model(model, files);
+  return Session::from_bytes(std::as_bytes(std::span<const char>(mapped.bytes)), options, mapped.folder);
+}
+
 // Numbers beyond the embedding name nothing.
 void drop_unknown_tokens(WeightsModel& m) {
   const StoredTensor* embedding = m.files->find_tensor("token_embd.weight");
@@ -156,11 +165,9 @@ OpenedModel open_weights(const fs::path& path, const OpenOptions& options) {
     style->check_used();
     auto decoder = std::make_shared<Decoder>();
     decoder->why_not_paged = page_attention(model, decoder->names, {options.cache_type, true});
-    const MappedModel mapped = map_model(model, *w.files);
     SessionOptions with = options.session;
     with.plan_cache_size = std::max<std::size_t>(with.plan_cache_size, kPagedPlans);
-    decoder->session =
-        std::make_unique<Session>(Session::from_bytes(std::as_bytes(std::span<const char>(mapped.bytes)), with, mapped.folder));
+    decoder->session = std::make_unique<Session>(session_of(std::move(model), *w.files, with));
     decoder->describe();
     decoder->vocabulary = w.config.vocabulary;
     decoder->context = used_context(w.config, options.context);

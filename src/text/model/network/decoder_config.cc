@@ -143,31 +143,46 @@ void gemma(const Reader& r, DecoderConfig& c) {
   }
 }
 
-void refuse_experts(const Reader& r) {
-  for (const char* name : {"expert_count", "expert_used_count"}) {
-    if (r.count_or_none(name, 1 << 20, 0) > 1) {
-      fail(ErrorCode::not_implemented, "key '{}': mixtures of experts are not supported", r.key(name));
-    }
+void read_experts(const GgufModel& file, const Reader& r, DecoderConfig& c) {
+  ExpertConfig& e = c.experts;
+  e.count = r.count_or_none("expert_count", 1 << 16, 0);
+  const bool always = has_word("qwen2moe qwen3moe gpt-oss", c.architecture);
+  if (e.count == 0 && !always) return;
+  if (!always && c.architecture != "llama") {
+    fail(ErrorCode::not_implemented, "key '{}': experts are not known to architecture '{}'", r.key("expert_count"),
+         c.architecture);
   }
+  e.count = r.count("expert_count", 1 << 16);
+  e.used = r.count("expert_used_count", e.count);
+  e.feed_forward = r.count_or_none("expert_feed_forward_length", kMostWidth * 16, c.feed_forward);
+  e.normalize = file.metadata().truth(r.key("expert_weights_norm")).value_or(c.architecture != "qwen2moe");
+  e.scale = r.positive_or_none("expert_weights_scale", 1.0F);
+  if (c.architecture == "gpt-oss") set_gpt_oss(c, r.positive("swiglu_limit", 7.0F));
 }
 
 }  // namespace
 
+void set_gpt_oss(DecoderConfig& c, float limit) {
+  c.experts.alpha = 1.702F;
+  c.experts.beta = 1.0F;
+  c.experts.limit = limit;
+  c.rope.truncate = false;
+}
+
 DecoderConfig read_decoder_config(const GgufModel& file) {
   DecoderConfig c;
   c.architecture = std::string(file.metadata().text("general.architecture").value_or(""));
-  constexpr std::string_view kKnown = "llama qwen2 qwen3 gemma2 gemma3 phi3";
+  constexpr std::string_view kKnown = "llama qwen2 qwen3 gemma2 gemma3 phi3 qwen2moe qwen3moe gpt-oss";
   if (!has_word(kKnown, c.architecture)) {
-    fail(ErrorCode::not_implemented,
-         "architecture '{}' is not supported; those that are: llama, qwen2, qwen3, gemma2, gemma3, phi3", c.architecture);
+    fail(ErrorCode::not_implemented, "architecture '{}' is not supported; those that are: {}", c.architecture, kKnown);
   }
   const Reader r(file.metadata(), c.architecture);
-  refuse_experts(r);
   c.context = r.count("context_length", kMostContext);
   c.width = r.count("embedding_length", kMostWidth);
   c.layers = r.count("block_count", kMostLayers);
   c.feed_forward = r.same_count("feed_forward_length", kMostWidth * 16, 0);
-  if (c.feed_forward == 0) fail(ErrorCode::invalid_model, "the GGUF file lacks the key '{}'", r.key("feed_forward_length"));
+  if (c.feed_forward == 0 && !r.has("expert_feed_forward_length"))
+    fail(ErrorCode::invalid_model, "the GGUF file lacks the key '{}'", r.key("feed_forward_length"));
   c.heads = r.same_count("attention.head_count", 1 << 16, 0);
   if (c.heads == 0) fail(ErrorCode::invalid_model, "the GGUF file lacks the key '{}'", r.key("attention.head_count"));
   c.kv_heads = r.same_count("attention.head_count_kv", 1 << 16, c.heads);
@@ -185,7 +200,8 @@ DecoderConfig read_decoder_config(const GgufModel& file) {
   c.interleaved = c.architecture == "llama";
   c.rope = read_rope(file, r, c);
   c.local_rope = c.rope;
-  sliding_windows(r, c, 0);
+  sliding_windows(r, c, c.architecture == "gpt-oss" ? 2 : 0);
+  read_experts(file, r, c);
   if (c.architecture.starts_with("gemma")) gemma(r, c);
   return c;
 }

@@ -2,6 +2,7 @@
 // The configuration of a language model's network: read from a GGUF file's metadata here, from config.json in hf_config.h.
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,16 @@ struct RopeConfig {
   std::vector<float> divisors, long_divisors;  // of the frequencies; empty: none. long_divisors: beyond original_context
 };
 
+// The experts of a layer, where it has a router.
+struct ExpertConfig {
+  std::int64_t count = 0, used = 0;  // 0: there are none
+  std::int64_t feed_forward = 0;     // of each
+  bool normalize = true;             // weights are shares of the chosen experts' softmax, else of all experts'
+  float scale = 1.0F;                // of the weights
+  // As in sdx.GgmlExperts: gates are x * sigmoid(alpha * x), beta is added to what they multiply, both are limited before.
+  float alpha = 1.0F, beta = 0.0F, limit = std::numeric_limits<float>::infinity();
+};
+
 struct DecoderConfig {
   std::string architecture;  // "llama"
   std::int64_t context = 0, width = 0, layers = 0, feed_forward = 0, heads = 0, kv_heads = 0, head_size = 0, vocabulary = 0;
@@ -42,7 +53,11 @@ struct DecoderConfig {
   std::vector<std::int64_t> windows;  // per layer: keys that a query sees, itself included; 0: all
   std::vector<bool> local;            // per layer: whether `local_rope` counts
   RopeConfig rope, local_rope;
+  ExpertConfig experts;
 };
+
+// gpt-oss: the limits of its gates, and angles whose mixture of frequencies is not rounded to whole dimensions.
+void set_gpt_oss(DecoderConfig& c, float limit);
 
 // Throws Error(not_implemented) for an unknown architecture or property, and Error(invalid_model) for impossible numbers.
 DecoderConfig read_decoder_config(const GgufModel& file);

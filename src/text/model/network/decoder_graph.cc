@@ -1,6 +1,7 @@
 #include "text/model/network/decoder_graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <system_error>
 
@@ -146,8 +147,12 @@ class Builder {
     ValueId attended = attention(i, at + "/attn", of, normed);
     if (c_.post_norms) attended = plain_norm(at + "/post_attention_layernorm", attended, of + "post_attention_norm.weight");
     pending_ = attended;
-    const auto [second, fed] = norm_after(at + "/ffn_layernorm", sum, of + "ffn_norm.weight");
-    pending_ = feed_forward(at + "/mlp", of, fed);
+    // Files of gpt-oss name the norm before the feed-forward part by its place after attention.
+    const bool named_after = c_.architecture == "gpt-oss" && !has(of + "ffn_norm.weight");
+    const auto [second, fed] =
+        norm_after(at + "/ffn_layernorm", sum, of + (named_after ? "post_attention_norm" : "ffn_norm") + ".weight");
+    const bool routed = c_.experts.count > 0 && has(of + "ffn_gate_inp.weight");
+    pending_ = routed ? mixture(at + "/moe", of, fed) : feed_forward(at + "/mlp", of, fed);
     if (c_.post_norms) pending_ = plain_norm(at + "/post_ffn_layernorm", pending_, of + "post_ffw_norm.weight");
     return second;
   }
@@ -182,6 +187,10 @@ class Builder {
       in.push_back(gamma(of + "attn_k_norm.weight", c_.head_size));
       a.emplace_back("qk_norm_epsilon", c_.epsilon);
     }
+    if (has(of + "attn_sinks.weight")) {
+      in.resize(std::max<std::size_t>(in.size(), 12), kNoValue);
+      in[11] = vector(of + "attn_sinks.weight", c_.heads);
+    }
     const auto out = g_.nodes("com.microsoft.GroupQueryAttention", at + "/GroupQueryAttention", in,
                               {at + "/output_0", "present." + n + ".key", "present." + n + ".value"}, a);
     presents_.push_back(out[1]);
@@ -199,12 +208,75 @@ class Builder {
       gate = style_.product(g_, at + "/gate_proj", x, both, 0, c_.feed_forward, kNoValue);
       up = style_.product(g_, at + "/up_proj", x, both, c_.feed_forward, c_.feed_forward, kNoValue);
     }
+    return linear(at + "/down_proj", gated(at, gate, up), of + "ffn_down.weight", c_.width, c_.feed_forward);
+  }
+
+  ValueId gated(const std::string& at, ValueId gate, ValueId up) {
     if (c_.gelu) {
       gate = g_.node("Gelu", at + "/act_fn", {gate}, {{"approximate", std::string("tanh")}});
     } else {
       gate = g_.node("Mul", at + "/act_fn/Mul", {gate, g_.node("Sigmoid", at + "/act_fn/Sigmoid", {gate})});
     }
-    return linear(at + "/down_proj", g_.node("Mul", at + "/Mul", {gate, up}), of + "ffn_down.weight", c_.width, c_.feed_forward);
+    return g_.node("Mul", at + "/Mul", {gate, up});
+  }
+
+  // The experts that the router chooses, and one that all tokens go through, where there is one.
+  ValueId mixture(const std::string& at, const std::string& of, ValueId x) {
+    const std::int64_t f = c_.experts.feed_forward;
+    const ValueId scores = linear(at + "/router", x, of + "ffn_gate_inp.weight", c_.experts.count, c_.width);
+    ExpertTensors t;
+    t.gate = expert_parts(of, "ffn_gate", f, c_.width);
+    t.up = expert_parts(of, "ffn_up", f, c_.width);
+    t.down = expert_parts(of, "ffn_down", c_.width, f);
+    t.gate_bias = expert_bias(of + "ffn_gate_exps.bias", f);
+    t.up_bias = expert_bias(of + "ffn_up_exps.bias", f);
+    t.down_bias = expert_bias(of + "ffn_down_exps.bias", c_.width);
+    if (t.gate_bias.defined() != t.up_bias.defined())
+      fail(ErrorCode::invalid_model, "'{}' has a bias for gates or for what they multiply, not for both", of + "ffn_gate_exps");
+    const ValueId chosen = style_.experts(g_, at + "/experts", x, scores, t, c_.experts);
+    if (!has(of + "ffn_gate_shexp.weight")) return chosen;
+    return g_.node("Add", at + "/Add", {chosen, shared_expert(at + "/shared_expert", of, x)});
+  }
+
+  ValueId shared_expert(const std::string& at, const std::string& of, ValueId x) {
+    const std::int64_t f = tensor(of + "ffn_gate_shexp.weight", {-1, c_.width}).shape[0];
+    const ValueId gate = linear(at + "/gate_proj", x, of + "ffn_gate_shexp.weight", f, c_.width);
+    const ValueId up = linear(at + "/up_proj", x, of + "ffn_up_shexp.weight", f, c_.width);
+    const ValueId y = linear(at + "/down_proj", gated(at, gate, up), of + "ffn_down_shexp.weight", c_.width, f);
+    const std::string share = of + "ffn_gate_inp_shexp.weight";
+    if (!has(share)) return y;
+    const bool flat = file_->find_tensor(share)->shape.size() == 1;  // in GGUF files
+    StoredTensor row = tensor(share, flat ? std::vector<std::int64_t>{c_.width} : std::vector<std::int64_t>{1, c_.width});
+    row.shape = {1, c_.width};
+    const ValueId logit = style_.product(g_, at + "/gate", x, row, 0, 1, kNoValue);
+    return g_.node("Mul", at + "/gate/Mul", {y, g_.node("Sigmoid", at + "/gate/Sigmoid", {logit})});
+  }
+
+  // `part`: "ffn_gate". One tensor for all experts, or one for each, as older files and folders have them.
+  std::vector<StoredTensor> expert_parts(const std::string& of, const std::string& part, std::int64_t rows, std::int64_t k) {
+    const std::int64_t count = c_.experts.count;
+    if (!has(of + part + ".0.weight")) {
+      StoredTensor all = tensor(of + part + "_exps.weight", {count, rows, k});
+      all.shape = {count * rows, k};
+      return {all};
+    }
+    std::vector<StoredTensor> parts;
+    for (std::int64_t e = 0; e < count; ++e) {
+      parts.push_back(tensor(of + part + "." + std::to_string(e) + ".weight", {rows, k}));
+      if (parts.back().type != parts.front().type) {
+        fail(ErrorCode::not_implemented, "tensor '{}' is of another type than those of the other experts",
+             file_->shown(parts.back().name));
+      }
+    }
+    return parts;
+  }
+  Tensor expert_bias(const std::string& name, std::int64_t rows) {
+    if (!has(name)) return {};
+    const StoredTensor& t = tensor(name, {c_.experts.count, rows});
+    const GgmlFormat& format = *find_ggml(t.type);
+    Tensor values(DataType::float32, t.shape);
+    ggml_dequantize(format, t.data.data(), t.elements() / format.block, values.mutable_values<float>().data());
+    return values;
   }
 
   // The requested rows of the last norm's input: of the sum, and of the pending term.
@@ -270,6 +342,28 @@ class InPlace : public WeightStyle {
   }
   ValueId rows(GraphWriter& g, const std::string& name, const StoredTensor& weight, ValueId indices) override {
     return g.node("sdx.GgmlGather", name + "/Gather", {bytes_of(g, weight, 0, weight.shape[0]), indices}, attributes(weight));
+  }
+
+  ValueId experts(GraphWriter& g, const std::string& name, ValueId x, ValueId scores, const ExpertTensors& t,
+                  const ExpertConfig& c) override {
+    const auto bias = [&](const char* of, const Tensor& values) {
+      return values.defined() ? g.constant(name + of, values) : kNoValue;
+    };
+    std::vector<ValueId> in{x, scores, bias(".gate_bias", t.gate_bias), bias(".up_bias", t.up_bias),
+                            bias(".down_bias", t.down_bias)};
+    for (const auto* parts : {&t.gate, &t.up, &t.down}) {
+      for (const StoredTensor& w : *parts) in.push_back(bytes_of(g, w, 0, w.shape[0]));
+    }
+    const auto type = [](const std::vector<StoredTensor>& parts) { return std::string(find_ggml(parts[0].type)->name); };
+    AttributeList a{{"experts", c.count},        {"top_k", c.used},
+                    {"K", t.gate[0].shape[1]},   {"F", t.down[0].shape[1]},
+                    {"gate_type", type(t.gate)}, {"up_type", type(t.up)},
+                    {"down_type", type(t.down)}, {"normalize_routing_weights", std::int64_t{c.normalize ? 1 : 0}}};
+    if (c.scale != 1.0F) a.emplace_back("routing_scale", c.scale);
+    if (c.alpha != 1.0F) a.emplace_back("activation_alpha", c.alpha);
+    if (c.beta != 0.0F) a.emplace_back("activation_beta", c.beta);
+    if (std::isfinite(c.limit)) a.emplace_back("swiglu_limit", c.limit);
+    return g.node("sdx.GgmlExperts", name, in, a);
   }
 
  private:

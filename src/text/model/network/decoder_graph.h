@@ -18,6 +18,12 @@
 
 namespace sdx::text {
 
+// The matrices of a layer's experts: one tensor [rows, k] with those of all experts, one behind the other, or one for each.
+struct ExpertTensors {
+  std::vector<StoredTensor> gate, up, down;
+  Tensor gate_bias, up_bias, down_bias;  // float32[experts, rows]; undefined: none
+};
+
 // The form in which weights enter the graph. Every call names a tensor of the files, and its rows [first, first + rows).
 class WeightStyle {
  public:
@@ -27,6 +33,9 @@ class WeightStyle {
                           std::int64_t rows, ValueId bias) = 0;
   // Rows by index.
   virtual ValueId rows(GraphWriter& g, const std::string& name, const StoredTensor& weight, ValueId indices) = 0;
+  // The sum of the chosen experts' answers for x[.., k], by scores[.., experts].
+  virtual ValueId experts(GraphWriter& g, const std::string& name, ValueId x, ValueId scores, const ExpertTensors& tensors,
+                          const ExpertConfig& config) = 0;
   // The type in which the network computes: float32, or float16, with caches and logits of that type.
   virtual DataType type() const { return DataType::float32; }
 };
@@ -44,7 +53,8 @@ Model build_decoder(const std::shared_ptr<const TensorFiles>& file, DecoderConfi
 // Weights as they lie in the file: sdx.GgmlMatMul and sdx.GgmlGather.
 std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const TensorFiles> file);
 
-// The bytes for Session::from_bytes() of a graph of weights_in_place(): references into the files in `folder`.
+// The bytes for Session::from_bytes() of a graph of weights_in_place(): references into the files in `folder`. All weights must
+// be in files.
 struct MappedModel {
   std::string bytes;
   std::filesystem::path folder;

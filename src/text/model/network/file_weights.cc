@@ -60,6 +60,34 @@ class FileStyle : public WeightStyle {
                    {"quantize_axis", std::int64_t{1}}});
   }
 
+  // Experts become floats, gates and ups in turn, the form that all versions of the operator have.
+  ValueId experts(GraphWriter& g, const std::string& name, ValueId x, ValueId scores, const ExpertTensors& t,
+                  const ExpertConfig& c) override {
+    const std::int64_t k = t.gate[0].shape[1], f = t.down[0].shape[1];
+    const auto constant = [&](const char* of, const Tensor& values, Shape shape) {
+      return values.defined() ? g.constant(name + of, with_type(values.reshaped(std::move(shape)), type())) : kNoValue;
+    };
+    const ValueId rows = g.constant(name + ".rows", Tensor::of<std::int64_t>({2}, {-1, c.count}));
+    const ValueId flat = g.node("Reshape", name + "/scores", {scores, rows});
+    const std::vector<ValueId> in{x,
+                                  flat,
+                                  constant(".fc1", in_turn(stacked(t.gate), stacked(t.up), k), {c.count, 2 * f, k}),
+                                  constant(".fc1_bias", in_turn(t.gate_bias, t.up_bias, 1), {c.count, 2 * f}),
+                                  constant(".fc2", stacked(t.down), {c.count, k, f}),
+                                  constant(".fc2_bias", t.down_bias, {c.count, k})};
+    AttributeList a{{"k", c.used},
+                    {"normalize_routing_weights", std::int64_t{c.normalize ? 1 : 0}},
+                    {"activation_type", std::string("swiglu")},
+                    {"swiglu_fusion", std::int64_t{1}},
+                    {"activation_alpha", c.alpha},
+                    {"activation_beta", c.beta}};
+    if (std::isfinite(c.limit)) a.emplace_back("swiglu_limit", c.limit);
+    const ValueId y = g.node("com.microsoft.MoE", name, in, a);
+    return c.scale == 1.0F
+               ? y
+               : g.node("Mul", name + "/scaled", {y, g.constant(name + ".scale", with_type(Tensor::scalar(c.scale), type()))});
+  }
+
   DataType type() const override { return style_ == FileWeights::float16 ? DataType::float16 : DataType::float32; }
 
  private:
@@ -73,6 +101,31 @@ class FileStyle : public WeightStyle {
         ggml_dequantize(format, weight.data.data() + (first + r) * row_bytes, k / format.block, to + r * k);
       }
     });
+    return out;
+  }
+
+  Tensor stacked(const std::vector<StoredTensor>& parts) const {
+    if (parts.size() == 1) return floats(parts[0], 0, parts[0].shape[0]);
+    const std::int64_t rows = parts[0].shape[0], k = parts[0].shape[1];
+    Tensor out(DataType::float32, {static_cast<std::int64_t>(parts.size()) * rows, k});
+    float* to = out.mutable_values<float>().data();
+    for (const StoredTensor& part : parts) {
+      const Tensor values = floats(part, 0, rows);
+      to = std::copy_n(values.values<float>().data(), rows * k, to);
+    }
+    return out;
+  }
+
+  // Rows of `k` elements of both in turn; undefined where one is.
+  static Tensor in_turn(const Tensor& first, const Tensor& second, std::int64_t k) {
+    if (!first.defined() || !second.defined()) return {};
+    Tensor out(DataType::float32, {2 * first.size()});
+    float* to = out.mutable_values<float>().data();
+    const float *a = first.values<float>().data(), *b = second.values<float>().data();
+    for (std::int64_t i = 0; i < first.size(); i += k) {
+      to = std::copy_n(a + i, k, to);
+      to = std::copy_n(b + i, k, to);
+    }
     return out;
   }
 

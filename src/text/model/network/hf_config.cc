@@ -19,7 +19,7 @@ using nlohmann::json;
 struct Defaults {
   std::string_view type;
   bool gemma = false, tied = false, biased_qkv = false, mixes_layers = false;
-  std::int64_t context = 0, window = 0, head_size = 0, heads = 0, kv_heads = 0;
+  std::int64_t context = 0, window = 0, head_size = 0, heads = 0, kv_heads = 0, experts = 0, experts_used = 0;
   double epsilon = 1e-6, theta = 10000.0;
 };
 constexpr std::array kDefaults{
@@ -46,7 +46,30 @@ constexpr std::array kDefaults{
              .heads = 8,
              .kv_heads = 4,
              .theta = 1e6},
-    Defaults{.type = "phi3", .context = 4096, .epsilon = 1e-5}};
+    Defaults{.type = "phi3", .context = 4096, .epsilon = 1e-5},
+    Defaults{.type = "mixtral", .context = 131072, .kv_heads = 8, .experts = 8, .experts_used = 2, .epsilon = 1e-5, .theta = 1e6},
+    Defaults{.type = "qwen2_moe",
+             .biased_qkv = true,
+             .mixes_layers = true,
+             .context = 32768,
+             .window = 4096,
+             .heads = 16,
+             .kv_heads = 16,
+             .experts = 60,
+             .experts_used = 4},
+    Defaults{
+        .type = "qwen3_moe", .context = 32768, .window = 4096, .heads = 32, .kv_heads = 4, .experts = 128, .experts_used = 8},
+    Defaults{.type = "gpt_oss",
+             .mixes_layers = true,
+             .context = 131072,
+             .window = 128,
+             .head_size = 64,
+             .heads = 64,
+             .kv_heads = 8,
+             .experts = 128,
+             .experts_used = 4,
+             .epsilon = 1e-5,
+             .theta = 150000.0}};
 
 std::string known_types() {
   std::string all = "gemma3";
@@ -169,6 +192,11 @@ void read_ropes(ConfigObject& o, const Defaults& d, DecoderConfig& c) {
   c.local_rope.base = static_cast<float>(positive(o, "rope_local_base_freq", 10000.0));
   c.local_rope.original_context = c.context;
   auto scaling = scaling_object(o);
+  if (!scaling && d.type == "gpt_oss") {
+    c.rope.scaling = RopeScaling::yarn;
+    c.rope.factor = 32.0F, c.rope.original_context = 4096, c.rope.truncate = false;
+    c.rope.attention_factor = 1.0F + 0.1F * std::log(c.rope.factor);
+  }
   if (!scaling) return;
   auto everywhere = scaling->object("full_attention"), nearby = scaling->object("sliding_attention");
   if (!everywhere && !nearby) {
@@ -200,7 +228,7 @@ void read_windows(ConfigObject& o, const Defaults& d, DecoderConfig& c) {
   }
   const bool qwen = d.type.starts_with("qwen");
   const bool used = o.flag("use_sliding_window").value_or(false);
-  const std::int64_t full_below = o.integer("max_window_layers").value_or(28);
+  const std::int64_t layers_at_edge = o.integer("max_window_layers").value_or(28);
   if (qwen && !used) window = 0;
   std::int64_t pattern = d.type == "gemma2" ? 2 : 6;
   if (d.type == "gemma3_text" && o.take("sliding_window_pattern") != nullptr)
@@ -211,7 +239,10 @@ void read_windows(ConfigObject& o, const Defaults& d, DecoderConfig& c) {
   }
   for (std::size_t i = 0; i < layers; ++i) {
     const auto at = static_cast<std::int64_t>(i);
-    bool local = !d.mixes_layers || (d.gemma ? (at + 1) % pattern != 0 : at >= full_below);
+    bool local = !d.mixes_layers || (d.gemma                 ? (at + 1) % pattern != 0
+                                     : d.type == "gpt_oss"   ? at % 2 == 0
+                                     : d.type == "qwen2_moe" ? at % 2 == 0 && at < layers_at_edge
+                                                             : at >= layers_at_edge);
     if (d.mixes_layers && types != nullptr) {
       local = (*types)[i] == "sliding_attention";
       if (!local && (*types)[i] != "full_attention") {
@@ -259,6 +290,20 @@ void read_sizes(ConfigObject& o, const Defaults& d, DecoderConfig& c) {
   c.epsilon = static_cast<float>(positive(o, "rms_norm_eps", d.epsilon));
 }
 
+void read_experts(ConfigObject& o, const Defaults& d, DecoderConfig& c) {
+  if (d.experts == 0) return;
+  ExpertConfig& e = c.experts;
+  const char* key = o.has("num_local_experts") ? "num_local_experts" : "num_experts";
+  e.count = count(o, key, 1 << 16, d.experts);
+  e.used = count(o, "num_experts_per_tok", e.count, d.experts_used);
+  const bool qwen = d.type.starts_with("qwen");
+  e.feed_forward = qwen ? count(o, "moe_intermediate_size", kMostWidth * 16, d.type == "qwen2_moe" ? 1408 : 768) : c.feed_forward;
+  e.normalize = !qwen || o.flag("norm_topk_prob").value_or(false);
+  if (d.type != "gpt_oss") return;
+  set_gpt_oss(c, static_cast<float>(positive(o, "swiglu_limit", 7.0)));
+  c.experts.alpha = static_cast<float>(positive(o, "swiglu_alpha", 1.702));
+}
+
 void read_activation(ConfigObject& o, const Defaults& d) {
   const char* key = d.gemma ? "hidden_activation" : "hidden_act";
   const std::string_view usual = d.gemma ? "gelu_pytorch_tanh" : "silu";
@@ -283,10 +328,11 @@ void read_gemma(ConfigObject& o, DecoderConfig& c) {
   o.refuse("use_bidirectional_attention", false);
 }
 
-void refuse_quantized(ConfigObject& o) {
+void refuse_quantized(ConfigObject& o, const Defaults* d = nullptr) {
   auto q = o.object("quantization_config");
   if (!q) return;
   const std::string how = q->text("quant_method").value_or("?");
+  if (how == "mxfp4" && d != nullptr && d->type == "gpt_oss") return;
   fail(ErrorCode::not_implemented,
        "{} = '{}' is not supported: weights must be F32, F16 or BF16. Use the original model with `sdx convert --dtype int4`, or "
        "its .gguf file",
@@ -294,10 +340,12 @@ void refuse_quantized(ConfigObject& o) {
 }
 
 void read_biases(ConfigObject& o, const Defaults& d, HfNetwork& n) {
-  const bool attention = o.flag("attention_bias").value_or(false);
-  const bool all = attention && (d.type == "llama" || d.type == "qwen3" || d.gemma);
-  if (all || d.biased_qkv) n.biased = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
+  const bool attention = o.flag("attention_bias").value_or(d.type == "gpt_oss");
+  const bool all = attention && (d.type == "llama" || d.type.starts_with("qwen3") || d.type == "gpt_oss" || d.gemma);
+  const bool unbiased = d.type == "qwen2_moe" && !o.flag("qkv_bias").value_or(true);
+  if (all || (d.biased_qkv && !unbiased)) n.biased = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
   if (all) n.biased.emplace_back("self_attn.o_proj");
+  if (d.type == "gpt_oss") n.biased.emplace_back("mlp.router");
   if (o.flag("mlp_bias").value_or(false) && d.type == "llama") {
     for (const char* part : {"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}) n.biased.emplace_back(part);
   }
@@ -316,12 +364,22 @@ void check_kind(ConfigObject& o) {
          kinds->dump().substr(0, 100));
 }
 
+// The architecture's name in GGUF files, where it has one.
+std::string gguf_name(std::string_view type) {
+  if (type == "gemma3_text") return "gemma3";
+  if (type == "qwen2_moe") return "qwen2moe";
+  if (type == "qwen3_moe") return "qwen3moe";
+  if (type == "gpt_oss") return "gpt-oss";
+  return std::string(type);
+}
+
 HfNetwork read_text_network(ConfigObject& o, const Defaults& d) {
   HfNetwork n;
   DecoderConfig& c = n.decoder;
-  c.architecture = d.type == "gemma3_text" ? "gemma3" : std::string(d.type);
-  refuse_quantized(o);
+  c.architecture = gguf_name(d.type);
+  refuse_quantized(o, &d);
   read_sizes(o, d, c);
+  read_experts(o, d, c);
   read_activation(o, d);
   if (d.gemma) read_gemma(o, c);
   read_ropes(o, d, c);

@@ -9,6 +9,7 @@
 #include "base/text/safe_name.h"
 #include "tensor/safetensors.h"
 #include "text/model/config_object.h"
+#include "text/model/network/joined_experts.h"
 
 namespace sdx::text {
 namespace {
@@ -25,6 +26,18 @@ constexpr std::array kParts{NamePair{"input_layernorm", "attn_norm"},    NamePai
                             NamePair{"self_attn.q_norm", "attn_q_norm"}, NamePair{"self_attn.k_norm", "attn_k_norm"},
                             NamePair{"mlp.gate_proj", "ffn_gate"},       NamePair{"mlp.up_proj", "ffn_up"},
                             NamePair{"mlp.gate_up_proj", "ffn_up"},      NamePair{"mlp.down_proj", "ffn_down"}};
+// Of layers with experts; the first pair is that of Mixtral.
+constexpr std::array kExpertParts{NamePair{"block_sparse_moe.gate", "ffn_gate_inp"},
+                                  NamePair{"mlp.gate", "ffn_gate_inp"},
+                                  NamePair{"mlp.router", "ffn_gate_inp"},
+                                  NamePair{"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+                                  NamePair{"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+                                  NamePair{"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+                                  NamePair{"mlp.shared_expert_gate", "ffn_gate_inp_shexp"}};
+// Of one expert: after "mlp.experts.0." or "block_sparse_moe.experts.0.", and before ".0".
+constexpr std::array kExpert{NamePair{"gate_proj", "ffn_gate"}, NamePair{"up_proj", "ffn_up"}, NamePair{"down_proj", "ffn_down"}};
+constexpr std::array kMixtralExpert{NamePair{"w1", "ffn_gate"}, NamePair{"w3", "ffn_up"}, NamePair{"w2", "ffn_down"}};
+constexpr std::string_view kSinks = "self_attn.sinks";  // has no ".weight"
 constexpr std::array kNorms{NamePair{"post_attention_layernorm", "ffn_norm"}};
 constexpr std::array kGemmaNorms{NamePair{"post_attention_layernorm", "post_attention_norm"},
                                  NamePair{"pre_feedforward_layernorm", "ffn_norm"},
@@ -39,6 +52,12 @@ class Names {
       const bool apart = p.first.starts_with("mlp.gate_p") || p.first.starts_with("mlp.up") || p.second == "attn_q" ||
                          p.second == "attn_k" || p.second == "attn_v";
       if (phi ? !apart : !joined) parts_.push_back(p);
+    }
+    const std::string& kind = network.decoder.architecture;
+    for (const NamePair& p : kExpertParts) {
+      const bool router = p.second == "ffn_gate_inp";
+      const std::string_view of = kind == "mixtral" ? "block_sparse_moe.gate" : kind == "gpt-oss" ? "mlp.router" : "mlp.gate";
+      if (network.decoder.experts.count > 0 && (!router || p.first == of)) parts_.push_back(p);
     }
     if (network.decoder.post_norms) {
       parts_.insert(parts_.end(), kGemmaNorms.begin(), kGemmaNorms.end());
@@ -69,12 +88,47 @@ class Names {
     const std::size_t dot = name.find('.', 4), end = name.rfind('.');
     if (!name.starts_with("blk.") || dot == std::string::npos || end <= dot) return name;
     const std::string_view part = std::string_view(name).substr(dot + 1, end - dot - 1);
+    if (part == "attn_sinks") return network_.prefix + "layers." + name.substr(4, dot - 4) + "." + std::string(kSinks);
     const auto p = std::find_if(parts_.begin(), parts_.end(), [&](const NamePair& n) { return n.second == part; });
+    const std::size_t number = part.find('.');
+    if (p == parts_.end() && number != std::string_view::npos) {
+      for (const NamePair& n : mixtral() ? kMixtralExpert : kExpert) {
+        if (n.second != part.substr(0, number)) continue;
+        return fmt::format("{}layers.{}.{}.experts{}.{}{}", network_.prefix, name.substr(4, dot - 4),
+                           mixtral() ? "block_sparse_moe" : "mlp", part.substr(number), n.first, name.substr(end));
+      }
+    }
     if (p == parts_.end()) return name;
     return network_.prefix + "layers." + name.substr(4, dot - 4) + "." + std::string(p->first) + name.substr(end);
   }
 
+  // The layer's number and the tensor's name in it where it is one of gpt-oss's experts, which are put into another order.
+  std::optional<std::pair<std::string, std::string>> joined_expert(std::string_view name) const {
+    if (network_.decoder.architecture != "gpt-oss" || !name.starts_with(network_.prefix)) return std::nullopt;
+    name.remove_prefix(network_.prefix.size());
+    if (!name.starts_with("layers.")) return std::nullopt;
+    name.remove_prefix(7);
+    const std::size_t dot = name.find('.');
+    if (dot == std::string_view::npos || !is_joined_expert(name.substr(dot + 1))) return std::nullopt;
+    return std::pair(std::string(name.substr(0, dot)), std::string(name.substr(dot + 1)));
+  }
+
  private:
+  bool mixtral() const { return network_.decoder.architecture == "mixtral"; }
+
+  // "ffn_gate.3" for "mlp.experts.3.gate_proj"; "": it is something else.
+  std::string of_expert(std::string_view part) const {
+    const std::string_view begin = mixtral() ? "block_sparse_moe.experts." : "mlp.experts.";
+    if (network_.decoder.experts.count == 0 || !part.starts_with(begin)) return "";
+    part.remove_prefix(begin.size());
+    const std::size_t dot = part.find('.');
+    if (dot == 0 || dot == std::string_view::npos || part.find_first_not_of("0123456789") != dot) return "";
+    for (const NamePair& n : mixtral() ? kMixtralExpert : kExpert) {
+      if (n.first == part.substr(dot + 1)) return fmt::format("{}.{}", n.second, part.substr(0, dot));
+    }
+    return "";
+  }
+
   std::string inside(std::string_view name) const {
     if (name == "embed_tokens.weight") return "token_embd.weight";
     if (name == "norm.weight") return "output_norm.weight";
@@ -84,8 +138,10 @@ class Names {
     if (dot == std::string_view::npos || end <= dot) return "";
     const std::string_view part = name.substr(dot + 1, end - dot - 1);
     const auto p = std::find_if(parts_.begin(), parts_.end(), [&](const NamePair& n) { return n.first == part; });
-    if (p == parts_.end()) return "";
-    return fmt::format("blk.{}.{}{}", name.substr(0, dot), p->second, name.substr(end));
+    if (name.substr(dot + 1) == kSinks) return fmt::format("blk.{}.attn_sinks.weight", name.substr(0, dot));
+    const std::string found = p != parts_.end() ? std::string(p->second) : of_expert(part);
+    if (found.empty()) return "";
+    return fmt::format("blk.{}.{}{}", name.substr(0, dot), found, name.substr(end));
   }
 
   const HfNetwork& network_;
@@ -127,6 +183,11 @@ class Reader {
     }
   }
 
+  // Puts experts that are stored in another order into that of GGUF files.
+  void add_joined() {
+    for (const auto& [layer, tensors] : joined_) add_joined_experts(tensors, "blk." + layer + ".", network_.decoder, to_);
+  }
+
   // Biases are as config.json says.
   void check_biases() const {
     for (std::int64_t i = 0; i < network_.decoder.layers; ++i) {
@@ -139,7 +200,7 @@ class Reader {
       }
     }
     for (const StoredTensor& t : to_.tensors()) {
-      if (!t.name.ends_with(".bias")) continue;
+      if (!t.name.ends_with(".bias") || t.name.ends_with("_exps.bias")) continue;
       const std::string name = names_.hugging_face(t.name);
       const bool known = std::any_of(network_.biased.begin(), network_.biased.end(),
                                      [&](const std::string& part) { return name.ends_with("." + part + ".bias"); });
@@ -162,6 +223,10 @@ class Reader {
 
  private:
   void take(const std::string& name, const Tensor& tensor, std::size_t file) {
+    if (const auto joined = names_.joined_expert(name)) {
+      joined_[joined->first][joined->second] = tensor;
+      return;
+    }
     StoredTensor t;
     t.name = names_.gguf(name);
     if (t.name.empty()) return;
@@ -180,6 +245,7 @@ class Reader {
   Names names_;
   const HfNetwork& network_;
   TensorFiles& to_;
+  std::map<std::string, std::map<std::string, Tensor>> joined_;  // by layer
 };
 
 std::map<std::string, std::vector<std::string>> read_index(const fs::path& path) {
@@ -219,6 +285,7 @@ std::shared_ptr<const TensorFiles> open_safetensors(const fs::path& listing, con
   } else {
     reader.add(listing, nullptr);
   }
+  reader.add_joined();
   reader.check_biases();
   reader.tie();
   return files;
