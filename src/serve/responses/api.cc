@@ -28,9 +28,7 @@ void respond(openai::Shared& shared, Store& store, const RequestPtr& request, co
   with.echo = std::move(r.echo);
   if (r.store) {
     with.completed = [all = &store, id = with.id, owner = request->key, previous = std::move(r.previous),
-                      input = dump_json(r.input)](const std::string& response) {
-      all->add(id, owner, previous, input, response);
-    };
+                      input = dump_json(r.input)](const Json& response) { all->add(id, owner, previous, input, response); };
   }
   const bool stream = r.chat.generation.stream;
   auto writer = std::make_unique<ResponseAnswer>(prepared, r.chat, std::move(with));

@@ -17,6 +17,7 @@ using openai::refuse;
 using openai::ToolUse;
 
 constexpr std::size_t kMostItems = 16384;
+constexpr std::size_t kMostReferenced = 16 << 20;  // bytes: as many as a body may have
 
 // The items of this turn; references become the items that they stand for, and what has no id gets one.
 Json read_input(const Fields& fields, const Json& input, const Store& store, const std::string& owner) {
@@ -30,15 +31,21 @@ Json read_input(const Fields& fields, const Json& input, const Store& store, con
   if (input.size() > kMostItems)
     refuse(fmt::format("Invalid 'input': more than {} items.", kMostItems), "input", "array_above_max_length");
   Json out = Json::array();
+  std::size_t referenced = 0;
   for (std::size_t i = 0; i < input.size(); ++i) {
     const std::string where = fmt::format("input[{}]", i);
     Fields item = fields.within(input[i], where);
     const std::string type = item.text("type").value_or("message");
     if (type == "item_reference") {
       const std::string id = item.required_text("id");
-      std::optional<Json> found = store.find_item(id, owner);
+      const std::optional<std::string> found = store.find_item(id, owner);
       if (!found) refuse(fmt::format("Item with id '{}' not found.", id.substr(0, 100)), where, "invalid_value");
-      out.push_back(std::move(*found));
+      referenced += found->size();
+      if (referenced > kMostReferenced) {
+        refuse(fmt::format("Invalid 'input': its references stand for more than {} bytes.", kMostReferenced), where,
+               "invalid_value");
+      }
+      out.push_back(Json::parse(*found));
       continue;
     }
     Json copy = input[i];

@@ -77,12 +77,6 @@ Json ResponseAnswer::ended(const Generation& generation, Json output) const {
   return out;
 }
 
-std::string ResponseAnswer::stored(Json response) const {
-  std::string text = dump_json(response);
-  if (options_.completed) options_.completed(text);
-  return text;
-}
-
 void ResponseAnswer::event(std::string_view type, Json fields, std::string& out) {
   Json data = {{"type", type}, {"sequence_number", sequence_++}};
   for (auto& [name, value] : fields.items()) data[name] = std::move(value);
@@ -210,7 +204,7 @@ void ResponseAnswer::finish(const Generation& generation, std::string& out) {
   if (open_ == Open::none && items_.empty()) open(Open::message, message_item(), out);  // an empty answer
   close(length ? "incomplete" : "completed", out);
   Json response = ended(generation, items_);
-  stored(response);
+  if (options_.completed) options_.completed(response);
   event(length ? "response.incomplete" : "response.completed", {{"response", std::move(response)}}, out);
 }
 
@@ -232,7 +226,9 @@ std::string ResponseAnswer::whole(const Generation& generation) {
     add(message_item(), "output_text", answer.content, calls().empty() ? status : "completed");
   }
   for (const ToolCall& call : calls()) output.push_back(call_item(call, true));
-  return stored(ended(generation, std::move(output)));
+  const Json response = ended(generation, std::move(output));
+  if (options_.completed) options_.completed(response);
+  return dump_json(response);
 }
 
 std::string ResponseAnswer::failure(const openai::ApiError& error) {

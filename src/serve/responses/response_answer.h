@@ -13,8 +13,8 @@ struct ResponseOptions {
   std::string id;
   std::int64_t created = 0;  // seconds since 1970
   std::set<std::string> custom_tools;
-  openai::Json echo;                                  // fields that the response repeats
-  std::function<void(const std::string&)> completed;  // gets the whole response, to store it
+  openai::Json echo;                                   // fields that the response repeats
+  std::function<void(const openai::Json&)> completed;  // gets the whole response, to store it
 };
 
 // Used by one thread at a time.
@@ -40,7 +40,6 @@ class ResponseAnswer final : public openai::SingleAnswer {
   openai::Json call_item(const ToolCall& call, bool whole) const;
   openai::Json response(std::string_view status) const;
   openai::Json ended(const Generation& generation, openai::Json output) const;
-  std::string stored(openai::Json response) const;
 
   ResponseOptions options_;
   std::string model_;

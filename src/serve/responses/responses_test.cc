@@ -92,8 +92,8 @@ TEST(ResponseRequests, Refused) {
   for (const auto& [body, param] : cases) EXPECT_EQ(verdict(body), param) << body;
 }
 
-std::string response_of(const std::string& id, const std::string& text) {
-  return R"({"id": ")" + id + R"(", "output": [{"id": "o)" + id + R"(", "type": "message", "content": ")" + text + R"("}]})";
+Json response_of(const std::string& id, const std::string& text) {
+  return {{"id", id}, {"output", Json::array({{{"id", "o" + id}, {"type", "message"}, {"content", text}}})}};
 }
 
 TEST(ResponseStore, KeepsConversations) {
@@ -105,12 +105,13 @@ TEST(ResponseStore, KeepsConversations) {
   ASSERT_EQ(items.size(), 4U);
   EXPECT_EQ(items[2]["n"], 2);
   EXPECT_EQ(items[3]["content"], "b");
-  EXPECT_EQ((*store.find_item("o1", "k"))["content"], "a");
+  EXPECT_EQ(Json::parse(*store.find_item("o1", "k"))["content"], "a");
   EXPECT_FALSE(store.find_item("o1", "other"));
   EXPECT_FALSE(store.find_item("2", "k"));
   EXPECT_FALSE(store.remove("1", "other"));
   EXPECT_TRUE(store.remove("1", "k"));
   EXPECT_EQ(store.find("1", "k"), nullptr);
+  EXPECT_FALSE(store.find_item("o1", "k"));
   EXPECT_EQ(store.find("2", "k")->conversation().size(), 4U);  // the turn before is still part of this one
   EXPECT_TRUE(store.remove("2", "k"));
   EXPECT_EQ(store.bytes(), 0U);
@@ -127,7 +128,7 @@ TEST(ResponseStore, IsBounded) {
     EXPECT_LE(small.bytes(), 20000U);
   }
   EXPECT_NE(small.find("99", ""), nullptr);
-  small.add("large", "", nullptr, "[]", std::string(30000, ' '));
+  small.add("large", "", nullptr, "[]", response_of("x", std::string(30000, 'y')));
   EXPECT_EQ(small.find("large", ""), nullptr);
   EXPECT_NE(small.find("99", ""), nullptr);
 }
@@ -136,7 +137,7 @@ TEST(ResponseStore, IsBounded) {
 TEST(ResponseStore, LongConversationsEnd) {
   Store store({.turns = 2, .bytes = std::uint64_t{1} << 40});
   for (int i = 0; i < 200000; ++i) {
-    store.add(std::to_string(i), "", i > 0 ? store.find(std::to_string(i - 1), "") : nullptr, "[]", "{}");
+    store.add(std::to_string(i), "", i > 0 ? store.find(std::to_string(i - 1), "") : nullptr, "[]", Json::object());
   }
   EXPECT_TRUE(store.remove("199999", ""));
   EXPECT_TRUE(store.remove("199998", ""));
@@ -154,7 +155,7 @@ TEST(ResponseAnswer, EndsWithAnErrorOfItsOwn) {
   request.generation.stream = true;
   std::string kept;
   ResponseAnswer answer(openai::PreparedChat{}, request,
-                        {"resp_1", 7, {}, Json::object(), [&](const std::string& response) { kept = response; }});
+                        {"resp_1", 7, {}, Json::object(), [&](const Json& response) { kept = response.dump(); }});
   std::string out = answer.begin();
   answer.add(token("x"), out);
   const std::string event = answer.failure(openai::ApiError(503, "busy"));
@@ -167,7 +168,7 @@ TEST(ResponseAnswer, CallsThatAreCutOffAreIncomplete) {
   openai::ChatRequest request;
   std::string kept, nowhere;
   ResponseAnswer answer(openai::PreparedChat{}, request,
-                        {"resp_1", 7, {}, Json::object(), [&](const std::string& response) { kept = response; }});
+                        {"resp_1", 7, {}, Json::object(), [&](const Json& response) { kept = response.dump(); }});
   answer.add(token("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1"), nowhere);
   Generation g;
   g.choices.emplace_back();

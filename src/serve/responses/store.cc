@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text/json_text.h"
+
 namespace sdx::serve::responses {
 
 using openai::Json;
@@ -10,16 +12,31 @@ namespace {
 
 constexpr std::uint64_t kOverhead = 512;  // of a turn beside its texts, about
 
+std::uint64_t bytes_of(const std::string& input, const std::string& response, const std::vector<Turn::Item>& items) {
+  std::uint64_t out = input.size() + response.size() + kOverhead;
+  for (const Turn::Item& item : items) out += item.text.size() + kOverhead;
+  return out;
+}
+
+std::vector<Turn::Item> items_of(const Json& response) {
+  std::vector<Turn::Item> out;
+  const auto output = response.find("output");
+  if (output == response.end()) return out;
+  for (const Json& item : *output) out.push_back({item.at("id").get<std::string>(), dump_json(item)});
+  return out;
+}
+
 }  // namespace
 
-Turn::Turn(std::string of, TurnPtr before, std::string asked, std::string answered,
+Turn::Turn(std::string of, TurnPtr before, std::string asked, std::string answered, std::vector<Item> made,
            std::shared_ptr<std::atomic<std::uint64_t>> counter)
     : owner(std::move(of)),
       input(std::move(asked)),
       response(std::move(answered)),
+      items(std::move(made)),
       previous_(std::move(before)),
       counter_(std::move(counter)),
-      bytes_(input.size() + response.size() + kOverhead) {
+      bytes_(bytes_of(input, response, items)) {
   *counter_ += bytes_;
 }
 
@@ -39,8 +56,7 @@ Json Turn::conversation() const {
   Json out = Json::array();
   for (auto turn = turns.rbegin(); turn != turns.rend(); ++turn) {
     for (Json& item : Json::parse((*turn)->input)) out.push_back(std::move(item));
-    Json response = Json::parse((*turn)->response);
-    for (Json& item : response["output"]) out.push_back(std::move(item));
+    for (const Item& item : (*turn)->items) out.push_back(Json::parse(item.text));
   }
   return out;
 }
@@ -51,44 +67,44 @@ TurnPtr Store::find(std::string_view id, std::string_view owner) const {
   return found == turns_.end() || found->second->owner != owner ? nullptr : found->second;
 }
 
-std::optional<Json> Store::find_item(std::string_view id, std::string_view owner) const {
-  std::vector<TurnPtr> turns;
-  const std::string mark = "\"" + std::string(id) + "\"";
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [name, turn] : turns_) {
-      if (turn->owner == owner && turn->response.find(mark) != std::string::npos) turns.push_back(turn);
-    }
-  }
-  for (const TurnPtr& turn : turns) {
-    Json response = Json::parse(turn->response);
-    for (Json& item : response["output"]) {
-      if (item["id"] == Json(id)) return std::move(item);
-    }
+std::optional<std::string> Store::find_item(std::string_view id, std::string_view owner) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = items_.find(std::string(id));
+  if (found == items_.end() || found->second->owner != owner) return std::nullopt;
+  for (const Turn::Item& item : found->second->items) {
+    if (item.id == id) return item.text;
   }
   return std::nullopt;
 }
 
-void Store::add(const std::string& id, std::string owner, TurnPtr previous, std::string input, std::string response) {
-  if (input.size() + response.size() + kOverhead > limits_.bytes) return;
-  auto turn = std::make_shared<const Turn>(std::move(owner), std::move(previous), std::move(input), std::move(response), bytes_);
+void Store::erase(std::unordered_map<std::string, TurnPtr>::iterator turn) {
+  for (const Turn::Item& item : turn->second->items) items_.erase(item.id);
+  turns_.erase(turn);
+}
+
+void Store::add(const std::string& id, std::string owner, TurnPtr previous, std::string input, const Json& response) {
+  std::vector<Turn::Item> items = items_of(response);
+  std::string text = dump_json(response);
+  if (bytes_of(input, text, items) > limits_.bytes) return;
+  const auto turn = std::make_shared<const Turn>(std::move(owner), std::move(previous), std::move(input), std::move(text),
+                                                 std::move(items), bytes_);
   const std::lock_guard lock(mutex_);
-  turns_.emplace(id, std::move(turn));
+  for (const Turn::Item& item : turn->items) items_[item.id] = turn;
+  turns_.emplace(id, turn);
   order_.push_back(id);
   while (order_.size() > 1 && (order_.size() > limits_.turns || *bytes_ > limits_.bytes)) {
-    const auto oldest = turns_.find(order_.front());
+    if (const auto oldest = turns_.find(order_.front()); oldest != turns_.end()) erase(oldest);
     order_.pop_front();
-    if (oldest != turns_.end()) turns_.erase(oldest);
   }
 }
 
 bool Store::remove(std::string_view id, std::string_view owner) {
-  TurnPtr gone;
+  TurnPtr gone;  // ends without the lock
   const std::lock_guard lock(mutex_);
   const auto found = turns_.find(std::string(id));
   if (found == turns_.end() || found->second->owner != owner) return false;
-  gone = std::move(found->second);
-  turns_.erase(found);
+  gone = found->second;
+  erase(found);
   order_.erase(std::find(order_.begin(), order_.end(), id));
   return true;
 }

@@ -18,7 +18,10 @@ namespace sdx::serve::responses {
 
 // One response: what was asked in this turn, what was answered, and the turn before. Does not change.
 struct Turn {
-  Turn(std::string of, std::shared_ptr<const Turn> before, std::string asked, std::string answered,
+  struct Item {
+    std::string id, text;  // of JSON
+  };
+  Turn(std::string of, std::shared_ptr<const Turn> before, std::string asked, std::string answered, std::vector<Item> made,
        std::shared_ptr<std::atomic<std::uint64_t>> counter);
   ~Turn();
   Turn(const Turn&) = delete;
@@ -27,6 +30,7 @@ struct Turn {
   const std::string owner;  // the name of the key that may read it; "" without keys
   const std::string input;  // a JSON list of items
   const std::string response;
+  const std::vector<Item> items;  // of the response's output
 
   // The items of all turns up to and with this one, in order.
   openai::Json conversation() const;
@@ -50,17 +54,20 @@ class Store {
 
   // Null where there is none, or another key's.
   TurnPtr find(std::string_view id, std::string_view owner) const;
-  // An item of an answer by its id.
-  std::optional<openai::Json> find_item(std::string_view id, std::string_view owner) const;
-  void add(const std::string& id, std::string owner, TurnPtr previous, std::string input, std::string response);
+  // The text of an item of an answer by its id.
+  std::optional<std::string> find_item(std::string_view id, std::string_view owner) const;
+  void add(const std::string& id, std::string owner, TurnPtr previous, std::string input, const openai::Json& response);
   bool remove(std::string_view id, std::string_view owner);
   std::uint64_t bytes() const { return *bytes_; }
 
  private:
+  void erase(std::unordered_map<std::string, TurnPtr>::iterator turn);
+
   const StoreLimits limits_;
   std::shared_ptr<std::atomic<std::uint64_t>> bytes_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   mutable std::mutex mutex_;
   std::unordered_map<std::string, TurnPtr> turns_;  // guarded by `mutex_`
+  std::unordered_map<std::string, TurnPtr> items_;  // by the ids of their items; guarded by `mutex_`
   std::deque<std::string> order_;                   // of arrival; guarded by `mutex_`
 };
 
