@@ -78,6 +78,11 @@ class Messages {
     if (!turn_.is_null()) out_.push_back(std::exchange(turn_, Json()));
   }
 
+  // Whether the turn has more than thoughts, so that further texts or thoughts belong to the next.
+  bool turn_has_answered() const {
+    return !turn_.is_null() && (turn_.contains("tool_calls") || !turn_.at("content").get_ref<const std::string&>().empty());
+  }
+
   Json& turn() {
     if (turn_.is_null()) turn_ = {{"role", "assistant"}, {"content", ""}};
     return turn_;
@@ -87,7 +92,7 @@ class Messages {
     const std::string role = item.required_text("role");
     const std::string text = text_of(item, item.required("content"), item.path("content"));
     if (role == "assistant") {
-      if (!turn_.is_null() && (turn_.contains("tool_calls") || turn_["content"] != "")) end_turn();
+      if (turn_has_answered()) end_turn();
       turn()["content"] = text;
       return;
     }
@@ -111,7 +116,7 @@ class Messages {
     }
     item.ignore({"encrypted_content"});
     if (text.empty()) return;
-    if (!turn_.is_null() && (turn_.contains("tool_calls") || turn_["content"] != "")) end_turn();
+    if (turn_has_answered()) end_turn();
     turn()["reasoning_content"] = text;
   }
 

@@ -44,7 +44,7 @@ std::string read_tool(const Fields& fields, const Json& value, const std::string
   Fields tool = fields.within(value, where);
   const std::string type = tool.required_text("type");
   if (type != "function" && type != "custom") return {};
-  const std::string name = tool.required_text("name");
+  std::string name = tool.required_text("name");
   if (!function_name(name)) {
     refuse(fmt::format("Invalid '{}': string does not match pattern. Expected a string that matches the pattern "
                        "'^[a-zA-Z0-9_.-]{{1,128}}$'.",
