@@ -28,7 +28,7 @@ std::string read_tool(const Fields& fields, const Json& value, const std::string
                        where, type->substr(0, 60)),
            where, "unsupported_value");
   }
-  const std::string name = tool.required_text("name");
+  std::string name = tool.required_text("name");
   if (!tool_name(name)) {
     refuse(fmt::format("{}.name: String should match pattern '^[a-zA-Z0-9_.-]{{1,128}}$'", where), where + ".name",
            "invalid_value");
