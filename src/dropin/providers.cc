@@ -40,7 +40,8 @@ const ProviderName& serving(const ProviderName& asked) {
     fail_ort(ORT_INVALID_ARGUMENT, "SDX_DROPIN_GPU must be vulkan, received '" + std::string(gpu) + "'");
   }
   const bool served = std::find(std::begin(kServedByGpu), std::end(kServedByGpu), asked.name) != std::end(kServedByGpu);
-  return served ? *find_name(gpu) : asked;
+  const ProviderName* const by = served ? find_name(gpu) : nullptr;
+  return by != nullptr ? *by : asked;
 }
 
 // Of the options for another provider only the device counts. Number 0 stands for the default device.

@@ -18,7 +18,7 @@ constexpr std::size_t kMostMessages = 16384, kMostCalls = 1024, kMostInputs = 20
 
 std::string model_name(Fields& fields) {
   const auto model = fields.text("model"), name = fields.text("name");
-  const std::string out = model.value_or(name.value_or(""));
+  std::string out = model.value_or(name.value_or(""));
   if (out.empty()) refuse("model is required", "model", "missing_required_parameter");
   return out;
 }
