@@ -22,10 +22,8 @@ std::vector<DeviceFacts> list_devices() {
   return devices;
 }
 
-Gpu::Gpu(std::size_t index, const std::filesystem::path& cache, std::uint64_t memory_limit)
-    : table_(load_module<Table>()), memory_limit_(memory_limit) {
-  const std::vector<DeviceFacts> all = list_devices();
-  facts_ = all.at(index);
+Gpu::Gpu(std::size_t index, const DeviceFacts& facts, const std::filesystem::path& cache, std::uint64_t memory_limit)
+    : table_(load_module<Table>()), facts_(facts), memory_limit_(memory_limit) {
   checked(table_.open, index, &device_);
   if (!cache.empty()) pipelines_ = PipelineStore::of(cache, facts_);
   if (pipelines_) pipelines_->load(table_, device_);

@@ -38,7 +38,8 @@ class PipelineStore;
 class Gpu {
  public:
   // `cache`: the folder where compiled pipelines are kept; empty: they are not. `memory_limit`: bytes on the device; 0: all.
-  Gpu(std::size_t index, const std::filesystem::path& cache, std::uint64_t memory_limit);
+  // `index`: in list_devices(), which gave the facts.
+  Gpu(std::size_t index, const DeviceFacts& facts, const std::filesystem::path& cache, std::uint64_t memory_limit);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -53,7 +54,7 @@ class Gpu {
 
  private:
   const Table& table_;
-  DeviceFacts facts_{};
+  DeviceFacts facts_;
   Device* device_ = nullptr;
   std::shared_ptr<PipelineStore> pipelines_;
   std::uint64_t memory_limit_;

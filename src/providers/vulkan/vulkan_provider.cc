@@ -15,9 +15,10 @@ constexpr const char* kInstallLoader =
 
 std::shared_ptr<const Gpu> open_gpu(const ProviderSettings& settings) {
   const Settings wanted = settings_of(settings);
-  const Choice choice = choose_device(list_devices(), wanted);
+  const std::vector<DeviceFacts> devices = list_devices();
+  const Choice choice = choose_device(devices, wanted);
   if (!choice.reason.empty()) fail(ErrorCode::provider_unavailable, "{}", choice.reason);
-  return std::make_shared<const Gpu>(choice.index, settings.cache, wanted.memory_limit);
+  return std::make_shared<const Gpu>(choice.index, devices[choice.index], settings.cache, wanted.memory_limit);
 }
 
 class VulkanProvider : public Provider {

@@ -28,10 +28,8 @@ void messages(openai::Shared& shared, const RequestPtr& request, const Responder
 
 Response count_tokens(openai::Shared& shared, const Request& request) {
   const MessageRequest r = read_message_request(openai::read_body(request.body), true);
-  const openai::Found found = shared.models.get(r.chat.generation.model, ModelKind::language, kPath);
-  if (request.notes) request.notes->set_model(r.chat.generation.model).set_ignored(r.chat.generation.ignored.text());
-  const openai::ChatPrompt prompt = openai::make_prompt(r.chat, found, openai::PromptKind::message, kPath);
-  return json_response(fmt::format(R"({{"input_tokens":{}}})", prompt.tokens.size()));
+  const std::size_t tokens = openai::count_prompt(shared, request, r.chat, openai::PromptKind::message, kPath);
+  return json_response(fmt::format(R"({{"input_tokens":{}}})", tokens));
 }
 
 }  // namespace

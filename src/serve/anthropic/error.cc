@@ -35,9 +35,7 @@ Response error_shape(int status, std::string_view message) {
 }
 
 Response error_response(const openai::ApiError& error) {
-  Response response = error_shape(error.status, error.message);
-  if (error.retry_after > 0) response.headers.emplace_back("Retry-After", std::to_string(error.retry_after));
-  return response;
+  return openai::with_retry(error_shape(error.status, error.message), error);
 }
 
 const openai::ReplyForm& reply_form() {

@@ -16,11 +16,6 @@ using openai::ToolUse;
 
 constexpr std::size_t kMostTools = 1024, kMostStops = 128, kLongestStop = 1024;
 
-bool tool_name(std::string_view name) {
-  return !name.empty() && name.size() <= 128 &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string_view::npos;
-}
-
 std::string read_tool(const Fields& fields, const Json& value, const std::string& where, Json& out, openai::ChatRequest& to) {
   Fields tool = fields.within(value, where);
   if (const auto type = tool.text("type"); type && *type != "custom") {
@@ -29,7 +24,7 @@ std::string read_tool(const Fields& fields, const Json& value, const std::string
            where, "unsupported_value");
   }
   std::string name = tool.required_text("name");
-  if (!tool_name(name)) {
+  if (!openai::is_function_name(name, 128)) {
     refuse(fmt::format("{}.name: String should match pattern '^[a-zA-Z0-9_.-]{{1,128}}$'", where), where + ".name",
            "invalid_value");
   }

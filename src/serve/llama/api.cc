@@ -20,9 +20,7 @@ using openai::Shared;
 // {"error": {"code": 400, "message", "type"}}
 Response failed(const openai::ApiError& error) {
   const Json body = {{"error", {{"code", error.status}, {"message", error.message}, {"type", error.type}}}};
-  Response response = json_response(dump_json(body), error.status);
-  if (error.retry_after > 0) response.headers.emplace_back("Retry-After", std::to_string(error.retry_after));
-  return response;
+  return openai::with_retry(json_response(dump_json(body), error.status), error);
 }
 
 Response error_shape(int status, std::string_view message) {

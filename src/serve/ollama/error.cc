@@ -9,9 +9,7 @@ std::string error_json(std::string_view message) { return "{\"error\":" + json_s
 Response error_shape(int status, std::string_view message) { return json_response(error_json(message), status); }
 
 Response error_response(const openai::ApiError& error) {
-  Response response = error_shape(error.status, error.message);
-  if (error.retry_after > 0) response.headers.emplace_back("Retry-After", std::to_string(error.retry_after));
-  return response;
+  return openai::with_retry(error_shape(error.status, error.message), error);
 }
 
 const openai::ReplyForm& reply_form() {

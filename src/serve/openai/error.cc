@@ -70,10 +70,11 @@ std::string error_json(const ApiError& error) {
   return out + "}}";
 }
 
-Response error_response(const ApiError& error) {
-  Response response = json_response(error_json(error), error.status);
+Response with_retry(Response response, const ApiError& error) {
   if (error.retry_after > 0) response.headers.emplace_back("Retry-After", std::to_string(error.retry_after));
   return response;
 }
+
+Response error_response(const ApiError& error) { return with_retry(json_response(error_json(error), error.status), error); }
 
 }  // namespace sdx::serve::openai

@@ -33,6 +33,8 @@ ApiError api_error(const Error& error);
 // The answer to the exception in a catch block; exceptions that are not our errors become 500 without details.
 ApiError current_api_error();
 
+// `response` with the header Retry-After, where the error says when to try again.
+Response with_retry(Response response, const ApiError& error);
 std::string error_json(const ApiError& error);
 Response error_response(const ApiError& error);
 

@@ -98,6 +98,11 @@ std::string_view kind_of(const Json& value) {
   }
 }
 
+bool is_function_name(std::string_view name, std::size_t most) {
+  return !name.empty() && name.size() <= most &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string_view::npos;
+}
+
 void wrong_type(const std::string& param, std::string_view expected, const Json& value) {
   const std::string_view kind = kind_of(value);
   refuse(

@@ -44,6 +44,9 @@ class Ignored {
 [[noreturn]] void wrong_type(const std::string& param, std::string_view expected, const Json& value);
 [[noreturn]] void wrong_value(const std::string& param, const Json& value, std::string_view supported);
 
+// Whether a tool may have that name: letters of ASCII, digits, '_', '-' and '.', from 1 to `most` of them.
+bool is_function_name(std::string_view name, std::size_t most);
+
 // The members of one object. Null counts as absent. Functions throw ApiError (400) for other types and values out of range.
 class Fields {
  public:

@@ -34,11 +34,6 @@ std::string content_text(const Fields& message, const Json& content, const std::
   return text;
 }
 
-bool function_name(std::string_view name) {
-  return !name.empty() && name.size() <= 64 &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string_view::npos;
-}
-
 Json read_call(const Fields& message, const Json& value, const std::string& where, std::vector<std::string>& pending) {
   Fields call = message.within(value, where);
   const std::string id = call.required_text("id");
@@ -133,7 +128,7 @@ std::string read_tool(const Fields& fields, const Json& value, const std::string
   if (type != "function") wrong_value(tool.path("type"), Json(type), "'function'");
   Fields function = tool.within(tool.required("function"), tool.path("function"));
   std::string name = function.required_text("name");
-  if (!function_name(name)) {
+  if (!is_function_name(name, 64)) {
     refuse(
         fmt::format(
             "Invalid '{}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_.-]{{1,64}}$'.",

@@ -37,10 +37,8 @@ void respond(openai::Shared& shared, Store& store, const RequestPtr& request, co
 
 Response count(openai::Shared& shared, const Store& store, const Request& request) {
   const ResponseRequest r = read_response_request(openai::read_body(request.body), store, request.key);
-  const openai::Found found = shared.models.get(r.chat.generation.model, ModelKind::language, kPath);
-  if (request.notes) request.notes->set_model(r.chat.generation.model).set_ignored(r.chat.generation.ignored.text());
-  const openai::ChatPrompt prompt = openai::make_prompt(r.chat, found, openai::PromptKind::chat, kPath);
-  return json_response(fmt::format(R"({{"object":"response.input_tokens","input_tokens":{}}})", prompt.tokens.size()));
+  const std::size_t tokens = openai::count_prompt(shared, request, r.chat, openai::PromptKind::chat, kPath);
+  return json_response(fmt::format(R"({{"object":"response.input_tokens","input_tokens":{}}})", tokens));
 }
 
 [[noreturn]] void not_found(std::string_view id) {

@@ -17,11 +17,6 @@ using openai::ToolUse;
 
 constexpr std::size_t kMostTools = 1024;
 
-bool function_name(std::string_view name) {
-  return !name.empty() && name.size() <= 128 &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string_view::npos;
-}
-
 // A tool whose input is a text: the model calls a function with that text.
 Json custom_parameters(Fields& tool, std::string& description) {
   if (const Json* value = tool.object("format")) {
@@ -45,7 +40,7 @@ std::string read_tool(const Fields& fields, const Json& value, const std::string
   const std::string type = tool.required_text("type");
   if (type != "function" && type != "custom") return {};
   std::string name = tool.required_text("name");
-  if (!function_name(name)) {
+  if (!openai::is_function_name(name, 128)) {
     refuse(fmt::format("Invalid '{}': string does not match pattern. Expected a string that matches the pattern "
                        "'^[a-zA-Z0-9_.-]{{1,128}}$'.",
                        tool.path("name")),

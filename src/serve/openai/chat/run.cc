@@ -183,6 +183,12 @@ PreparedChat prepare_chat(Shared& shared, const Request& request, const ChatRequ
   return out;
 }
 
+std::size_t count_prompt(Shared& shared, const Request& request, const ChatRequest& r, PromptKind kind, std::string_view path) {
+  const Found found = shared.models.get(r.generation.model, ModelKind::language, path);
+  if (request.notes) request.notes->set_model(r.generation.model).set_ignored(r.generation.ignored.text());
+  return make_prompt(r, found, kind, path).tokens.size();
+}
+
 void answer_chat(Shared& shared, const RequestPtr& request, const ResponderPtr& responder, PreparedChat prepared,
                  std::unique_ptr<ChatWriter> writer, bool stream, const ReplyForm& form) {
   const ModelPtr model = prepared.found.model;

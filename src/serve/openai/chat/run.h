@@ -52,6 +52,10 @@ struct PreparedChat {
 PreparedChat prepare_chat(Shared& shared, const Request& request, const ChatRequest& chat, PromptKind kind,
                           std::string_view path);
 
+// The number of tokens of a chat's prompt, for interfaces that count without answering; notes model and ignored fields. Throws
+// ApiError.
+std::size_t count_prompt(Shared& shared, const Request& request, const ChatRequest& chat, PromptKind kind, std::string_view path);
+
 // Answers, now or later.
 void answer_chat(Shared& shared, const RequestPtr& request, const ResponderPtr& responder, PreparedChat prepared,
                  std::unique_ptr<ChatWriter> writer, bool stream, const ReplyForm& form = openai_form());
