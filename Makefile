@@ -7,10 +7,10 @@ BUILD := build/$(PRESET)
 # - tests that fork while other threads are busy: Clang 16's AddressSanitizer does not hold its allocator's locks across fork(), so the
 #   child can wait forever.
 # - tests whose child loads damaged libraries, and which a sanitizer ends in its own way.
-SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeep.Children*:Look.*
+SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeepOfPosix.Children*:Look*
 
 .PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel portable portable-wheels portable-check dropin-wheel dropin-clients packages packages-check test test-poisoned \
-  demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers aarch64 aarch64-quick bench-aarch64 \
+  demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers aarch64 aarch64-quick bench-aarch64 windows \
   other-systems all-systems gpu-software \
   bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
   bench-arrays bench-outside bench-quantize bench-training torch-layers imports clean
@@ -35,7 +35,7 @@ help:
 	@echo "make imports       import all pairs of the package's modules, and groups of them in threads at once"
 	@echo "make other-systems | all-systems  build and test on Debian 13, on Debian 13 and sid (docs/building.md)"
 	@echo "make gpu-software  test the provider vulkan on a software driver (docs/design/gpu.md)"
-	@echo "make format | format-check | tidy | check-includes | check-sizes | growth | asan | asan-all | aarch64 | aarch64-quick | bench-aarch64 | clean"
+	@echo "make format | format-check | tidy | check-includes | check-sizes | growth | asan | asan-all | aarch64 | aarch64-quick | bench-aarch64 | windows | clean"
 
 # Installs what the targets of the command line need (tools/setup.sh); SETUP=: leaves that to you. Targets that are not named here, and presets
 # for tests, need all.
@@ -217,6 +217,10 @@ aarch64-quick:
 	@tools/aarch64.sh quick
 bench-aarch64:
 	@tools/aarch64.sh bench
+
+# 64-bit Windows by mingw-w64, tested under Wine (docs/design/windows.md).
+windows:
+	@tools/windows.sh
 
 # clang-tidy; SINCE=COMMIT looks at what changed since then alone, MINUTES=N begins no source after that time.
 tidy: | setup

@@ -119,12 +119,20 @@ foreach(name precompiled ${SDX_PRECOMPILED_SMALL})
 endforeach()
 target_compile_options(sdx_${SDX_PRECOMPILED_SMALL} PRIVATE ${SDX_SMALL})
 
+# What a folder has for systems of another kind (base/system).
+if(WIN32)
+  set(SDX_OTHER_SYSTEM "/system/posix/")
+else()
+  set(SDX_OTHER_SYSTEM "/system/windows/")
+endif()
+
 # sdx_folder(NAME [SMALL | OPTIONS ... | HEADERS ... | LIKE FOLDER] [DEPENDS ...] [EXCLUDE REGEX] [TESTS PROGRAM]): one static library sdx_<name> from every
 # .cc of the current folder and its subfolders except unit tests (*_test.cc), which join the unit-test program, or with TESTS their own.
 # OPTIONS: additional compiler options. HEADERS: headers of the project to precompile as well; LIKE uses another folder's.
 function(sdx_folder name)
   cmake_parse_arguments(ARG "SMALL" "EXCLUDE;LIKE;TESTS" "DEPENDS;SOURCES;LINK;OPTIONS;HEADERS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  list(FILTER sources EXCLUDE REGEX ${SDX_OTHER_SYSTEM})
   if(ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX ${ARG_EXCLUDE})
   endif()
@@ -154,6 +162,7 @@ function(sdx_folder name)
   else()
     sdx_precompile(sdx_${name} FROM sdx_precompiled)
   endif()
+  list(FILTER sources EXCLUDE REGEX "/system/windows/")  # Windows' own headers define too many words
   sdx_unity(sdx_${name} ${sources})
   if(ARG_TESTS)
     set_property(GLOBAL APPEND PROPERTY SDX_TEST_PROGRAMS ${ARG_TESTS})

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the direction of includes: a file may include its own folder and folders with a lower number.
 
-Folders with the same number do not see each other. Prints every violation; exit code 1 if there is one.
+Folders with the same number do not see each other. What is an operating system's own stays in src/base/system: in folders that are free of
+it, no file includes its headers or asks which system it is. Prints every violation; exit code 1 if there is one.
 """
 
 import pathlib
@@ -64,6 +65,28 @@ LAYERS = {
     "fuzz": 16,
 }
 
+# Folders whose files call operating systems through src/base/system alone.
+FREE_OF_SYSTEMS = (
+    "src/base/",
+    "src/tensor/",
+    "src/graph/",
+    "src/kernels/cpu/",
+    "src/media/",
+    "src/ops/",
+    "src/onnx/",
+    "src/passes/",
+    "src/plan/",
+)
+SYSTEM_HEADER = re.compile(
+    r"(unistd|dlfcn|fcntl|poll|pthread|signal|termios|sched|dirent|glob|fnmatch|spawn|pwd|grp|link|netdb|io|direct|process|psapi|malloc)\.h|csignal|"
+    r"(sys|linux|arpa|netinet|net)/.*|(windows|win\w+|shl\w+|ws2tcpip)\.h"
+)
+SYSTEM_MACRO = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif)\b.*\b(_WIN32|_WIN64|WIN32|__linux__|__unix__|__APPLE__|__MINGW\w+)\b")
+
+
+def is_free_of_systems(path: str) -> bool:
+    return path.startswith(FREE_OF_SYSTEMS) and not path.startswith("src/base/system/")
+
 
 def folder_of(path: str) -> str | None:
     matches = [f for f in LAYERS if path == f or path.startswith(f + "/")]
@@ -89,9 +112,15 @@ def main() -> int:
         if folder is None or not (ROOT / name).is_file():
             continue
         for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
+            if is_free_of_systems(name) and SYSTEM_MACRO.match(line):
+                print(f"{name}:{number}: asks which system it is; what differs belongs in src/base/system")
+                bad += 1
             match = re.match(r'\s*#\s*include\s+([<"])([^>"]+)[>"]', line)
             if not match:
                 continue
+            if is_free_of_systems(name) and match[1] == "<" and SYSTEM_HEADER.fullmatch(match[2]):
+                print(f"{name}:{number}: {match[2]} is a system's own; call it through src/base/system")
+                bad += 1
             target = resolve(match[2], match[1] == '"', pathlib.PurePosixPath(name))
             other = folder_of(target) if target else None
             # Unit tests lie beside their source and share what is in tests/support.

@@ -1,12 +1,10 @@
 #include "base/block_pool.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 
 #include "base/memory.h"
+#include "base/system/pages.h"
 
 namespace sdx {
 namespace {
@@ -23,25 +21,15 @@ std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit
 // Null: there is none.
 std::shared_ptr<void> map_chunk(std::size_t bytes) {
   const std::size_t room = bytes < kHugePage ? bytes : bytes + kHugePage;
-  void* mapped = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  void* data = mapped;
+  void* const taken = take_pages(room);
+  if (taken == nullptr) return nullptr;
+  void* data = taken;
   if (room != bytes) {
-    const auto at = reinterpret_cast<std::uintptr_t>(mapped);
-    data = static_cast<char*>(mapped) + (round_up(at, kHugePage) - at);
-#ifdef MADV_HUGEPAGE
-    ::madvise(data, bytes, MADV_HUGEPAGE);  // advice: a refusal changes nothing
-#endif
+    const auto at = reinterpret_cast<std::uintptr_t>(taken);
+    data = static_cast<char*>(taken) + (round_up(at, kHugePage) - at);
+    prefer_huge_pages(data, bytes);
   }
-  return {data, [mapped, room](void*) { ::munmap(mapped, room); }};
-}
-
-// The pages that lie wholly inside.
-void give_back(void* data, std::size_t bytes) {
-  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto at = reinterpret_cast<std::uintptr_t>(data);
-  const std::uintptr_t begin = round_up(at, page), end = (at + bytes) / page * page;
-  if (end > begin) ::madvise(static_cast<char*>(data) + (begin - at), end - begin, MADV_DONTNEED);
+  return {data, [taken, room](void*) { give_back_pages(taken, room); }};
 }
 
 }  // namespace
@@ -58,7 +46,7 @@ std::shared_ptr<void> BlockPool::allocate(std::size_t bytes) {
     used_ = 0;
   }
   void* data = static_cast<char*>(chunk_.get()) + used_;
-  std::shared_ptr<void> block = charged({data, [chunk = chunk_, rounded](void* p) { give_back(p, rounded); }}, rounded);
+  std::shared_ptr<void> block = charged({data, [chunk = chunk_, rounded](void* p) { forget_pages(p, rounded); }}, rounded);
   used_ += rounded;
   return block;
 }

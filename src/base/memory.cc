@@ -1,17 +1,14 @@
 #include "base/memory.h"
 
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <mutex>
 #include <tuple>
 
 #include "base/error.h"
 #include "base/poison.h"
+#include "base/system/pages.h"
+#include "base/system/processors.h"
 
 namespace sdx {
 namespace {
@@ -24,12 +21,8 @@ std::shared_ptr<MemoryBudget> current_budget() { return t_context.budget != null
 std::shared_ptr<BlockKeep> current_keep() { return t_context.keep != nullptr ? *t_context.keep : nullptr; }
 
 std::size_t physical_memory() {
-  static const std::size_t bytes = [] {
-    const long pages = ::sysconf(_SC_PHYS_PAGES);
-    const long size = ::sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(size) : SIZE_MAX / 2;
-  }();
-  return bytes;
+  const std::uint64_t bytes = machine_memory();
+  return bytes > 0 ? static_cast<std::size_t>(bytes) : SIZE_MAX / 2;
 }
 
 // Weights that stream by in 4 KB pages spend a quarter of the read bandwidth on page tables (21 instead of 30 GB/s for a vector
@@ -39,12 +32,9 @@ std::size_t physical_memory() {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 void* allocate_block(std::size_t bytes) {
-  void* data = nullptr;
   if (bytes > kHugePage && bytes % kHugePage > kHugePage / 2) bytes = (bytes / kHugePage + 1) * kHugePage;
-  if (::posix_memalign(&data, bytes < kHugePage ? 64 : kHugePage, bytes) != 0) return nullptr;
-#ifdef MADV_HUGEPAGE
-  if (bytes >= kHugePage) ::madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // advice: a refusal changes nothing
-#endif
+  void* const data = allocate_aligned(bytes, bytes < kHugePage ? 64 : kHugePage);
+  if (data != nullptr && bytes >= kHugePage) prefer_huge_pages(data, bytes);
   return data;
 }
 
@@ -82,7 +72,8 @@ BlockKeep::BlockKeep(std::size_t most, std::size_t blocks, std::size_t least) : 
       keeps().mutex.lock();
       for (BlockKeep* keep : keeps().all) keep->mutex_.lock();
     };
-    return ::pthread_atfork(lock_all, unlock_all, unlock_all);
+    at_fork(lock_all, unlock_all, unlock_all);
+    return 0;
   }();
   (void)registered;
   blocks_.reserve(blocks);
@@ -94,7 +85,7 @@ BlockKeep::~BlockKeep() {
     const std::lock_guard lock(keeps().mutex);
     std::erase(keeps().all, this);
   }
-  for (const Block& b : blocks_) std::free(b.data);
+  for (const Block& b : blocks_) free_aligned(b.data);
 }
 
 std::pair<void*, std::size_t> BlockKeep::take(std::size_t bytes) noexcept {
@@ -116,7 +107,7 @@ std::pair<void*, std::size_t> BlockKeep::take(std::size_t bytes) noexcept {
 void BlockKeep::give(void* block, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   const std::size_t most = this->most();
-  if (bytes > most) return std::free(block);
+  if (bytes > most) return free_aligned(block);
   while (!blocks_.empty() && (blocks_.size() == blocks_.capacity() || bytes_ + bytes > most)) drop_oldest();
   blocks_.push_back({block, bytes});
   bytes_ += bytes;
@@ -124,7 +115,7 @@ void BlockKeep::give(void* block, std::size_t bytes) noexcept {
 
 void BlockKeep::drop_oldest() noexcept {
   bytes_ -= blocks_.front().bytes;
-  std::free(blocks_.front().data);
+  free_aligned(blocks_.front().data);
   blocks_.erase(blocks_.begin());
 }
 
@@ -180,7 +171,7 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
             if (keep) {
               keep->give(p, size);
             } else {
-              std::free(p);
+              free_aligned(p);
             }
             if (budget) budget->give_back(rounded);
           }};

@@ -1,8 +1,6 @@
 #include "base/thread_pool.h"
 
 #include <fmt/ranges.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -28,39 +26,21 @@
 #include "base/parallel.h"
 #include "base/system/control_group.h"
 #include "base/system/cpu/share.h"
+#include "base/system/processors.h"
 #include "base/system/thread_maker.h"
 
 namespace sdx {
 namespace {
-
-// The usable cores by number; empty if the system does not say.
-std::vector<int> usable_cores() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &set)) cores.push_back(i);
-  }
-  return cores;
-}
 
 int count_of(int threads, const std::vector<int>& cores) {
   if (threads > 0) return threads;
   return cores.empty() ? usable_cpus() : within_quota(static_cast<int>(cores.size()), cpu_quota());
 }
 
-// A refusal (the core went offline) leaves the thread to the system.
-void stay_on(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
-}
-
 std::optional<int> core_number(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0 || number >= CPU_SETSIZE) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || number < 0 || number >= most_cores()) return std::nullopt;
   return number;
 }
 
@@ -307,7 +287,8 @@ constinit std::atomic<SharedPool*> g_shared{nullptr};
 SharedPool& shared_pool() {
   static const int registered = [] {
     g_shared.store(new SharedPool);
-    return ::pthread_atfork(nullptr, nullptr, [] { g_shared.store(new SharedPool); });
+    at_fork(nullptr, nullptr, [] { g_shared.store(new SharedPool); });
+    return 0;
   }();
   (void)registered;
   return *g_shared.load(std::memory_order_acquire);

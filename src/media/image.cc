@@ -1,12 +1,11 @@
 #include "media/image.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
 
 #include "base/error.h"
+#include "base/system/pages.h"
 #include "media/byte_reader.h"
 #include "media/codecs.h"
 
@@ -73,13 +72,8 @@ bool is_other_raw(Text text) {
 // Large pictures are in large pages: 24 megapixels are zeroed in 13 instead of 73 ms, most of which the kernel spends on pages of
 // 4 KiB.
 void reserve(std::vector<std::uint8_t>& pixels, std::size_t size) {
-  constexpr std::size_t kHugePage = std::size_t{2} << 20;
   pixels.reserve(size);
-#ifdef MADV_HUGEPAGE
-  const auto begin = reinterpret_cast<std::uintptr_t>(pixels.data());
-  const std::uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage, last = (begin + size) / kHugePage * kHugePage;
-  if (first < last) ::madvise(pixels.data() + (first - begin), last - first, MADV_HUGEPAGE);  // advice: a refusal changes nothing
-#endif
+  prefer_huge_pages(pixels.data(), size);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "media/model_input.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -9,6 +8,7 @@
 #include "base/system/mapped_file.h"
 #include "media/preprocess.h"
 #include "media/sound/wav.h"
+#include "support/temporary_folder.h"
 
 namespace sdx::media {
 namespace {
@@ -18,7 +18,6 @@ namespace fs = std::filesystem;
 class ModelPicture : public ::testing::Test {
  protected:
   void SetUp() override {
-    file_ = fs::temp_directory_path() / ("sdx_process_" + std::to_string(::getpid()) + ".png");
     // Columns 0, 10, 20, …, 70; 4 high.
     Image image = Image::blank(8, 4);
     for (int y = 0; y < 4; ++y) {
@@ -26,7 +25,6 @@ class ModelPicture : public ::testing::Test {
     }
     write_image(file_, image);
   }
-  void TearDown() override { fs::remove(file_); }
 
   ValueSpec spec(Shape shape, DataType dtype = DataType::float32) const {
     ValueSpec s;
@@ -37,7 +35,8 @@ class ModelPicture : public ::testing::Test {
     return s;
   }
 
-  fs::path file_;
+  const testing::TemporaryFolder folder_;
+  const fs::path file_ = folder_ / "picture.png";
 };
 
 TEST_F(ModelPicture, ShorterSideThenTheMiddle) {
@@ -81,7 +80,8 @@ TEST_F(ModelPicture, UnreadableOnesAreErrors) {
 }
 
 TEST(ModelInput, SoundTakesTheInputsRankAndRate) {
-  const fs::path file = fs::temp_directory_path() / ("sdx_process_" + std::to_string(::getpid()) + ".wav");
+  const testing::TemporaryFolder folder;
+  const fs::path file = folder / "sound.wav";
   // 16-bit PCM at 8000 a second: 800 samples of 0.25.
   std::string wav("RIFF\0\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1F\0\0\0\0\0\0\0\0\x10\0data\x40\6\0\0", 44);
   for (int i = 0; i < 800; ++i) wav += std::string("\0\x20", 2);

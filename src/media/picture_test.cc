@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/system/process.h"
 #include "media/codecs.h"
 #include "support/errors.h"
 
@@ -304,7 +305,7 @@ TEST(Picture, DamagedFilesAreErrors) {
 TEST(PictureDeathTest, ALibraryThatIsMissingIsNamedWithItsPackage) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto refused = [](const char* variable, const std::string& file, const char* package, bool convert) {
-    setenv(variable, "/nowhere/libsdx.so", 1);
+    set_environment(variable, "/nowhere/libsdx.so");
     try {
       decode_picture(bytes_of(file), {.to_srgb = convert});
     } catch (const Error& e) {

@@ -1,9 +1,6 @@
 #pragma once
 // A folder for the files of one test.
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -11,15 +8,17 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/system/random_bits.h"
+
 namespace sdx::testing {
 
 // A new folder, which the destructor removes with all files.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "sdx-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("a test has no folder for its files");
-    path_ = name;
+    path_ = std::filesystem::temp_directory_path() / ("sdx-test-" + std::to_string(random_bits()));
+    if (!std::filesystem::create_directory(path_)) throw std::runtime_error("a test has no folder for its files");
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
   }
   ~TemporaryFolder() {
     std::error_code ignored;

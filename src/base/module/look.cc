@@ -1,24 +1,17 @@
 #include "base/module/look.h"
 
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
+#include <functional>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/module/places.h"
+#include "base/system/child.h"
 #include "base/system/dynlib.h"
-#include "base/system/fork.h"
-#include "base/system/new_file.h"
 
 namespace sdx {
 namespace {
@@ -41,72 +34,32 @@ std::string failure(const LibraryAsked& asked, const fs::path& path) {
   return DynamicLibrary::open_for_good(path, why) != nullptr ? "" : why;
 }
 
-// The child: the failure of each trial with a zero behind it, one by one, so that those before a crash arrive.
-[[noreturn]] void try_all(std::span<const LibraryAsked> asked, std::span<const Trial> trials, int to) noexcept {
+// The child says the failure of each trial with a zero behind it, one by one, so that those before a crash arrive.
+void try_all(std::span<const LibraryAsked> asked, std::span<const Trial> trials,
+             const std::function<bool(std::string_view)>& say) noexcept {
   for (const Trial& trial : trials) {
     const LibraryAsked& library = asked[trial.library];
     const std::string why = failure(library, library.files[trial.file]);
-    if (!write_all(to, why.c_str(), why.size() + 1)) break;
-  }
-  ::_exit(0);
-}
-
-// All that arrives until the child ends, which is ended if that takes longer than any loader does.
-std::string read_all(int from, pid_t child, bool& too_long) {
-  constexpr auto kMost = std::chrono::seconds(20);
-  const auto end = std::chrono::steady_clock::now() + kMost;
-  std::string all;
-  too_long = false;
-  for (char piece[4096];;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
-    pollfd waiting{from, POLLIN, 0};
-    const int ready = ::poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) {
-      too_long = true;
-      ::kill(child, SIGKILL);
-      return all;
-    }
-    const ssize_t got = ::read(from, piece, sizeof piece);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return all;
-    all.append(piece, static_cast<std::size_t>(got));
+    if (!say({why.c_str(), why.size() + 1})) break;
   }
 }
 
-std::string end_of(int status, bool too_long) {
-  if (too_long) return "loading it takes longer than 20 s";
-  if (WIFSIGNALED(status)) {
-    return fmt::format("loading it ended the process: signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-  }
-  return fmt::format("loading it ended the process with exit code {}", WEXITSTATUS(status));
+std::string reason_of(const ChildEnd& end) {
+  if (end.too_long) return "loading it takes longer than 20 s";
+  if (end.signal != 0) return fmt::format("loading it ended the process: signal {} ({})", end.signal, end.signal_name);
+  return fmt::format("loading it ended the process with exit code {}", end.exit_code);
 }
 
 // The failure of each trial that was made, at least the first; the last one's is how the child ended, if it did so early.
 std::vector<std::string> attempt(std::span<const LibraryAsked> asked, std::span<const Trial> trials) {
-  int ends[2];
-  if (::pipe(ends) != 0) fail(ErrorCode::runtime_failure, "cannot make a pipe: {}", std::strerror(errno));
-  const pid_t child = fork_worker();
-  if (child == 0) {
-    ::close(ends[0]);
-    try_all(asked, trials, ends[1]);
-  }
-  const int forked = errno;
-  ::close(ends[1]);
-  if (child < 0) {
-    ::close(ends[0]);
-    fail(ErrorCode::runtime_failure, "cannot start a process: {}", std::strerror(forked));
-  }
-  bool too_long = false;
-  const std::string said = read_all(ends[0], child, too_long);
-  ::close(ends[0]);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  constexpr std::chrono::seconds kMost{20};  // longer than any loader takes
+  const ChildEnd end = run_in_child([&](const auto& say) { try_all(asked, trials, say); }, kMost);
+  const std::string& said = end.said;
   std::vector<std::string> out;
-  for (std::size_t at = 0, end = 0; (end = said.find('\0', at)) != std::string::npos; at = end + 1) {
-    out.push_back(said.substr(at, end - at));
+  for (std::size_t at = 0, to = 0; (to = said.find('\0', at)) != std::string::npos; at = to + 1) {
+    out.push_back(said.substr(at, to - at));
   }
-  if (out.size() < trials.size()) out.push_back(end_of(status, too_long));
+  if (out.size() < trials.size()) out.push_back(reason_of(end));
   return out;
 }
 

@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "base/module/places.h"
 #include "base/system/dynlib.h"
+#include "base/system/file.h"
+#include "base/system/loader.h"
 
 namespace sdx {
 namespace {
@@ -53,8 +55,9 @@ const ModuleHead* head_of(const fs::path& path, const char* symbol, const Module
 std::vector<fs::path> module_files(const ModuleName& name) {
   std::error_code ignored;
   // Absolute, because the loader searches elsewhere for a name without a folder.
-  if (const char* named = std::getenv(name.variable); named != nullptr && *named != '\0') return {fs::absolute(named, ignored)};
-  const fs::path file = name.file;
+  if (const char* named = std::getenv(name.variable); named != nullptr && *named != '\0')
+    return {fs::absolute(path_of(named), ignored)};
+  const fs::path file = library_file(name.file);
   std::vector<fs::path> out;
   for (const fs::path& start : {folder_of(reinterpret_cast<const void*>(&module_files)), program_folder()}) {
     if (start.empty()) continue;
@@ -97,7 +100,7 @@ const ModuleHead& open_module(const ModuleName& name, std::size_t table_bytes, s
     return *linked->head();
   }
   if (!can_load_libraries())
-    fail(ErrorCode::io, "{} needs {}: {}", name.purpose, fs::path(name.file).filename().string(), why_no_libraries());
+    fail(ErrorCode::io, "{} needs {}: {}", name.purpose, library_file(name.file).filename().string(), why_no_libraries());
   std::string tried;
   for (const fs::path& path : module_files(name)) {
     std::string why;
@@ -108,7 +111,7 @@ const ModuleHead& open_module(const ModuleName& name, std::size_t table_bytes, s
        "{} needs {}, which cannot be loaded ({} may name it); tried:{}\nThe library must be that of Sardonyx {}: install all "
        "files "
        "of this release{}; a build of your own has it where CMake does not say that it was left out",
-       name.purpose, fs::path(name.file).filename().string(), name.variable, tried, expected.release,
+       name.purpose, library_file(name.file).filename().string(), name.variable, tried, expected.release,
        name.package == nullptr ? "" : fmt::format(", and what the library needs, Debian's package {}", name.package));
 }
 

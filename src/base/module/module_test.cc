@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/loader.h"
+#include "base/system/process.h"
 #include "support/test_module.h"
 
 namespace sdx {
@@ -86,12 +88,13 @@ TEST(Module, OneThatIsLinkedIsTakenWithoutAFile) {
 }
 
 TEST(Module, AMissingLibraryIsNamedWithItsPlacesAndTriedAgain) {
-  expect_part(why_not<kMissing>(), "libsdx_test_missing.so: not there");
-  ::setenv(kMissing.variable, "/nowhere/module.so", 1);
-  expect_part(why_not<kMissing>(), "\n  /nowhere/module.so: not there");
-  ::setenv(kMissing.variable, SDX_TEST_MODULE_FILE, 1);
+  expect_part(why_not<kMissing>(), library_file("libsdx_test_missing.so").string() + ": not there");
+  const std::string nowhere = std::filesystem::absolute("/nowhere/module.so").string();
+  set_environment(kMissing.variable, nowhere.c_str());
+  expect_part(why_not<kMissing>(), "\n  " + nowhere + ": not there");
+  set_environment(kMissing.variable, SDX_TEST_MODULE_FILE);
   EXPECT_EQ(why_not<kMissing>(), "");
-  ::unsetenv(kMissing.variable);
+  set_environment(kMissing.variable, nullptr);
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "base/system/control_group.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -11,6 +8,7 @@
 #include <thread>
 
 #include "base/system/cpu/share.h"
+#include "base/system/processors.h"
 
 namespace sdx {
 namespace {
@@ -127,21 +125,6 @@ std::optional<T> least(std::string_view controller, const fs::path& root, const 
   return out;
 }
 
-// 0: the system does not say.
-int cores_of_affinity() {
-  // The kernel refuses a set that is smaller than its own.
-  for (int most = CPU_SETSIZE; most <= 1 << 20; most *= 4) {
-    cpu_set_t* const set = CPU_ALLOC(most);
-    if (set == nullptr) return 0;
-    const std::size_t bytes = CPU_ALLOC_SIZE(most);
-    const bool known = ::sched_getaffinity(0, bytes, set) == 0;
-    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (known) return count;
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::vector<fs::path> control_groups(std::string_view controller, const fs::path& root) {
@@ -164,13 +147,10 @@ int within_quota(int cores, std::optional<double> quota) {
   return std::max(1, std::min(cores, static_cast<int>(std::ceil(std::min(*quota, 1e6)))));
 }
 
-CpuShare cpu_share() {
-  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
-  return {static_cast<int>(std::max(cores, 0L)), cores_of_affinity(), cpu_quota()};
-}
+CpuShare cpu_share() { return {count_online_cores(), count_usable_cores(), cpu_quota()}; }
 
 int usable_cpus() {
-  const int cores = cores_of_affinity();
+  const int cores = count_usable_cores();
   return within_quota(cores > 0 ? cores : static_cast<int>(std::thread::hardware_concurrency()), cpu_quota());
 }
 

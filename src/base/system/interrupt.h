@@ -1,14 +1,12 @@
 #pragma once
 // Handles Ctrl-C during a long task: the work that has begun is finished.
 
-#include <signal.h>
-
 #include "base/tools_api.h"
 
 namespace sdx {
 
 // While one lives, the first SIGINT or SIGTERM sets a flag, and one that comes at least 0.3 seconds later ends the process as it
-// does without this. One at a time.
+// does without this. On Windows these are Ctrl-C and Ctrl-Break; closing the console sets the flag, too. One at a time.
 class SDX_TOOLS_API Interrupt {
  public:
   Interrupt();
@@ -20,10 +18,6 @@ class SDX_TOOLS_API Interrupt {
   // The exit code that shells report for the first signal: 130 for SIGINT, 143 for SIGTERM.
   static int exit_code() noexcept;
   static constexpr int kLookMs = 100;  // how often whoever waits looks at it
-
- private:
-  struct sigaction before_int_ {
-  }, before_term_{};
 };
 
 }  // namespace sdx

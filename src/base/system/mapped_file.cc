@@ -1,10 +1,5 @@
 #include "base/system/mapped_file.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -13,48 +8,30 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/pages.h"
 
 namespace sdx {
 namespace {
-
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
 
 [[noreturn]] void fail_io(const char* what, const std::filesystem::path& path) {
   const int error = errno;
   fail(ErrorCode::io, "cannot {} '{}': {}", what, path.string(), std::strerror(error));
 }
 
-struct stat open_regular(const std::filesystem::path& path, Descriptor& file) {
-  // O_NONBLOCK: opening a FIFO must not hang.
-  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file.fd < 0) fail_io("open", path);
-  struct stat info {};
-  if (::fstat(file.fd, &info) != 0) fail_io("stat", path);
-  if (!S_ISREG(info.st_mode)) fail(ErrorCode::io, "cannot read '{}': not a regular file", path.string());
-  return info;
+FileStamp open_regular(const std::filesystem::path& path, File& file) {
+  file = File::open(path, File::For::reading);
+  if (!file && errno != EISDIR) fail_io("open", path);
+  const std::optional<FileFacts> facts = file ? file.facts() : file_facts(path);
+  if (!facts) fail_io("stat", path);
+  if (facts->kind != FileFacts::Kind::regular) fail(ErrorCode::io, "cannot read '{}': not a regular file", path.string());
+  return facts->stamp;
 }
 
 // Up to `bytes`; returns how many there were.
-std::size_t read_up_to(int fd, const std::filesystem::path& path, void* to, std::size_t bytes) {
-  std::size_t got = 0;
-  while (got < bytes) {
-    const ssize_t n = ::read(fd, static_cast<char*>(to) + got, bytes - got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_io("read", path);
-    if (n == 0) break;
-    got += static_cast<std::size_t>(n);
-  }
-  return got;
-}
-
-FileStamp stamp_of(const struct stat& info) {
-  const auto ns = [](const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
-  return {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size), ns(info.st_mtim), ns(info.st_ctim)};
+std::size_t read_up_to(const File& file, const std::filesystem::path& path, void* to, std::size_t bytes) {
+  const std::ptrdiff_t got = file.read(to, bytes);
+  if (got < 0) fail_io("read", path);
+  return static_cast<std::size_t>(got);
 }
 
 // All open files, by their first byte.
@@ -72,9 +49,9 @@ OpenFiles& open_files() {
 }  // namespace
 
 std::optional<FileStamp> file_stamp(const std::filesystem::path& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  return stamp_of(info);
+  const std::optional<FileFacts> facts = file_facts(path);
+  if (!facts || facts->kind != FileFacts::Kind::regular) return std::nullopt;
+  return facts->stamp;
 }
 
 std::shared_ptr<const MappedFile> MappedFile::holding(const void* data) {
@@ -125,9 +102,9 @@ void MappedFile::check_unchanged() const {
        path_.string(), stamp_.bytes, now->bytes);
 }
 
-void MappedFile::map(int fd) {
-  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (data == MAP_FAILED) fail_io("map", path_);
+void MappedFile::map(const File& file) {
+  const void* const data = map_file(file, size_);
+  if (data == nullptr) fail_io("map", path_);
   data_ = static_cast<const std::byte*>(data);
   range_ = std::make_unique<MappedRange>(data, size_);
   absolute_ = std::filesystem::absolute(path_);
@@ -135,26 +112,25 @@ void MappedFile::map(int fd) {
 }
 
 // Begins on a page as a map does: weights are as aligned as they would be there.
-void MappedFile::copy(int fd) {
-  void* data = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) fail_io("take memory for", path_);
+void MappedFile::copy(const File& file) {
+  void* const data = take_pages(size_, true);
+  if (data == nullptr) fail_io("take memory for", path_);
   data_ = static_cast<const std::byte*>(data);
-  if (read_up_to(fd, path_, data, size_) != size_) fail(ErrorCode::io, "'{}' was cut short while it was read", path_.string());
-  ::mprotect(data, size_, PROT_READ);
+  if (read_up_to(file, path_, data, size_) != size_) fail(ErrorCode::io, "'{}' was cut short while it was read", path_.string());
+  make_read_only(data, size_);
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path, std::size_t copied) {
-  Descriptor file;
-  const struct stat info = open_regular(path, file);
+  File file;
   std::shared_ptr<MappedFile> result(new MappedFile);
   result->path_ = path;
-  result->stamp_ = stamp_of(info);
-  result->size_ = static_cast<std::size_t>(info.st_size);
+  result->stamp_ = open_regular(path, file);
+  result->size_ = static_cast<std::size_t>(result->stamp_.bytes);
   if (result->size_ == 0) return result;
   if (result->size_ <= copied) {
-    result->copy(file.fd);
+    result->copy(file);
   } else {
-    result->map(file.fd);
+    result->map(file);
   }
   OpenFiles& files = open_files();
   const std::lock_guard lock(files.mutex);
@@ -171,7 +147,11 @@ MappedFile::~MappedFile() {
     if (range_ && range_->damaged()) files.damaged = path_.string();
   }
   range_.reset();
-  ::munmap(const_cast<std::byte*>(data_), size_);
+  if (mapped_) {
+    unmap_file(data_, size_);
+  } else {
+    give_back_pages(const_cast<std::byte*>(data_), size_);
+  }
 }
 
 void release_mapped_pages(const void* data, std::size_t size) noexcept {
@@ -184,30 +164,24 @@ void release_mapped_pages(const void* data, std::size_t size) noexcept {
     const MappedFile& file = *(--it)->second;
     if (!file.is_mapped() || at + size > file.bytes().data() + file.bytes().size()) return;
   }
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto from = reinterpret_cast<std::uintptr_t>(at);
-  const std::uintptr_t begin = (from + page - 1) / page * page, end = (from + size) / page * page;
-  // madvise() takes a pointer to what may be changed; this advice changes nothing.
-  if (end > begin) ::madvise(const_cast<std::byte*>(at) + (begin - from), end - begin, MADV_DONTNEED);
+  release_file_pages(at, size);
 }
 
 std::string read_file(const std::filesystem::path& path, std::size_t limit) {
-  Descriptor file;
-  const struct stat info = open_regular(path, file);
-  if (static_cast<std::size_t>(info.st_size) > limit) {
-    fail(ErrorCode::io, "'{}' has {} bytes; at most {} are read", path.string(), info.st_size, limit);
-  }
-  std::string content(static_cast<std::size_t>(info.st_size), '\0');
-  content.resize(read_up_to(file.fd, path, content.data(), content.size()));
+  File file;
+  const std::uint64_t bytes = open_regular(path, file).bytes;
+  if (bytes > limit) fail(ErrorCode::io, "'{}' has {} bytes; at most {} are read", path.string(), bytes, limit);
+  std::string content(static_cast<std::size_t>(bytes), '\0');
+  content.resize(read_up_to(file, path, content.data(), content.size()));
   return content;
 }
 
 void read_pieces(const std::filesystem::path& path, const std::function<void(std::span<const std::byte>)>& take) {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
-  Descriptor file;
+  File file;
   open_regular(path, file);
   std::vector<std::byte> piece(kPiece);
-  while (const std::size_t n = read_up_to(file.fd, path, piece.data(), kPiece)) take(std::span(piece).first(n));
+  while (const std::size_t n = read_up_to(file, path, piece.data(), kPiece)) take(std::span(piece).first(n));
 }
 
 }  // namespace sdx

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "base/system/file.h"
 #include "base/tools_api.h"
 
 namespace sdx {
@@ -36,16 +37,6 @@ class MappedRange {
  private:
   Place* place_;
 };
-
-// Values that change when a file is written to. No program can set the time of the last change (ctime) at will; it advances with
-// each write, rename, and change of the other times.
-struct FileStamp {
-  std::uint64_t device = 0, inode = 0, bytes = 0;
-  std::int64_t modified_ns = 0, changed_ns = 0;
-  bool operator==(const FileStamp&) const = default;
-};
-// nullopt where there is no regular file.
-std::optional<FileStamp> file_stamp(const std::filesystem::path& path);
 
 // The whole file, read-only and immutable, so safe to share between threads. Small files are copied into memory; larger ones are
 // mapped. If a mapped file is overwritten, its contents here change; if it is truncated, reading beyond its new end kills the
@@ -88,8 +79,8 @@ class SDX_TOOLS_API MappedFile : public std::enable_shared_from_this<MappedFile>
 
  private:
   MappedFile() = default;
-  void map(int fd);
-  void copy(int fd);
+  void map(const File& file);
+  void copy(const File& file);
 
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;

@@ -1,12 +1,8 @@
 #include "base/system/new_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -24,22 +20,10 @@ constexpr std::size_t kRandom = 6;  // letters behind that
 
 // The prefix of temporary files for this name.
 std::string temporary_start(const std::filesystem::path& path) {
-  return shortened_name(path.filename().string(), kLongestName - kTemporary.size() - kRandom).append(kTemporary);
+  return shortened_name(text_of(path.filename()), kLongestName - kTemporary.size() - kRandom).append(kTemporary);
 }
 
 }  // namespace
-
-bool write_all(int fd, const void* data, std::size_t bytes) noexcept {
-  const auto* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t n = ::write(fd, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    at += n;
-    bytes -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
 
 void NewFile::io(const char* what) const {
   const int error = errno;
@@ -54,8 +38,9 @@ NewFile::NewFile(std::filesystem::path path, unsigned mode, bool one_of_many) : 
   constexpr int kTries = 100;
   std::random_device random;
   for (int i = 0; i < kTries; ++i) {
-    temporary_ = (path_.parent_path() / temporary_start(path_)).string();
-    for (std::size_t k = 0; k < kRandom; ++k) temporary_ += kLetters[random() % kLetters.size()];
+    std::string name = temporary_start(path_);
+    for (std::size_t k = 0; k < kRandom; ++k) name += kLetters[random() % kLetters.size()];
+    temporary_ = path_.parent_path() / path_of(name);
     if (open_temporary(mode)) return;
     if (errno != EEXIST) break;
   }
@@ -65,11 +50,11 @@ NewFile::NewFile(std::filesystem::path path, unsigned mode, bool one_of_many) : 
 
 // Renaming a file over a device or a pipe would replace it for all users.
 bool NewFile::open_in_place() {
-  struct stat s {};
-  if (::stat(path_.c_str(), &s) != 0 || S_ISREG(s.st_mode)) return false;
-  if (S_ISDIR(s.st_mode)) fail(ErrorCode::io, "cannot write '{}': it is a folder", path_.string());
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd_ < 0) io("write");
+  const std::optional<FileFacts> there = file_facts(path_);
+  if (!there || there->kind == FileFacts::Kind::regular) return false;
+  if (there->kind == FileFacts::Kind::folder) fail(ErrorCode::io, "cannot write '{}': it is a folder", path_.string());
+  file_ = File::open(path_, File::For::writing);
+  if (!file_) io("write");
   return true;
 }
 
@@ -87,11 +72,10 @@ void NewFile::cannot_begin() const {
 }
 
 void NewFile::check(const std::filesystem::path& path) {
-  struct stat s {};
-  const bool other = ::stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
-  if (!other) {
+  const std::optional<FileFacts> there = file_facts(path);
+  if (!there || there->kind != FileFacts::Kind::other) {
     const NewFile file(path);
-  } else if (::access(path.c_str(), W_OK) != 0) {  // not opened: the reader of a pipe would take closing it for the end
+  } else if (!may_write(path)) {  // not opened: the reader of a pipe would take closing it for the end
     fail(ErrorCode::io, "cannot write '{}': {}", path.string(), std::strerror(errno));
   }
 }
@@ -110,12 +94,12 @@ void NewFile::check_with_folders(const std::filesystem::path& path) {
 
 // The lock shows that a process is writing it. remove_abandoned() may intervene: EEXIST, so that another name is tried.
 bool NewFile::open_temporary(unsigned mode) {
-  fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (fd_ < 0) return false;
-  struct stat s {};
-  const bool taken = ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  if (!taken && (::fstat(fd_, &s) != 0 || s.st_nlink > 0)) return true;
-  ::close(std::exchange(fd_, -1));
+  file_ = File::open(temporary_, File::For::making_new, mode);
+  if (!file_) return false;
+  const bool taken = !file_.lock(File::Lock::exclusive, false) && errno == EWOULDBLOCK;
+  const std::optional<FileFacts> facts = file_.facts();
+  if (!taken && (!facts || facts->names > 0)) return true;
+  file_.close();
   errno = EEXIST;
   return false;
 }
@@ -127,53 +111,43 @@ void NewFile::remove_abandoned() const {
   std::error_code error;
   std::vector<fs::path> found;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+    const std::string name = text_of(it->path().filename());
     if (name.size() == start.size() + kRandom && name.starts_with(start) &&
         name.find_first_not_of(kLetters, start.size()) == std::string::npos) {
       found.push_back(it->path());
     }
   }
-  for (const fs::path& file : found) {
-    const int fd = ::open(file.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) continue;
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(file.c_str());
-    ::close(fd);
+  for (const fs::path& path : found) {
+    const File file = File::open(path, File::For::changing);
+    if (file && file.lock(File::Lock::exclusive, false)) remove_file(path);
   }
 }
 
 NewFile::~NewFile() {
-  if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  file_.close();
+  if (!temporary_.empty()) remove_file(temporary_);
 }
 
 void NewFile::append(std::span<const std::byte> content) {
-  if (!write_all(fd_, content.data(), content.size())) io("write");
+  if (!file_.write(content.data(), content.size())) io("write");
 }
 
 void NewFile::write(const void* data, std::uint64_t bytes, std::uint64_t offset) const {
-  const auto* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t n = ::pwrite(fd_, at, bytes, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) io("write");
-    at += n;
-    bytes -= static_cast<std::uint64_t>(n);
-    offset += static_cast<std::uint64_t>(n);
-  }
+  if (!file_.write_at(data, bytes, offset)) io("write");
 }
 
 void NewFile::resize(std::uint64_t bytes) const {
-  if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) io("write");
+  if (!file_.resize(bytes)) io("write");
 }
 
 void NewFile::publish() {
   if (temporary_.empty()) {
-    if (::close(std::exchange(fd_, -1)) != 0) io("write");
+    if (!file_.close()) io("write");
     return;
   }
-  if (::fsync(fd_) != 0 && errno != EINVAL) io("sync");
-  if (::close(std::exchange(fd_, -1)) != 0) io("write");
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) io("rename a temporary file to");
+  if (!file_.sync()) io("sync");
+  if (!file_.close()) io("write");
+  if (!rename_over(temporary_, path_)) io("rename a temporary file to");
   temporary_.clear();
 }
 

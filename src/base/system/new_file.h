@@ -6,12 +6,10 @@
 #include <span>
 #include <string>
 
+#include "base/system/file.h"
 #include "base/tools_api.h"
 
 namespace sdx {
-
-// Writes all of it; false, with errno, where that cannot be done.
-SDX_TOOLS_API bool write_all(int fd, const void* data, std::size_t bytes) noexcept;
 
 // The nearest existing folder above `path`, in which the file and its missing folders would be made.
 SDX_TOOLS_API std::filesystem::path nearest_folder(const std::filesystem::path& path);
@@ -47,8 +45,8 @@ class SDX_TOOLS_API NewFile {
   [[noreturn]] void cannot_begin() const;
   [[noreturn]] void io(const char* what) const;
   std::filesystem::path path_;
-  std::string temporary_;  // empty: written in place
-  int fd_ = -1;
+  std::filesystem::path temporary_;  // empty: written in place
+  File file_;
 };
 
 }  // namespace sdx

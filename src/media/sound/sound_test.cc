@@ -177,7 +177,7 @@ TEST(Sound, SurvivesDamagedFiles) {
 TEST(SoundDeathTest, ALibraryThatIsMissingIsNamedWithItsPackage) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto refused = [] {
-    setenv("SDX_SNDFILE_LIB", "/nowhere/libsdx_sndfile.so", 1);
+    set_environment("SDX_SNDFILE_LIB", "/nowhere/libsdx_sndfile.so");
     try {
       decode_sound(bytes_of("fLaC"));
     } catch (const Error& e) {

@@ -12,6 +12,10 @@ std::size_t columns_of_terminal(int fd, std::size_t otherwise) noexcept {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }
 
+bool is_terminal(int fd) noexcept { return ::isatty(fd) != 0; }
+
+void prepare_terminal() noexcept {}
+
 OutputToErrors::OutputToErrors() {
   std::fflush(stdout);
   kept_ = ::dup(STDOUT_FILENO);

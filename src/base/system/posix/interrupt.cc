@@ -1,8 +1,9 @@
 #include "base/system/interrupt.h"
 
+#include <signal.h>
+
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstdint>
 #include <ctime>
 
@@ -15,6 +16,8 @@ constexpr std::int64_t kOneWishNs = 300'000'000;
 // Atomic without locks: other threads read it, and handlers may use nothing else.
 std::atomic<std::int64_t> first_ns{0};
 std::atomic<int> first_number{SIGINT};
+struct sigaction before_int {
+}, before_term{};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 std::int64_t now_ns() {
@@ -43,14 +46,14 @@ Interrupt::Interrupt() {
   struct sigaction action {};
   action.sa_handler = on_signal;  // without SA_RESTART: reading and waiting are interrupted
   ::sigemptyset(&action.sa_mask);
-  ::sigaction(SIGINT, &action, &before_int_);
-  ::sigaction(SIGTERM, &action, &before_term_);
+  ::sigaction(SIGINT, &action, &before_int);
+  ::sigaction(SIGTERM, &action, &before_term);
 }
 
 Interrupt::~Interrupt() {
   if (requested()) return;  // the process is about to end in good order, which the wish's second signal must not spoil
-  ::sigaction(SIGINT, &before_int_, nullptr);
-  ::sigaction(SIGTERM, &before_term_, nullptr);
+  ::sigaction(SIGINT, &before_int, nullptr);
+  ::sigaction(SIGTERM, &before_term, nullptr);
 }
 
 bool Interrupt::requested() noexcept { return first_ns != 0; }
