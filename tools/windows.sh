@@ -39,7 +39,7 @@ unpack() {
   [ -e "$source" ] && return
   prepare_apt
   mkdir -p "$work/packages" "$source.new"
-  (cd "$work/packages" && apt_for_sources source --download-only "$1" >/dev/null)
+  (cd "$work/packages" && apt_for_sources source --download-only --tar-only "$1" >/dev/null)
   tar -C "$source.new" --strip-components=1 -xf "$(find "$work/packages" -name "$1_*.orig.tar.*" ! -name '*.asc' | head -n 1)"
   mv "$source.new" "$source"
 }

@@ -1,7 +1,5 @@
 #include "array/evaluate.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -17,6 +15,7 @@
 #include "array/streams.h"
 #include "array/trace.h"
 #include "base/error.h"
+#include "base/system/processors.h"
 #include "base/thread_pool.h"
 
 namespace sdx::array::detail {
@@ -65,9 +64,9 @@ thread_local int running_here = 0;  // programs, on this thread: one that forks 
 void handle_forks() {
   // Handlers run in the reverse order: blocks are locked (base/memory.cc) when no program runs any more.
   array_memory();
-  static const int registered =
-      ::pthread_atfork([] { pause_evaluations(); }, [] { resume_evaluations(false); }, [] { resume_evaluations(true); });
-  (void)registered;
+  static std::once_flag once;
+  std::call_once(
+      once, [] { at_fork([] { pause_evaluations(); }, [] { resume_evaluations(false); }, [] { resume_evaluations(true); }); });
 }
 
 State state_of(const Node& node) { return node.state.load(std::memory_order_acquire); }

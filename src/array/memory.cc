@@ -1,19 +1,15 @@
 #include "array/memory.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+
+#include "base/system/pages.h"
 
 namespace sdx::array {
 namespace {
 
 constexpr std::size_t kBlocks = 256;
 
-std::size_t default_cache_limit() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || size <= 0) return BlockKeep::kMost;
-  return std::max(BlockKeep::kMost, static_cast<std::size_t>(pages) * static_cast<std::size_t>(size) / 8);
-}
+std::size_t default_cache_limit() { return std::max(BlockKeep::kMost, static_cast<std::size_t>(machine_memory() / 8)); }
 
 // Never destroyed: results may outlive everything else.
 const std::shared_ptr<MemoryBudget>& budget() {

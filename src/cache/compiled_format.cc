@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <ctime>
+#include <chrono>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -23,9 +23,7 @@ Hash128 hash_head(const void* head, const void* rest, std::size_t bytes) {
 std::uint64_t hash_block(const void* data, std::size_t bytes) { return XXH3_64bits(data, bytes); }
 
 std::int64_t clock_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 void write_spec(ByteWriter& out, const ValueSpec& s) {

@@ -1,10 +1,5 @@
 #include "cache/compiled_model.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -45,12 +40,11 @@ std::string machine_text() {
 
 // Marks the folder as in use (for `sdx cache`) and as used at this time. A folder that cannot be written has no lock, and needs
 // none: files are only ever renamed into place, and removing a file does not affect those who have it mapped.
-int mark_in_use(const fs::path& folder) {
-  int fd = ::open((folder / kLock).c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) fd = ::open((folder / kLock).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  if (::flock(fd, LOCK_SH | LOCK_NB) == 0) ::futimens(fd, nullptr);
-  return fd;
+File mark_in_use(const fs::path& folder) {
+  File file = File::open(folder / kLock, File::For::changing);
+  if (!file) file = File::open(folder / kLock, File::For::reading);
+  if (file && file.lock(File::Lock::shared, false)) file.touch();
+  return file;
 }
 
 std::string read_small(const fs::path& path) {
@@ -64,17 +58,14 @@ std::string read_small(const fs::path& path) {
 
 // Replaces .sealed. Whoever cannot (a read-only folder, another process at it) verifies again the next time.
 void seal(const fs::path& folder, const std::string& text) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
-    remove_leftovers(folder);
-    try {
-      write_file_atomically(folder / kSealed, text, kCacheFileMode);
-    } catch (const Error& e) {
-      log::debug("{}", e.message());
-    }
+  const File lock = open_folder_lock(folder);
+  if (!lock || !lock.lock(File::Lock::exclusive, false)) return;
+  remove_leftovers(folder);
+  try {
+    write_file_atomically(folder / kSealed, text, kCacheFileMode);
+  } catch (const Error& e) {
+    log::debug("{}", e.message());
   }
-  ::close(fd);
 }
 
 bool settled(const FileStamp& stamp) { return stamp.changed_ns + kTick < clock_ns(); }
@@ -130,9 +121,7 @@ std::shared_ptr<const CompiledModel> CompiledModel::open(const CompiledPlace& pl
   return nullptr;
 }
 
-CompiledModel::~CompiledModel() {
-  if (lock_ >= 0) ::close(lock_);
-}
+CompiledModel::~CompiledModel() = default;
 
 void CompiledModel::read(const CompiledPlace& place, bool mmap) {
   // Small files are mapped, too: only this program writes there, and it renames files into place.

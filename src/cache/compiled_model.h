@@ -98,7 +98,7 @@ class CompiledModel final : public PackShelf, public std::enable_shared_from_thi
 
   std::shared_ptr<const MappedFile> file_;
   std::uint64_t checked_ = 0;  // bytes at the beginning that the head's checksum covers
-  int lock_ = -1;              // shared, while in use
+  File lock_;                  // shared, while in use
   ModelInterface interface_;
   std::vector<Source> sources_;
   std::vector<Block> blocks_;

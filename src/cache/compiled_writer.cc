@@ -1,8 +1,3 @@
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -46,18 +41,17 @@ class Bench {
  public:
   explicit Bench(const fs::path& folder) {
     make_cache_folder(folder);
-    fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd_ < 0) fail_io("open", folder);
-    mine_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+    lock_ = open_folder_lock(folder);
+    if (!lock_) fail_io("open", folder);
+    mine_ = lock_.lock(File::Lock::exclusive, false);
     if (mine_) remove_leftovers(folder);
   }
-  ~Bench() { ::close(fd_); }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
   bool mine() const { return mine_; }
 
  private:
-  int fd_ = -1;
+  File lock_;
   bool mine_ = false;
 };
 
@@ -311,8 +305,7 @@ void write_compiled(const Recording& recording, const ModelInterface& interface)
     {
       const Bench bench(folder);
       if (!bench.mine()) return;
-      const int lock = ::open((folder / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-      if (lock >= 0) ::close(lock);
+      File::open(folder / kLock, File::For::making, 0644);
       NewFile file(folder / kFile, kCacheFileMode);  // before the model is read: where nothing can be written this is soon over
       const Sources sources(recording);
       Composer(recording, sources).write(interface, file);

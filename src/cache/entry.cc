@@ -1,15 +1,12 @@
 #include "cache/entry.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -17,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/system/mapped_file.h"
+#include "base/system/process.h"
 #include "cache/folder.h"
 
 namespace sdx::cache {
@@ -32,24 +30,17 @@ constexpr std::size_t kMostManifest = 1 << 24;
 bool is_ours(const fs::path& file) { return file.filename() == kLock || file.filename() == kManifest; }
 
 // Whoever removes an entry leaves those who waited for it the lock of a file without a name.
-bool still_there(int fd, const fs::path& path) {
-  struct stat here {
-  }, there{};
-  return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino;
+bool still_there(const File& file, const fs::path& path) {
+  const std::optional<FileFacts> here = file.facts(), there = file_facts(path);
+  return here && there && here->stamp.inode == there->stamp.inode;
 }
 
-// Opens and locks the entry's lock file. -1: another process holds it, or it cannot be opened.
-int lock_file(const fs::path& folder, int how, bool make) {
+// Opens and locks the entry's lock file. Not open: another process holds it, or it cannot be opened.
+File lock_file(const fs::path& folder, File::Lock kind, bool wait, bool make) {
   const fs::path path = folder / kLock;
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (make ? O_CREAT : 0), 0644);
-  if (fd < 0) return -1;
-  if (::flock(fd, how) != 0) {
-    ::close(fd);
-    return -1;
-  }
-  if (still_there(fd, path)) return fd;
-  ::close(fd);
-  return -1;
+  File file = File::open(path, make ? File::For::making : File::For::changing, 0644);
+  if (!file || !file.lock(kind, wait) || !still_there(file, path)) return {};
+  return file;
 }
 
 std::string escape_line(std::string text) {
@@ -120,48 +111,41 @@ std::shared_ptr<CacheEntry> CacheEntry::open(const fs::path& folder, const std::
     } catch (const std::exception& e) {
       why = e.what();
     }
-    made->release();
+    made->lock_.close();
     if (attempt >= 10) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   log::info("nothing is kept for the next start in '{}': {}", made->folder_.string(), why);
   return nullptr;
 }
 
-void CacheEntry::release() noexcept {
-  if (lock_ >= 0) ::close(lock_);
-  lock_ = -1;
-}
-
 // One attempt to lock the entry, alone and then shared. Returns false, or throws, if the entry was removed meanwhile.
 bool CacheEntry::take() {
   make_cache_folder(folder_);
-  lock_ = lock_file(folder_, LOCK_EX | LOCK_NB, true);
-  if (lock_ >= 0) {
+  lock_ = lock_file(folder_, File::Lock::exclusive, false, true);
+  if (lock_) {
     check();
     warm_ = !files_.empty();
     // Between the two locks there may be none.
-    if (::flock(lock_, LOCK_SH) != 0 || !still_there(lock_, folder_ / kLock)) return false;
+    if (!lock_.lock(File::Lock::shared, true) || !still_there(lock_, folder_ / kLock)) return false;
   } else {
-    lock_ = lock_file(folder_, LOCK_SH, true);
-    if (lock_ < 0) return false;
+    lock_ = lock_file(folder_, File::Lock::shared, true, true);
+    if (!lock_) return false;
     warm_ = has_files(folder_);
   }
-  ::futimens(lock_, nullptr);  // last used now
+  lock_.touch();  // last used now
   return true;
 }
 
 CacheEntry::~CacheEntry() {
-  if (lock_ < 0) return;
-  seal();
-  release();
+  if (lock_) seal();
 }
 
 // Lists the files by name; the hashes of unchanged files are taken from `known`.
-std::map<std::string, CacheEntry::File> CacheEntry::scan(const std::map<std::string, File>& known) const {
-  std::map<std::string, File> out;
+std::map<std::string, CacheEntry::Kept> CacheEntry::scan(const std::map<std::string, Kept>& known) const {
+  std::map<std::string, Kept> out;
   for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
     if (!entry.is_regular_file() || is_ours(entry.path())) continue;
-    File f{entry.file_size(), "", entry.last_write_time()};
+    Kept f{entry.file_size(), "", entry.last_write_time()};
     const std::string name = fs::relative(entry.path(), folder_).string();
     const auto same = known.find(name);
     const bool unchanged = same != known.end() && same->second.size == f.size && same->second.changed == f.changed;
@@ -210,14 +194,16 @@ void CacheEntry::discard() noexcept {
 
 namespace {
 
+std::int64_t seconds_of(const FileStamp& stamp) { return stamp.modified_ns / 1'000'000'000; }
+
 // Reads an entry that is a single file; false if it is none.
 bool read_single(const fs::path& file, CacheItem& item) {
-  struct stat about {};
-  if (file.extension() != ".txt" || ::stat(file.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return false;
+  const std::optional<FileStamp> stamp = file_stamp(file);
+  if (file.extension() != ".txt" || !stamp) return false;
   item.key = file.stem().string();
-  item.bytes = static_cast<std::uintmax_t>(about.st_size);
+  item.bytes = stamp->bytes;
   item.files = 1;
-  item.last_used = about.st_mtime;
+  item.last_used = seconds_of(*stamp);
   std::ifstream in(file);
   constexpr std::string_view kLabel = "label ";
   for (std::string line; std::getline(in, line);) {
@@ -241,22 +227,20 @@ std::vector<CacheItem> list_cache(const fs::path& root) {
         out.push_back(std::move(single));
         continue;
       }
-      struct stat lock {};
-      if (::stat((entry.path() / kLock).c_str(), &lock) != 0) continue;  // something else
+      const std::optional<FileStamp> lock = file_stamp(entry.path() / kLock);
+      if (!lock) continue;  // something else
       CacheItem item;
       item.provider = provider.path().filename().string();
       item.key = entry.path().filename().string();
       item.folder = entry.path();
       item.label = read_manifest(entry.path()).label;
-      item.last_used = lock.st_mtime;
+      item.last_used = seconds_of(*lock);
       for (const auto& file : fs::recursive_directory_iterator(entry.path(), none)) {
         if (!file.is_regular_file(none) || is_ours(file.path())) continue;
         item.bytes += file.file_size(none);
         ++item.files;
       }
-      const int fd = lock_file(entry.path(), LOCK_EX | LOCK_NB, false);
-      item.in_use = fd < 0;
-      if (fd >= 0) ::close(fd);
+      item.in_use = !lock_file(entry.path(), File::Lock::exclusive, false, false);
       out.push_back(std::move(item));
     }
   }
@@ -269,16 +253,15 @@ std::vector<CacheItem> list_cache(const fs::path& root) {
 bool remove_cache_item(const CacheItem& item) {
   std::error_code error;
   if (fs::is_regular_file(item.folder, error)) return fs::remove(item.folder, error);
-  const int fd = lock_file(item.folder, LOCK_EX | LOCK_NB, false);
-  if (fd < 0) return false;
+  File lock = lock_file(item.folder, File::Lock::exclusive, false, false);
+  if (!lock) return false;
   // The folder is renamed first: a process that opens the entry during the removal gets a new folder, not one that loses its new
   // files, too.
   static std::atomic<unsigned> counter{0};
-  const fs::path gone = item.folder.parent_path() / fmt::format(".{}.{}.{}", item.key, ::getpid(), counter++);
+  const fs::path gone = item.folder.parent_path() / fmt::format(".{}.{}.{}", item.key, process_id(), counter++);
   std::error_code failed;
   fs::rename(item.folder, gone, failed);
   if (!failed) fs::remove_all(gone, failed);
-  ::close(fd);
   return !failed;
 }
 

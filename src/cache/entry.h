@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/system/file.h"
 #include "base/tools_api.h"
 
 namespace sdx::cache {
@@ -35,21 +36,20 @@ class CacheEntry {
   void discard() noexcept;
 
  private:
-  struct File {
+  struct Kept {
     std::uintmax_t size = 0;
     std::string hash;
     std::filesystem::file_time_type changed;
   };
   CacheEntry() = default;
   bool take();
-  void release() noexcept;
   void check();
-  std::map<std::string, File> scan(const std::map<std::string, File>& known) const;
+  std::map<std::string, Kept> scan(const std::map<std::string, Kept>& known) const;
 
   std::filesystem::path folder_;
   std::string label_;
-  std::map<std::string, File> files_;
-  int lock_ = -1;
+  std::map<std::string, Kept> files_;
+  File lock_;
   bool warm_ = false;
 };
 

@@ -4,7 +4,6 @@
 // at a time are looked at, and the verdict on the outputs comes from the model as it is.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -14,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/temporary.h"
 #include "compare/probe.h"
 #include "compare/values.h"
 #include "inputs/input_plan.h"
@@ -29,11 +29,7 @@ namespace fs = std::filesystem;
 // A folder for the models with other outputs; gone with this object.
 class Scratch {
  public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "sdx-compare-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) fail(ErrorCode::io, "cannot make a folder like '{}'", name);
-    path_ = name;
-  }
+  Scratch() : path_(make_temporary_folder("sdx-compare-")) {}
   ~Scratch() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);

@@ -1,9 +1,6 @@
 // sdx build
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/system/file.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
 #include "cache/entry.h"
@@ -53,25 +51,18 @@ class Workshop {
     std::error_code error;
     fs::create_directories(folder_, error);
     if (error) fail(ErrorCode::io, "cannot create '{}': {}", folder_.string(), error.message());
-    lock_ = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (lock_ < 0) fail(ErrorCode::io, "cannot open '{}': {}", folder_.string(), std::strerror(errno));
-    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-      ::close(lock_);
+    lock_ = open_folder_lock(folder_);
+    if (!lock_) fail(ErrorCode::io, "cannot open '{}': {}", folder_.string(), std::strerror(errno));
+    if (!lock_.lock(File::Lock::exclusive, false)) {
       fail(ErrorCode::io, "another build in '{}' is running", folder_.string());
     }
-    try {
-      clear();  // what a killed build left
-      fs::create_directories(staging_, error);
-      if (error) fail(ErrorCode::io, "cannot create '{}': {}", staging_.string(), error.message());
-    } catch (...) {
-      ::close(lock_);
-      throw;
-    }
+    clear();  // what a killed build left
+    fs::create_directories(staging_, error);
+    if (error) fail(ErrorCode::io, "cannot create '{}': {}", staging_.string(), error.message());
   }
   ~Workshop() {
     std::error_code ignored;
     fs::remove_all(staging_, ignored);
-    ::close(lock_);
   }
   Workshop(const Workshop&) = delete;
   Workshop& operator=(const Workshop&) = delete;
@@ -110,7 +101,7 @@ class Workshop {
   }
 
   fs::path folder_, staging_;
-  int lock_ = -1;
+  File lock_;
 };
 
 // Why the graph goes into the build as it is; empty where the passes may run.

@@ -1,7 +1,5 @@
 #include "project/build_info.h"
 
-#include <sys/utsname.h>
-
 #include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/process.h"
 #include "base/text/json_text.h"
 #include "providers/interface/provider.h"
 #include "tensor/json.h"
@@ -166,9 +165,8 @@ std::string provider_info_json(const BuildFacts& f) {
   std::map<std::string, std::map<std::string, int>> kernels;
   for (const NodeReport& n : f.session.report().nodes) ++kernels[n.provider][n.kernel];
   json["kernels"] = kernels;
-  utsname machine{};
-  ::uname(&machine);
-  json["platform"] = {{"system", machine.sysname}, {"release", machine.release}, {"machine", machine.machine}};
+  const SystemNames names = system_names();
+  json["platform"] = {{"system", names.system}, {"release", names.release}, {"machine", names.machine}};
   json["available_providers"] = Json::array();
   json["providers"] = Json::array();
   for (const ProviderInfo& p : providers()) {

@@ -1,14 +1,13 @@
 // Models in another precision
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <sdx/convert.hpp>
 #include <sdx/provider.hpp>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/system/new_file.h"
+#include "base/system/temporary.h"
 #include "cache/entry.h"
 #include "cache/fingerprint.h"
 #include "cache/folder.h"
@@ -87,9 +86,7 @@ ConvertedModel::ConvertedModel(const fs::path& model, DataType dtype, bool keep_
     entry_ = cache::CacheEntry::open(cache / "convert", hash_text(identity), model.filename().string());
   }
   if (!entry_) {
-    std::string folder = (fs::temp_directory_path() / "sdx-convert-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) fail(ErrorCode::io, "cannot create a folder beside '{}'", folder);
-    temporary_ = folder;
+    temporary_ = make_temporary_folder("sdx-convert-");
     try {
       convert(temporary_ / file);
     } catch (...) {

@@ -1,7 +1,4 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/file.h"
 #include "base/system/mapped_file.h"
 #include "project/find.h"
 #include "project/registry_text.h"
@@ -135,23 +133,21 @@ class FolderLock {
     const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
     std::error_code ignored;
     fs::create_directories(folder, ignored);
-    fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd_ < 0) fail(ErrorCode::io, "cannot open the folder '{}': {}", folder.string(), std::strerror(errno));
-    for (int tries = 0; ::flock(fd_, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    lock_ = open_folder_lock(folder);
+    if (!lock_) fail(ErrorCode::io, "cannot open the folder '{}': {}", folder.string(), std::strerror(errno));
+    for (int tries = 0; !lock_.lock(File::Lock::exclusive, false); ++tries) {
       if (errno == EWOULDBLOCK && tries < 200) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         continue;
       }
-      ::close(fd_);
       fail(ErrorCode::io, "another process has been changing '{}' for ten seconds", file.string());
     }
   }
-  ~FolderLock() { ::close(fd_); }
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int fd_ = -1;
+  File lock_;
 };
 
 }  // namespace

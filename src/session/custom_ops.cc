@@ -1,11 +1,10 @@
 #include "session/custom_ops.h"
 
-#include <dlfcn.h>
-
 #include <system_error>
 
 #include "base/error.h"
 #include "base/system/dynlib.h"
+#include "base/system/loader.h"
 #include "session/ort_operators.h"
 
 namespace sdx::session {
@@ -28,22 +27,18 @@ fs::path checked_path(const fs::path& path) {
   return absolute;
 }
 
-CustomOps load_library(const fs::path& given) {
+CustomOps load_from(const fs::path& given) {
   if (!can_load_libraries()) {
     fail(ErrorCode::io, "cannot load the custom operators of '{}': {}", given.string(), why_no_libraries());
   }
   const fs::path path = checked_path(given);
-  ::dlerror();
-  void* const loaded = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (loaded == nullptr) {
-    const char* const reason = ::dlerror();
-    fail(ErrorCode::io, "cannot load the custom operators of '{}': {}", given.string(),
-         reason != nullptr ? reason : "no reason given");
-  }
-  const std::shared_ptr<void> handle(loaded, [](void* h) { ::dlclose(h); });
-  void* const entry = ::dlsym(loaded, kEntry);
+  std::string reason;
+  void* const loaded = load_library(path, LibraryUse::local, reason);
+  if (loaded == nullptr) fail(ErrorCode::io, "cannot load the custom operators of '{}': {}", given.string(), reason);
+  const std::shared_ptr<void> handle(loaded, [](void* h) { unload_library(h); });
+  void* const entry = symbol_of(loaded, kEntry);
   if (entry == nullptr) {
-    if (::dlsym(loaded, kOrtEntry) != nullptr) return read_ort_operators(handle, given.string());
+    if (symbol_of(loaded, kOrtEntry) != nullptr) return read_ort_operators(handle, given.string());
     fail(ErrorCode::invalid_argument,
          "'{}' is not a library of custom operators: it exports neither {} (sdx/custom_op.h) nor {} (made for ONNX Runtime)",
          given.string(), kEntry, kOrtEntry);
@@ -71,7 +66,7 @@ const std::shared_ptr<const ops::CustomOp>* find(const CustomOps& custom, const 
 CustomOps load_custom_ops(const std::vector<fs::path>& libraries) {
   CustomOps all;
   for (const fs::path& path : libraries) {
-    for (auto& op : load_library(path)) {
+    for (auto& op : load_from(path)) {
       for (const auto& other : all) {
         if (other->def.domain != op->def.domain || other->def.name != op->def.name || other->def.since != op->def.since) continue;
         fail(ErrorCode::invalid_argument, "libraries '{}' and '{}' both add operator {}.{}, version {}", other->library,

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -13,6 +11,7 @@
 
 #include "array/c/operations.h"
 #include "base/error.h"
+#include "base/system/pages.h"
 #include "session/c/c_interface.h"
 
 namespace mx = sdx::array;
@@ -186,11 +185,6 @@ mx::Stream stream_of(int index) {
   return {index, mx::default_device()};
 }
 
-std::int64_t memory_of_machine() {
-  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && size > 0 ? static_cast<std::int64_t>(pages) * size : 0;
-}
-
 }  // namespace
 
 sdx_status sdx_array_backend(sdx_backend* backend) {
@@ -204,7 +198,7 @@ sdx_status sdx_array_backend(sdx_backend* backend) {
       shown.why += (shown.why.empty() ? "" : "; ") + other.name + ": " + other.reason;
     }
     // Reports memory for the CPU only: this function asks no GPU's runtime.
-    const std::int64_t memory = used.name == "cpu" || used.name == "onnx" ? memory_of_machine() : 0;
+    const std::int64_t memory = used.name == "cpu" || used.name == "onnx" ? static_cast<std::int64_t>(machine_memory()) : 0;
     out = {shown.backend.c_str(), shown.device.c_str(), shown.version.c_str(), shown.why.c_str(), memory};
   });
 }

@@ -25,7 +25,6 @@ struct FileFacts {
   enum class Kind { regular, folder, other };  // other: a pipe, a terminal, a device
   Kind kind = Kind::other;
   std::uint64_t names = 0;  // hard links; 0: the file was removed while it was open
-  std::uint64_t owner = 0;  // the user's number; 0 on Windows
   unsigned mode = 0;        // permissions as on POSIX
   FileStamp stamp;
 };
@@ -39,13 +38,14 @@ SDX_TOOLS_API std::optional<FileStamp> file_stamp(const std::filesystem::path& p
 class SDX_TOOLS_API File {
  public:
   enum class For {
-    reading,       // what is there; never waits for the other end of a pipe
-    writing,       // what is there: a pipe, a terminal
-    changing,      // what is there, for reading and writing; a link is refused
-    making,        // for reading and writing; made if it is not there
-    making_new,    // the same; EEXIST if it is there
-    appending,     // each write goes to the end; made if it is not there
-    writing_anew,  // emptied, or made
+    reading,           // what is there; never waits for the other end of a pipe
+    writing,           // what is there: a pipe, a terminal
+    changing,          // what is there, for reading and writing
+    changing_no_link,  // the same; a link is refused
+    making,            // for reading and writing; made if it is not there
+    making_new,        // the same; EEXIST if it is there
+    appending,         // each write goes to the end; made if it is not there
+    writing_anew,      // emptied, or made
   };
 
   File() = default;
@@ -67,6 +67,8 @@ class SDX_TOOLS_API File {
   int descriptor() const noexcept { return fd_; }
   int release() noexcept { return std::exchange(fd_, -1); }
   std::optional<FileFacts> facts() const noexcept;
+  // Sets the time of its last change to this moment.
+  bool touch() const noexcept;
 
   // Up to `bytes`, fewer only at the end; -1: failed.
   std::ptrdiff_t read(void* to, std::size_t bytes) const noexcept;
@@ -89,6 +91,15 @@ class SDX_TOOLS_API File {
  private:
   int fd_ = -1;
 };
+
+// Something to lock() that stands for the folder: on POSIX the folder itself, on Windows, which locks files only, a file in it.
+SDX_TOOLS_API File open_folder_lock(const std::filesystem::path& folder) noexcept;
+
+// Makes a folder that this user alone may use. False with errno, EEXIST among them.
+SDX_TOOLS_API bool make_private_folder(const std::filesystem::path& folder) noexcept;
+// Why a file or folder, also behind a link, must not be trusted: it belongs to a user other than this one or the administrator,
+// or others may write to it. Empty: no reason, or it is not there.
+SDX_TOOLS_API std::string distrust_of(const std::filesystem::path& path);
 
 // Writes all of it; false, with errno, where that cannot be done.
 SDX_TOOLS_API bool write_all(int fd, const void* data, std::size_t bytes) noexcept;

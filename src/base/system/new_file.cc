@@ -118,7 +118,7 @@ void NewFile::remove_abandoned() const {
     }
   }
   for (const fs::path& path : found) {
-    const File file = File::open(path, File::For::changing);
+    const File file = File::open(path, File::For::changing_no_link);
     if (file && file.lock(File::Lock::exclusive, false)) remove_file(path);
   }
 }

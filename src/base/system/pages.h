@@ -21,9 +21,8 @@ SDX_TOOLS_API void give_back_pages(void* pages, std::size_t bytes) noexcept;
 SDX_TOOLS_API void make_read_only(void* pages, std::size_t bytes) noexcept;
 // Asks for huge pages where the whole ones of 2 MiB inside are. Advice: a refusal changes nothing.
 SDX_TOOLS_API void prefer_huge_pages(void* data, std::size_t bytes) noexcept;
-// Gives the memory of the whole pages inside back, with their contents. They may be used again after use_pages_again().
+// Gives the memory of the whole pages inside back, with their contents. They may be used again, and then have any content.
 SDX_TOOLS_API void forget_pages(void* data, std::size_t bytes) noexcept;
-SDX_TOOLS_API bool use_pages_again(void* data, std::size_t bytes) noexcept;
 
 // An open file, read-only, for as long as it is mapped: it may be closed meanwhile. Null with errno.
 SDX_TOOLS_API const void* map_file(const File& file, std::size_t bytes) noexcept;

@@ -1,12 +1,11 @@
 #include "quantize/weights/activations.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "base/error.h"
+#include "base/system/temporary.h"
 #include "graph/edit.h"
 #include "onnx/writer.h"
 
@@ -95,9 +94,7 @@ class Probe {
       session_.emplace(Session::from_bytes(std::as_bytes(std::span(written)), options));
       return;
     }
-    std::string folder = (fs::temp_directory_path() / "sdx-quantize-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) fail(ErrorCode::io, "cannot make a folder like '{}'", folder);
-    folder_ = folder;
+    folder_ = make_temporary_folder("sdx-quantize-");
     WriteOptions write;
     write.external_above = 4096;
     write_model(probe, folder_ / "model.onnx", write);

@@ -1,7 +1,5 @@
 #include "session/observe/ort_trace.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "base/system/mapped_file.h"
+#include "base/system/process.h"
 #include "base/text/json_text.h"
 #include "providers/interface/provider.h"
 
@@ -95,7 +94,7 @@ class Writer {
     text_ += dump_json(event);
   }
 
-  const int pid_ = ::getpid();
+  const std::uint64_t pid_ = process_id();
   std::map<std::uint64_t, int> threads_;
   std::map<std::string, std::size_t> nodes_;
   std::string text_;

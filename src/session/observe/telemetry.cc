@@ -1,8 +1,6 @@
 #include "session/observe/telemetry.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -11,10 +9,16 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/system/new_file.h"
+#include "base/system/file.h"
 #include "base/text/json_text.h"
 
 namespace sdx::session {
+namespace {
+
+constexpr int kErrors = 2;  // the descriptor of standard error
+
+}  // namespace
+
 std::unique_ptr<Telemetry> Telemetry::open(const std::string& where) {
   std::string target = where;
   if (target.empty()) {
@@ -22,14 +26,14 @@ std::unique_ptr<Telemetry> Telemetry::open(const std::string& where) {
     target = environment != nullptr ? environment : "";
   }
   if (target.empty() || target == "0") return nullptr;
-  if (target == "1" || target == "stderr") return std::unique_ptr<Telemetry>(new Telemetry(STDERR_FILENO, false));
-  const int fd = ::open(target.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) fail(ErrorCode::io, "cannot open the telemetry file '{}': {}", target, std::strerror(errno));
-  return std::unique_ptr<Telemetry>(new Telemetry(fd, true));
+  if (target == "1" || target == "stderr") return std::unique_ptr<Telemetry>(new Telemetry(kErrors, false));
+  File file = File::open(path_of(target), File::For::appending, 0644);
+  if (!file) fail(ErrorCode::io, "cannot open the telemetry file '{}': {}", target, std::strerror(errno));
+  return std::unique_ptr<Telemetry>(new Telemetry(file.release(), true));
 }
 
 Telemetry::~Telemetry() {
-  if (owned_) ::close(fd_);
+  if (owned_) File(fd_).close();
 }
 
 void Telemetry::run(const TelemetrySubject& subject, double latency_ms, std::string_view status) const noexcept {

@@ -1,12 +1,10 @@
 #include "text/model/block_pool.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/system/pages.h"
 
 namespace sdx::text {
 namespace {
@@ -15,12 +13,7 @@ namespace {
 constexpr std::int64_t kWarm = 64, kLeastWarm = 8;
 constexpr std::uint64_t kMostWarmBytes = std::uint64_t{128} << 20;
 
-std::size_t page_size() {
-  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return size;
-}
-
-std::size_t rounded_up(std::size_t bytes) { return (bytes + page_size() - 1) / page_size() * page_size(); }
+std::size_t rounded_up(std::size_t bytes) { return (bytes + page_bytes() - 1) / page_bytes() * page_bytes(); }
 
 }  // namespace
 
@@ -33,7 +26,7 @@ struct BlockPool::Memory {
   };
   std::vector<Array> arrays;
   ~Memory() {
-    if (data != nullptr) ::munmap(data, bytes);
+    if (data != nullptr) give_back_pages(data, bytes);
   }
 };
 
@@ -72,8 +65,7 @@ void BlockPool::map() {
         memory->bytes += rounded_up(size * static_cast<std::size_t>(capacity_));
       }
     }
-    void* data = ::mmap(nullptr, memory->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (data != MAP_FAILED) {
+    if (void* const data = take_pages(memory->bytes); data != nullptr) {
       memory->data = static_cast<std::byte*>(data);
       memory_ = std::move(memory);
       return;
@@ -133,8 +125,8 @@ void BlockPool::give_back(std::vector<std::int32_t> blocks) {
     const auto first = static_cast<std::size_t>(blocks[i + run - 1]);
     for (const Memory::Array& a : memory_->arrays) {
       const std::size_t begin = rounded_up(a.at + first * a.block_bytes);
-      const std::size_t end = (a.at + (first + run) * a.block_bytes) / page_size() * page_size();
-      if (begin < end) ::madvise(memory_->data + begin, end - begin, MADV_DONTNEED);
+      const std::size_t end = (a.at + (first + run) * a.block_bytes) / page_bytes() * page_bytes();
+      if (begin < end) forget_pages(memory_->data + begin, end - begin);
     }
     i += run;
   }

@@ -1,11 +1,11 @@
 #include "text/model/decoder.h"
 
-#include <unistd.h>
 #include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/pages.h"
 #include "tensor/element.h"
 #include "text/model/paged/paged_graph.h"
 #include "text/model/paged_step.h"
@@ -146,9 +146,7 @@ void DecoderState::reserve(std::int64_t tokens) {
 const std::shared_ptr<BlockPool>& Decoder::pool() const {
   const std::lock_guard lock(mutex_);
   if (!pool_) {
-    const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
-    const std::uint64_t memory =
-        pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) : std::uint64_t{1} << 36;
+    const std::uint64_t memory = machine_memory() > 0 ? machine_memory() : std::uint64_t{1} << 36;
     pool_ = std::make_shared<BlockPool>(layout(), static_cast<std::int64_t>(memory / layout().block_bytes()));
   }
   return pool_;

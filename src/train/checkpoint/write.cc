@@ -1,6 +1,3 @@
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <set>
@@ -8,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/system/file.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
 #include "checkpoint_generated.h"
@@ -171,21 +169,18 @@ class Encoder {
 // An existing file, part of which is rewritten.
 class OldFile {
  public:
-  explicit OldFile(const fs::path& path) : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (fd_ < 0) io("open");
-  }
-  ~OldFile() {
-    if (fd_ >= 0) ::close(fd_);
+  explicit OldFile(const fs::path& path) : path_(path), file_(File::open(path, File::For::changing)) {
+    if (!file_) io("open");
   }
   OldFile(const OldFile&) = delete;
   OldFile& operator=(const OldFile&) = delete;
 
   void write(const void* data, std::uint64_t bytes, std::uint64_t offset) const {
-    if (::lseek(fd_, static_cast<off_t>(offset), SEEK_SET) < 0 || !write_all(fd_, data, bytes)) io("write");
+    if (!file_.write_at(data, bytes, offset)) io("write");
   }
   void publish() {
-    if (::fsync(fd_) != 0 && errno != EINVAL) io("sync");
-    if (::close(std::exchange(fd_, -1)) != 0) io("write");
+    if (!file_.sync()) io("sync");
+    if (!file_.close()) io("write");
   }
 
  private:
@@ -194,7 +189,7 @@ class OldFile {
     fail(ErrorCode::io, "cannot {} '{}': {}", what, path_.string(), std::strerror(error));
   }
   fs::path path_;
-  int fd_;
+  File file_;
 };
 
 // The part of the second file that the checkpoint at `path` uses.

@@ -1,7 +1,6 @@
 #include "train/loop/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 namespace sdx::train::loop {
 namespace {
 
+constexpr int kErrors = 2;            // the descriptor of standard error
 constexpr std::size_t kRecent = 400;  // losses that the line on the terminal shows
 
 // The letter whose points are the bits of `dots`: U+2800 and on.
@@ -127,7 +127,7 @@ void Progress::step(std::int64_t epoch, std::int64_t epochs, std::int64_t done, 
   const std::string head = fmt::format("epoch {}/{}  {}/{}  loss {}", epoch + 1, epochs, done, total_, short_number(loss));
   const std::string tail =
       fmt::format("{:.0f} samples/s, {} left", seconds > 0 ? static_cast<double>(samples_) / seconds : 0, left);
-  const std::size_t used = head.size() + tail.size() + 4 + 1, columns = columns_of_terminal(STDERR_FILENO);
+  const std::size_t used = head.size() + tail.size() + 4 + 1, columns = columns_of_terminal(kErrors);
   const std::size_t room = columns > used ? std::min<std::size_t>(40, columns - used) : 0;
   const std::size_t shown = std::min(recent_.size(), kRecent);
   line_.draw(head + "  " + braille_line(std::span(recent_).last(shown), room) + "  " + tail);

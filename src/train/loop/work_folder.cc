@@ -1,25 +1,15 @@
 #include "train/loop/work_folder.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <system_error>
 
-#include "base/error.h"
+#include "base/system/temporary.h"
 #include "onnx/writer.h"
 
 namespace sdx::train::loop {
 
 namespace fs = std::filesystem;
 
-WorkFolder::WorkFolder() {
-  std::string name = (fs::temp_directory_path() / "sdx-train-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    fail(ErrorCode::io, "cannot create a folder '{}': {}; TMPDIR names another place for temporary files", name,
-         std::generic_category().message(errno));
-  }
-  path_ = name;
-}
+WorkFolder::WorkFolder() : path_(make_temporary_folder("sdx-train-")) {}
 
 WorkFolder::~WorkFolder() {
   std::error_code ignored;

@@ -1,6 +1,7 @@
 #include "base/system/file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,7 +18,6 @@ FileFacts facts_of(const struct stat& info) {
   if (S_ISREG(info.st_mode)) facts.kind = FileFacts::Kind::regular;
   if (S_ISDIR(info.st_mode)) facts.kind = FileFacts::Kind::folder;
   facts.names = info.st_nlink;
-  facts.owner = info.st_uid;
   facts.mode = info.st_mode & 07777U;
   facts.stamp = {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size), ns(info.st_mtim), ns(info.st_ctim)};
   return facts;
@@ -28,7 +28,8 @@ int flags_of(File::For what) {
   switch (what) {
     case For::reading: return O_RDONLY | O_NONBLOCK;
     case For::writing: return O_WRONLY;
-    case For::changing: return O_RDWR | O_NOFOLLOW | O_NONBLOCK;
+    case For::changing: return O_RDWR | O_NONBLOCK;
+    case For::changing_no_link: return O_RDWR | O_NOFOLLOW | O_NONBLOCK;
     case For::making: return O_RDWR | O_CREAT;
     case For::making_new: return O_RDWR | O_CREAT | O_EXCL;
     case For::appending: return O_WRONLY | O_CREAT | O_APPEND;
@@ -108,6 +109,8 @@ bool File::write_at(const void* data, std::size_t bytes, std::uint64_t offset) c
 
 bool File::resize(std::uint64_t bytes) const noexcept { return ::ftruncate(fd_, static_cast<off_t>(bytes)) == 0; }
 
+bool File::touch() const noexcept { return ::futimens(fd_, nullptr) == 0; }
+
 // Some devices have nothing to sync, and say EINVAL.
 bool File::sync() const noexcept { return ::fsync(fd_) == 0 || errno == EINVAL; }
 
@@ -122,6 +125,31 @@ bool File::lock(Lock kind, bool wait) const noexcept {
 }
 
 bool File::unlock() const noexcept { return ::flock(fd_, LOCK_UN) == 0; }
+
+File open_folder_lock(const std::filesystem::path& folder) noexcept {
+  return File(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+bool make_private_folder(const std::filesystem::path& folder) noexcept { return ::mkdir(folder.c_str(), 0700) == 0; }
+
+// Access control lists show in the group's bits.
+std::string distrust_of(const std::filesystem::path& path) {
+  struct stat about {};
+  if (::lstat(path.c_str(), &about) != 0) return "";
+  const auto mine_or_roots = [&] { return about.st_uid == ::geteuid() || about.st_uid == 0; };
+  const auto not_ours = [&](const char* what) {
+    return fmt::format("{} '{}' belongs to user {}, not to this one ({}) or root", what, path.string(), about.st_uid,
+                       ::geteuid());
+  };
+  if (S_ISLNK(about.st_mode)) {
+    if (!mine_or_roots()) return not_ours("the link");
+    if (::stat(path.c_str(), &about) != 0) return "";
+  }
+  if (!mine_or_roots()) return not_ours(S_ISDIR(about.st_mode) ? "the folder" : "the file");
+  if ((about.st_mode & (S_IWGRP | S_IWOTH)) == 0) return "";
+  return fmt::format("users other than its owner may write to '{0}' (mode {1:04o}); to use it: chmod go-w '{0}'", path.string(),
+                     about.st_mode & 07777U);
+}
 
 bool rename_over(const std::filesystem::path& from, const std::filesystem::path& to) noexcept {
   return std::rename(from.c_str(), to.c_str()) == 0;

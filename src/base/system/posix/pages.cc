@@ -55,8 +55,6 @@ void forget_pages(void* data, std::size_t bytes) noexcept {
   with_whole_pages(data, bytes, page_bytes(), [](void* begin, std::size_t size) { ::madvise(begin, size, MADV_DONTNEED); });
 }
 
-bool use_pages_again(void* /*data*/, std::size_t /*bytes*/) noexcept { return true; }
-
 const void* map_file(const File& file, std::size_t bytes) noexcept {
   void* const data = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
   return data == MAP_FAILED ? nullptr : data;

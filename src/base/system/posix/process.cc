@@ -1,5 +1,6 @@
 #include "base/system/process.h"
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,6 +15,22 @@ void set_environment(const char* name, const char* value) noexcept {
   } else {
     ::setenv(name, value, 1);
   }
+}
+
+SystemNames system_names() {
+  utsname names{};
+  ::uname(&names);
+  return {names.sysname, names.release, names.machine};
+}
+
+std::filesystem::path user_cache_folder(const char* name) {
+  const auto variable = [](const char* of) -> std::filesystem::path {
+    const char* const text = std::getenv(of);
+    return text == nullptr ? "" : text;
+  };
+  if (const auto xdg = variable("XDG_CACHE_HOME"); xdg.is_absolute()) return xdg / name;  // relative ones are to be ignored
+  if (const auto home = variable("HOME"); home.is_absolute()) return home / ".cache" / name;
+  return {};
 }
 
 }  // namespace sdx

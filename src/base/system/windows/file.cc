@@ -58,7 +58,8 @@ Opening opening_of(File::For what) {
   switch (what) {
     case For::reading: return {GENERIC_READ, OPEN_EXISTING, 0, _O_RDONLY};
     case For::writing: return {GENERIC_WRITE, OPEN_EXISTING, 0, _O_WRONLY};
-    case For::changing: return {kBoth, OPEN_EXISTING, FILE_FLAG_OPEN_REPARSE_POINT, _O_RDWR};
+    case For::changing: return {kBoth, OPEN_EXISTING, 0, _O_RDWR};
+    case For::changing_no_link: return {kBoth, OPEN_EXISTING, FILE_FLAG_OPEN_REPARSE_POINT, _O_RDWR};
     case For::making: return {kBoth, OPEN_ALWAYS, 0, _O_RDWR};
     case For::making_new: return {kBoth, CREATE_NEW, 0, _O_RDWR};
     case For::appending: return {FILE_APPEND_DATA | SYNCHRONIZE, OPEN_ALWAYS, 0, _O_WRONLY | _O_APPEND};
@@ -213,6 +214,14 @@ bool File::resize(std::uint64_t bytes) const noexcept {
   return false;
 }
 
+bool File::touch() const noexcept {
+  FILETIME now{};
+  ::GetSystemTimeAsFileTime(&now);
+  if (::SetFileTime(handle_of(fd_), nullptr, nullptr, &now) != 0) return true;
+  set_errno();
+  return false;
+}
+
 // Pipes and consoles have nothing to sync.
 bool File::sync() const noexcept {
   if (::FlushFileBuffers(handle_of(fd_)) != 0 || ::GetFileType(handle_of(fd_)) != FILE_TYPE_DISK) return true;
@@ -237,6 +246,22 @@ bool File::unlock() const noexcept {
   OVERLAPPED where{};
   where.OffsetHigh = kLockOffsetHigh;
   return ::UnlockFileEx(handle_of(fd_), 0, 1, 0, &where) != 0 || ::GetLastError() == ERROR_NOT_LOCKED;
+}
+
+File open_folder_lock(const std::filesystem::path& folder) noexcept {
+  try {
+    return File::open(folder / L".folder.lock", File::For::making);
+  } catch (const std::exception&) {
+    errno = ENOMEM;
+    return {};
+  }
+}
+
+// A folder takes over who may use it from the one that it is in: in a user's profile that is this user.
+bool make_private_folder(const std::filesystem::path& folder) noexcept {
+  if (::CreateDirectoryW(windows::long_path(folder).c_str(), nullptr) != 0) return true;
+  set_errno();
+  return false;
 }
 
 bool rename_over(const std::filesystem::path& from, const std::filesystem::path& to) noexcept {

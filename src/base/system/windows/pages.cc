@@ -56,13 +56,7 @@ void make_read_only(void* pages, std::size_t bytes) noexcept {
 void prefer_huge_pages(void* /*data*/, std::size_t /*bytes*/) noexcept {}
 
 void forget_pages(void* data, std::size_t bytes) noexcept {
-  with_whole_pages(data, bytes, [](void* begin, std::size_t size) { ::VirtualFree(begin, size, MEM_DECOMMIT); });
-}
-
-bool use_pages_again(void* data, std::size_t bytes) noexcept {
-  if (::VirtualAlloc(data, bytes, MEM_COMMIT, PAGE_READWRITE) != nullptr) return true;
-  windows::set_errno();
-  return false;
+  with_whole_pages(data, bytes, [](void* begin, std::size_t size) { ::DiscardVirtualMemory(begin, size); });
 }
 
 // The view keeps the file's section, and the section the file.
