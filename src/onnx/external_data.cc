@@ -33,7 +33,7 @@ void check_links(const fs::path& root, const std::string& location, const fs::pa
   std::string text = location;
   std::replace(text.begin(), text.end(), '\\', '/');
   std::error_code error;
-  const fs::path followed = fs::canonical(root / text, error);
+  const fs::path followed = fs::canonical(root / path_of(text), error);
   if (error || followed == file) return;
   fail(ErrorCode::invalid_model,
        "external data: the location '{}' passes through a symbolic link and leads to '{}', not to '{}': name the file without "
@@ -51,7 +51,7 @@ bool inside(const fs::path& file, const fs::path& folder) {
 fs::path plain_location(std::string_view location) {
   std::string text(location);
   std::replace(text.begin(), text.end(), '\\', '/');
-  return fs::path(text).lexically_normal();
+  return path_of(text).lexically_normal();
 }
 
 const std::shared_ptr<const MappedFile>& ExternalFiles::open(const std::string& location) {

@@ -158,7 +158,7 @@ std::uint64_t model_file_bytes(const std::filesystem::path& model) {
     return error ? 0 : bytes;
   };
   std::uint64_t bytes = size(model);
-  for (const std::string& name : external_names(model)) bytes += size(model.parent_path() / name);
+  for (const std::string& name : external_names(model)) bytes += size(model.parent_path() / path_of(name));
   return bytes;
 }
 

@@ -37,7 +37,7 @@ class ExternalWriter {
   // One tensor in memory at a time.
   void write(const std::filesystem::path& folder) const {
     if (items_.empty()) return;
-    NewFile file(folder / name_);
+    NewFile file(folder / path_of(name_));
     for (const auto& [at, tensor] : items_) {
       const OwnedBytes raw = raw_bytes(tensor);
       file.write(raw.data.data(), raw.data.size(), at);

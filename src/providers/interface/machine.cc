@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/system/dynlib.h"
+#include "base/system/process.h"
 
 namespace sdx {
 namespace fs = std::filesystem;
@@ -87,13 +88,12 @@ void read_nvidia(const fs::path& root, MachineFacts& m) {
 }  // namespace
 
 Platform this_platform() noexcept {
-#if defined(__APPLE__)
-  return Platform::macos;
-#elif defined(_WIN32)
-  return Platform::windows;
-#else
-  return Platform::linux_os;
-#endif
+  static const Platform platform = [] {
+    const std::string system = system_names().system;
+    if (system == "Windows") return Platform::windows;
+    return system == "Darwin" ? Platform::macos : Platform::linux_os;
+  }();
+  return platform;
 }
 
 std::string_view platform_name(Platform platform) noexcept {

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/system/file.h"
 
 static_assert(std::endian::native == std::endian::little, "numbers are read as they are stored in the file");
 
@@ -152,7 +153,8 @@ std::shared_ptr<const GgufModel> GgufModel::open(const std::filesystem::path& pa
     fail_split("open the first one, whose name ends in " + tail + end);
   }
   const std::string begin = stem.substr(0, stem.size() - tail.size());
-  for (std::uint64_t i = 2; i <= parts; ++i) add(path.parent_path() / (begin + fmt::format("-{:05}-of-{:05}", i, parts) + end));
+  for (std::uint64_t i = 2; i <= parts; ++i)
+    add(path.parent_path() / path_of(begin + fmt::format("-{:05}-of-{:05}", i, parts) + end));
   return model;
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/system/file.h"
 #include "base/text/ascii.h"
 
 namespace sdx {
@@ -46,7 +47,7 @@ std::vector<fs::path> gguf_parts(const fs::path& file) {
   std::vector<fs::path> all{file};
   if (!part || part->number != 1) return all;
   for (std::uint64_t i = 2; i <= std::min(part->count, kMostParts); ++i) {
-    all.push_back(file.parent_path() / fmt::format("{}-{:05}-of-{:05}.gguf", part->stem, i, part->count));
+    all.push_back(file.parent_path() / path_of(fmt::format("{}-{:05}-of-{:05}.gguf", part->stem, i, part->count)));
   }
   return all;
 }
