@@ -81,6 +81,7 @@ FREE_OF_SYSTEMS = (
 FREE_BUT_FOR_TESTS = (
     "src/array/",
     "src/cache/",
+    "src/compare/",
     "src/inputs/",
     "src/inspect/",
     "src/project/",

@@ -1,10 +1,8 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <iterator>
 #include <sdx/error.hpp>
@@ -12,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/system/mapped_file.h"
+#include "base/system/terminal.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 
@@ -43,17 +42,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e, int argc, char** 
 // Some file systems say only when a file is closed that it is full.
 void finish_output() {
   flush_output();
-  const int copy = ::dup(STDOUT_FILENO);
-  if (copy >= 0 && ::close(copy) != 0) {
-    throw OutputError(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
-  }
-}
-
-// Ends as the system ends a program that ignores closed pipes: shells then report 141.
-int end_as_by_pipe() {
-  std::signal(SIGPIPE, SIG_DFL);
-  std::raise(SIGPIPE);
-  return 128 + SIGPIPE;  // where the signal is blocked
+  if (!output_arrived()) throw OutputError(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
 int guarded(const Action& action) {
@@ -63,7 +52,7 @@ int guarded(const Action& action) {
     finish_output();
     return code == kServed ? kOk : code;
   } catch (const ReaderGone&) {
-    return end_as_by_pipe();
+    return end_by_closed_pipe();
   } catch (const UsageError& e) {
     note(fmt::format("error: {}", e.what()));
     return kUsage;
@@ -145,9 +134,9 @@ int run_program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   // print() notices a closed pipe itself, so that unfinished work is cleaned up; for standard error it does not matter.
-  std::signal(SIGPIPE, SIG_IGN);
-  // Writing beyond the process's limit of file sizes then fails as on a full disk, and unfinished files are cleaned up.
-  std::signal(SIGXFSZ, SIG_IGN);
+  // Writing beyond the process's limit of file sizes fails as on a full disk, and unfinished files are cleaned up.
+  sdx::survive_failing_writes();
+  sdx::prepare_terminal();
   sdx::survive_mapped_faults();
   sdx::log::set_sink([](sdx::log::Level level, std::string_view message) {
     constexpr const char* kStarts[] = {"debug: ", "info: ", "warning: ", "error: "};  // in the order of Level

@@ -1,9 +1,6 @@
 #include "cli/run_batch.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -18,6 +15,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/quantity.h"
+#include "base/system/file.h"
 #include "base/system/interrupt.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
@@ -84,14 +82,10 @@ class TextSink : public Sink {
   bool json_;
 };
 
-int lock_of(const fs::path& path, int flags) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-  if (fd < 0) fail(ErrorCode::io, "cannot open '{}': {}", path.string(), std::strerror(errno));
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    ::close(fd);
-    fail(ErrorCode::io, "another run writes to '{}'", path.string());
-  }
-  return fd;
+File locked(File file, const fs::path& path) {
+  if (!file) fail(ErrorCode::io, "cannot open '{}': {}", path.string(), std::strerror(errno));
+  if (!file.lock(File::Lock::exclusive, false)) fail(ErrorCode::io, "another run writes to '{}'", path.string());
+  return file;
 }
 
 // The path of one sample's results in the output folder.
@@ -107,10 +101,9 @@ class FolderSink : public Sink {
     std::error_code error;
     fs::create_directories(folder_, error);
     if (error) fail(ErrorCode::io, "cannot create the folder '{}': {}", folder_.string(), error.message());
-    lock_ = lock_of(folder_, O_RDONLY | O_DIRECTORY);
+    lock_ = locked(open_folder_lock(folder_), folder_);
     drop_leftovers();
   }
-  ~FolderSink() override { ::close(lock_); }
 
   bool done(std::int64_t index) override {
     std::error_code ignored;
@@ -141,7 +134,7 @@ class FolderSink : public Sink {
 
   fs::path folder_;
   const BatchRun& run_;
-  int lock_ = -1;
+  File lock_;
 };
 
 // Writes JSON Lines to a hidden file that is renamed when it is complete. With the same samples and model, an interrupted run
@@ -154,7 +147,7 @@ class LinesSink : public Sink {
     const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
     const bool resumable = !run.samples.identity.empty();
     part_ = folder / (stem + (resumable ? hash_text(run.identity + "\n" + run.samples.identity).substr(0, 16) : "stream"));
-    fd_ = lock_of(part_, O_RDWR | O_CREAT);
+    file_ = locked(File::open(part_, File::For::making), part_);
     for (const auto& entry : fs::directory_iterator(folder)) {  // of other samples or another model
       std::error_code ignored;
       if (entry.path().filename().string().starts_with(stem) && entry.path().filename() != part_.filename()) {
@@ -162,21 +155,18 @@ class LinesSink : public Sink {
       }
     }
     if (resumable) count_lines();
-    if (::ftruncate(fd_, static_cast<off_t>(complete_)) != 0 || ::lseek(fd_, 0, SEEK_END) < 0) io("cut");
+    if (!file_.resize(complete_)) io("cut");
     if (lines_ > 0) note(fmt::format("note: continuing after {} of an earlier run", counted(lines_, "sample")));
   }
-  ~LinesSink() override {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
   bool done(std::int64_t index) override { return index < lines_; }
   void put(const Result& r) override {
     const std::string line = line_json(r) + "\n";
-    if (!write_all(fd_, line.data(), line.size())) io("write");
+    if (!file_.write_at(line.data(), line.size(), complete_)) io("write");
+    complete_ += line.size();
   }
   void finish() override {
-    if (::fsync(fd_) != 0 && errno != EINVAL) io("sync");
-    if (::rename(part_.c_str(), path_.c_str()) != 0) io("rename");
+    if (!file_.sync()) io("sync");
+    if (!rename_over(part_, path_)) io("rename");
   }
 
  private:
@@ -187,7 +177,7 @@ class LinesSink : public Sink {
   void count_lines() {
     std::string piece(std::size_t{1} << 20, '\0');
     std::uint64_t at = 0;
-    for (ssize_t n = 0; (n = ::read(fd_, piece.data(), piece.size())) > 0; at += static_cast<std::uint64_t>(n)) {
+    for (std::ptrdiff_t n = 0; (n = file_.read(piece.data(), piece.size())) > 0; at += static_cast<std::uint64_t>(n)) {
       for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
         if (piece[i] != '\n') continue;
         ++lines_;
@@ -197,7 +187,7 @@ class LinesSink : public Sink {
   }
 
   fs::path path_, part_;
-  int fd_ = -1;
+  File file_;
   std::int64_t lines_ = 0;
   std::uint64_t complete_ = 0;  // bytes
 };

@@ -1,7 +1,6 @@
 // Standard output and standard error.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -35,7 +34,7 @@ void tell(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1,
 // Whether the terminal obeys escape sequences.
 bool is_steerable(int fd) {
   const char* kind = std::getenv("TERM");
-  return kind != nullptr && std::strcmp(kind, "dumb") != 0 && ::isatty(fd) != 0;
+  return kind != nullptr && std::strcmp(kind, "dumb") != 0 && is_terminal(fd);
 }
 
 // https://no-color.org
@@ -88,7 +87,7 @@ void hide_progress() {
 void write_output(std::string_view text) {
   {
     const std::lock_guard lock(g_mutex);
-    if (g_progress != nullptr && ::isatty(STDOUT_FILENO) != 0) hide_progress();
+    if (g_progress != nullptr && is_terminal(kOutput)) hide_progress();
   }
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) output_failed();
 }
@@ -98,7 +97,7 @@ void write_output(std::string_view text) {
 void print(std::string_view text) { write_output(printable(text)); }
 
 void print_coloured(std::string_view text, std::initializer_list<Highlight> words) {
-  write_output(has_colours(STDOUT_FILENO) ? with_words(printable(text), words) : printable(text));
+  write_output(has_colours(kOutput) ? with_words(printable(text), words) : printable(text));
 }
 
 void print_wrapped(std::string_view text, std::size_t indent) {
@@ -117,7 +116,7 @@ void flush_output() {
 
 int terminal_columns() {
   const int other = columns_of_environment();
-  return std::max(40, static_cast<int>(columns_of_terminal(STDOUT_FILENO, other > 0 ? static_cast<std::size_t>(other) : 80)));
+  return std::max(40, static_cast<int>(columns_of_terminal(kOutput, other > 0 ? static_cast<std::size_t>(other) : 80)));
 }
 
 void set_talk(Talk talk) {
@@ -144,7 +143,7 @@ std::string without_forgeries(std::string text) {
 void say_line(const std::string& line) {
   hide_progress();
   std::string out = without_forgeries(line) + "\n";
-  if (has_colours(STDERR_FILENO)) {
+  if (has_colours(kErrors)) {
     for (const auto& [word, colour] : {Highlight{"error:", Colour::red}, {"warning:", Colour::yellow}, {"note:", Colour::dim}}) {
       if (out.starts_with(word)) out = coloured(word, colour) + out.substr(word.size());
     }
@@ -175,11 +174,11 @@ void draw(std::string_view text) {
   std::fflush(stderr);
 }
 
-bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }
+bool stdout_is_terminal() { return is_terminal(kOutput); }
 
-bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
+bool stderr_is_terminal() { return is_terminal(kErrors); }
 
-bool stderr_is_steerable() { return is_steerable(STDERR_FILENO); }
+bool stderr_is_steerable() { return is_steerable(kErrors); }
 
 Console console() {
   Console out;
@@ -233,7 +232,7 @@ Progress::Progress(const std::string& label, std::string unit) : label_(printabl
 
 void Progress::show(std::int64_t done, std::int64_t total) {
   using namespace std::chrono;
-  if (g_talk == Talk::quiet || !is_steerable(STDERR_FILENO) || total <= 0) return;
+  if (g_talk == Talk::quiet || !is_steerable(kErrors) || total <= 0) return;
   const std::lock_guard lock(g_mutex);
   const auto now = steady_clock::now();
   if (first_ < 0) {
@@ -243,7 +242,7 @@ void Progress::show(std::int64_t done, std::int64_t total) {
   if (drawn_ && done < total && now - drawn_at_ < milliseconds(50)) return;
   const double seconds = duration<double>(now - start_).count();
   const double rate = seconds > 0.5 ? static_cast<double>(done - first_) / seconds : 0;
-  const std::size_t columns = std::max<std::size_t>(10, columns_of_terminal(STDERR_FILENO)) - 1;  // the last column may wrap
+  const std::size_t columns = std::max<std::size_t>(10, columns_of_terminal(kErrors)) - 1;  // the last column may wrap
   done = std::clamp<std::int64_t>(done, 0, total);
   tell("\r\033[K" + progress_line(label_, progress_parts(done, total, unit_, rate), done, total, columns));
   std::fflush(stderr);

@@ -1,20 +1,17 @@
 #include "compare/probe.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <csignal>
-#include <cstring>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/child.h"
 #include "base/system/fork.h"
+#include "base/system/process.h"
 #include "base/text/json_text.h"
 #include "session/open.h"
 #include "session/selection.h"
@@ -145,41 +142,19 @@ std::string error_head(ErrorCode code, const std::string& message) {
   return dump_json(head) + "\n";
 }
 
-void write_all(int fd, const std::string& text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const ssize_t n = ::write(fd, text.data() + at, text.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    at += static_cast<std::size_t>(n);
-  }
-}
-
-std::string read_all(int fd) {
-  std::string text;
-  std::vector<char> block(std::size_t{1} << 18);
-  for (;;) {
-    const ssize_t n = ::read(fd, block.data(), block.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return text;
-    text.append(block.data(), static_cast<std::size_t>(n));
-  }
-}
-
-[[noreturn]] void child(int fd, const ProbeSide& side, const std::filesystem::path& model, const NamedValues& inputs,
-                        const std::vector<std::string>& outputs) {
-  for (const auto& [name, value] : side.environment) ::setenv(name.c_str(), value.c_str(), 1);
-  std::string message;
+// What the child says.
+std::string answer(const ProbeSide& side, const std::filesystem::path& model, const NamedValues& inputs,
+                   const std::vector<std::string>& outputs) {
+  for (const auto& [name, value] : side.environment) set_environment(name.c_str(), value.c_str());
   try {
-    message = pack(run_here(side, model, inputs, outputs));
+    return pack(run_here(side, model, inputs, outputs));
   } catch (const Error& e) {
-    message = error_head(e.code(), e.what());
+    return error_head(e.code(), e.what());
   } catch (const std::bad_alloc&) {
-    message = error_head(ErrorCode::out_of_memory, "the machine ran out of memory");
+    return error_head(ErrorCode::out_of_memory, "the machine ran out of memory");
   } catch (const std::exception& e) {
-    message = error_head(ErrorCode::internal, e.what());
+    return error_head(ErrorCode::internal, e.what());
   }
-  write_all(fd, message);
-  ::_exit(0);
 }
 
 }  // namespace
@@ -205,30 +180,14 @@ Probe run_probe(const ProbeSide& side, const std::filesystem::path& model, const
     }
     return run_here(side, model, inputs, outputs);
   }
-  int fds[2];
-  if (::pipe2(fds, O_CLOEXEC) != 0) fail(ErrorCode::io, "cannot make a pipe: {}", std::strerror(errno));
-  const pid_t pid = fork_worker();
-  if (pid < 0) {
-    ::close(fds[0]);
-    ::close(fds[1]);
-    fail(ErrorCode::io, "cannot start a process: {}", std::strerror(errno));
-  }
-  if (pid == 0) {
-    ::close(fds[0]);
-    child(fds[1], side, model, inputs, outputs);
-  }
-  ::close(fds[1]);
-  const std::string text = read_all(fds[0]);
-  ::close(fds[0]);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || text.empty()) {
+  constexpr std::chrono::hours kNoLimit{24 * 365};
+  const ChildEnd end = run_in_child([&](const auto& say) { say(answer(side, model, inputs, outputs)); }, kNoLimit);
+  if (end.signal != 0 || end.exit_code != 0 || end.said.empty()) {
     fail(ErrorCode::internal, "{}: its process ended {}", side.text,
-         WIFSIGNALED(status) ? fmt::format("by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
-                             : fmt::format("with exit code {}", WEXITSTATUS(status)));
+         end.signal != 0 ? fmt::format("by signal {} ({})", end.signal, end.signal_name)
+                         : fmt::format("with exit code {}", end.exit_code));
   }
-  return unpack(text, side);
+  return unpack(end.said, side);
 }
 
 }  // namespace sdx::compare

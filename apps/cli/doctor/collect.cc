@@ -1,6 +1,3 @@
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +9,7 @@
 #include "base/error.h"
 #include "base/system/cpu/share.h"
 #include "base/system/cpu_features.h"
+#include "base/system/dynlib.h"
 #include "cli/doctor/parts.h"
 #include "providers/interface/provider.h"
 #include "session/selection.h"
@@ -24,10 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path file_of(const void* code) {
-  Dl_info info{};
   std::error_code error;
-  if (::dladdr(code, &info) == 0 || info.dli_fname == nullptr) return {};
-  return fs::canonical(info.dli_fname, error);
+  return fs::canonical(binary_of(code), error);
 }
 
 Build look_at_build() {

@@ -1,7 +1,6 @@
 // Folders and services that commands use: the cache, models, the project of this folder, the hub.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/system/file.h"
 #include "cache/entry.h"
 #include "cache/folder.h"
 #include "cli/doctor/parts.h"
@@ -41,7 +41,7 @@ std::string why_unwritable(const fs::path& folder) {
   const fs::path there = nearest_existing(folder);
   std::error_code error;
   if (!fs::is_directory(there, error)) return fmt::format("'{}' is no folder", there.string());
-  if (::access(there.c_str(), W_OK | X_OK) == 0) return "";
+  if (may_make_files_in(there)) return "";
   return fmt::format("cannot write to '{}': {}", there.string(), std::strerror(errno));
 }
 

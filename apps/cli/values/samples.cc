@@ -1,7 +1,6 @@
 #include "cli/values/samples.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,9 +8,11 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/system/file.h"
 #include "base/system/mapped_file.h"
 #include "cli/command.h"
 #include "cli/values/file_list.h"
@@ -25,9 +26,11 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLongestLine = std::size_t{256} << 20;
 
 std::string stamp(const fs::path& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return path.string() + "?";
-  return fmt::format("{}:{}:{}.{}", path.string(), info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  const std::optional<FileFacts> facts = file_facts(path);
+  if (!facts) return path.string() + "?";
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  return fmt::format("{}:{}:{}.{}", path.string(), facts->stamp.bytes, facts->stamp.modified_ns / kSecond,
+                     facts->stamp.modified_ns % kSecond);
 }
 
 // The inputs that all samples share.

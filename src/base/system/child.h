@@ -21,7 +21,7 @@ struct ChildEnd {
 // Calls work(say) in a child process, so that a crash ends only that, and nothing stays loaded. Systems that cannot fork call it
 // in this process: Windows' loader survives what a library's start-up code does. Throws Error(runtime_failure) where no process
 // can be started.
-ChildEnd run_in_child(const std::function<void(const std::function<bool(std::string_view)>& say)>& work,
-                      std::chrono::seconds most);
+SDX_TOOLS_API ChildEnd run_in_child(const std::function<void(const std::function<bool(std::string_view)>& say)>& work,
+                                    std::chrono::seconds most);
 
 }  // namespace sdx

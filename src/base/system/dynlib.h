@@ -95,5 +95,7 @@ bool is_loaded(const std::filesystem::path& library);
 // The folder of the program, and the folder of the program or library that contains `code`; empty if unknown.
 std::filesystem::path program_folder();
 SDX_TOOLS_API std::filesystem::path folder_of(const void* code);
+// The program or library that contains `code`; empty if unknown.
+SDX_TOOLS_API std::filesystem::path binary_of(const void* code);
 
 }  // namespace sdx

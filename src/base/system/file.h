@@ -111,6 +111,9 @@ SDX_TOOLS_API bool remove_file(const std::filesystem::path& path) noexcept;
 // Whether this process may write to what is there.
 SDX_TOOLS_API bool may_write(const std::filesystem::path& path) noexcept;
 
+// Whether this process may make files in the folder.
+SDX_TOOLS_API bool may_make_files_in(const std::filesystem::path& folder) noexcept;
+
 // The path that UTF-8 text names. std::filesystem::path(std::string) would read the text in the system's own encoding, which is
 // another one on Windows.
 SDX_TOOLS_API std::filesystem::path path_of(std::string_view utf8);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/system/dynlib.h"
+#include "base/tools_api.h"
 
 namespace sdx {
 
@@ -16,9 +17,9 @@ enum class LibraryUse {
 };
 
 // Null with the loader's own words.
-void* load_library(const std::filesystem::path& library, LibraryUse use, std::string& why);
-void unload_library(void* library) noexcept;
-void* symbol_of(void* library, const char* name) noexcept;
+SDX_TOOLS_API void* load_library(const std::filesystem::path& library, LibraryUse use, std::string& why);
+SDX_TOOLS_API void unload_library(void* library) noexcept;
+SDX_TOOLS_API void* symbol_of(void* library, const char* name) noexcept;
 
 // The name that a library of ours, "libsdx_hub.so", has on this system.
 std::filesystem::path library_file(const std::filesystem::path& name);

@@ -1,4 +1,5 @@
 #include "media/sound/sound.h"
+#include "base/system/process.h"
 #include "support/errors.h"
 
 #include <gtest/gtest.h>

@@ -10,15 +10,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/system/file.h"
+#include "base/system/terminal.h"
 #include "base/text/json_text.h"
 
 namespace sdx::session {
-namespace {
-
-constexpr int kErrors = 2;  // the descriptor of standard error
-
-}  // namespace
-
 std::unique_ptr<Telemetry> Telemetry::open(const std::string& where) {
   std::string target = where;
   if (target.empty()) {

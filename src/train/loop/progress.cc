@@ -13,7 +13,6 @@
 namespace sdx::train::loop {
 namespace {
 
-constexpr int kErrors = 2;            // the descriptor of standard error
 constexpr std::size_t kRecent = 400;  // losses that the line on the terminal shows
 
 // The letter whose points are the bits of `dots`: U+2800 and on.

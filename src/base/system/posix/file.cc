@@ -159,6 +159,8 @@ bool remove_file(const std::filesystem::path& path) noexcept { return ::unlink(p
 
 bool may_write(const std::filesystem::path& path) noexcept { return ::access(path.c_str(), W_OK) == 0; }
 
+bool may_make_files_in(const std::filesystem::path& folder) noexcept { return ::access(folder.c_str(), W_OK | X_OK) == 0; }
+
 std::filesystem::path path_of(std::string_view utf8) { return utf8; }
 
 std::string text_of(const std::filesystem::path& path) { return path.string(); }

@@ -88,11 +88,13 @@ fs::path program_folder() {
   return fs::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
-fs::path folder_of(const void* code) {
+fs::path binary_of(const void* code) {
   Dl_info info{};
   std::error_code ignored;
   if (::dladdr(code, &info) == 0 || info.dli_fname == nullptr) return {};
-  return fs::absolute(info.dli_fname, ignored).parent_path();
+  return fs::absolute(info.dli_fname, ignored);
 }
+
+fs::path folder_of(const void* code) { return binary_of(code).parent_path(); }
 
 }  // namespace sdx

@@ -1,5 +1,6 @@
 #include "base/system/terminal.h"
 
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -16,16 +17,32 @@ bool is_terminal(int fd) noexcept { return ::isatty(fd) != 0; }
 
 void prepare_terminal() noexcept {}
 
+bool output_arrived() noexcept {
+  const int copy = ::dup(kOutput);
+  return copy < 0 || ::close(copy) == 0;
+}
+
+void survive_failing_writes() noexcept {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+}
+
+int end_by_closed_pipe() noexcept {
+  ::signal(SIGPIPE, SIG_DFL);
+  ::raise(SIGPIPE);
+  return 128 + SIGPIPE;
+}
+
 OutputToErrors::OutputToErrors() {
   std::fflush(stdout);
-  kept_ = ::dup(STDOUT_FILENO);
-  if (kept_ >= 0) ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  kept_ = ::dup(kOutput);
+  if (kept_ >= 0) ::dup2(kErrors, kOutput);
 }
 
 OutputToErrors::~OutputToErrors() {
   if (kept_ < 0) return;
   std::fflush(stdout);
-  ::dup2(kept_, STDOUT_FILENO);
+  ::dup2(kept_, kOutput);
   ::close(kept_);
 }
 

@@ -292,6 +292,18 @@ bool remove_file(const std::filesystem::path& path) noexcept {
 
 bool may_write(const std::filesystem::path& path) noexcept { return ::_waccess(windows::long_path(path).c_str(), 2) == 0; }
 
+// Only the attempt tells: access control lists are long, and attributes of folders mean something else.
+bool may_make_files_in(const std::filesystem::path& folder) noexcept {
+  const HANDLE handle = ::CreateFileW(windows::long_path(folder).c_str(), FILE_ADD_FILE, kShare, nullptr, OPEN_EXISTING,
+                                      FILE_FLAG_BACKUP_SEMANTICS, nullptr);
+  if (handle == INVALID_HANDLE_VALUE) {
+    set_errno();
+    return false;
+  }
+  ::CloseHandle(handle);
+  return true;
+}
+
 std::filesystem::path path_of(std::string_view utf8) { return windows::wide(utf8); }
 
 std::string text_of(const std::filesystem::path& path) { return windows::narrow(path.native()); }

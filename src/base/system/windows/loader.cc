@@ -193,11 +193,13 @@ fs::path library_file(const fs::path& name) { return fs::path(name).replace_exte
 
 fs::path program_folder() { return file_of(nullptr).parent_path(); }
 
-fs::path folder_of(const void* code) {
+fs::path binary_of(const void* code) {
   HMODULE module = nullptr;
   constexpr DWORD kFlags = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
   if (::GetModuleHandleExW(kFlags, static_cast<const wchar_t*>(code), &module) == 0) return {};
-  return file_of(module).parent_path();
+  return file_of(module);
 }
+
+fs::path folder_of(const void* code) { return binary_of(code).parent_path(); }
 
 }  // namespace sdx

@@ -9,8 +9,6 @@
 namespace sdx {
 namespace {
 
-constexpr int kOut = 1, kErrors = 2;  // descriptors
-
 HANDLE handle_of(int fd) noexcept { return reinterpret_cast<HANDLE>(::_get_osfhandle(fd)); }
 
 }  // namespace
@@ -29,7 +27,7 @@ bool is_terminal(int fd) noexcept {
 }
 
 void prepare_terminal() noexcept {
-  for (const int fd : {kOut, kErrors}) {
+  for (const int fd : {kOutput, kErrors}) {
     DWORD mode = 0;
     if (::GetConsoleMode(handle_of(fd), &mode) == 0) continue;
     ::SetConsoleMode(handle_of(fd), mode | ENABLE_PROCESSED_OUTPUT | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
@@ -37,16 +35,26 @@ void prepare_terminal() noexcept {
   }
 }
 
+bool output_arrived() noexcept {
+  const int copy = ::_dup(kOutput);
+  return copy < 0 || ::_close(copy) == 0;
+}
+
+// Writing to a closed pipe is an error, never a signal.
+void survive_failing_writes() noexcept {}
+
+int end_by_closed_pipe() noexcept { return 141; }
+
 OutputToErrors::OutputToErrors() {
   std::fflush(stdout);
-  kept_ = ::_dup(kOut);
-  if (kept_ >= 0) ::_dup2(kErrors, kOut);
+  kept_ = ::_dup(kOutput);
+  if (kept_ >= 0) ::_dup2(kErrors, kOutput);
 }
 
 OutputToErrors::~OutputToErrors() {
   if (kept_ < 0) return;
   std::fflush(stdout);
-  ::_dup2(kept_, kOut);
+  ::_dup2(kept_, kOutput);
   ::_close(kept_);
 }
 
