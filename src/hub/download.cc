@@ -1,7 +1,5 @@
 #include "hub/download.h"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
 #include <charconv>
 #include <thread>
@@ -324,9 +322,9 @@ void check_allowed(std::uint64_t bytes, const NetworkOptions& options, const std
 }
 
 void check_space(const fs::path& folder, std::uint64_t bytes, const std::string& what) {
-  struct statvfs info {};
-  if (::statvfs(folder.empty() ? "." : folder.c_str(), &info) != 0) return;
-  const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
+  std::error_code unknown;
+  const std::uint64_t free = fs::space(folder.empty() ? fs::path(".") : folder, unknown).available;
+  if (unknown) return;
   if (free < bytes + kSpaceStep) {
     fail(ErrorCode::io, "{}: {} bytes are needed, and {} are free on the file system of '{}' (64 MiB are kept free)", what, bytes,
          free, folder.string());

@@ -1,7 +1,5 @@
 #include "hub/pull.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <set>

@@ -1,28 +1,15 @@
 #include "serve/http/access.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
+#include "base/system/random_bits.h"
 #include "base/text/ascii.h"
 #include "serve/http/text.h"
 
 namespace sdx::serve {
 
-std::string random_token() {
-  std::array<unsigned char, 16> bytes{};
-  std::size_t got = 0;
-  while (got < bytes.size()) {
-    const ssize_t n = ::getrandom(bytes.data() + got, bytes.size() - got, 0);
-    if (n < 0 && errno != EINTR) fail(ErrorCode::io, "the system provides no random numbers for the page's token");
-    if (n > 0) got += static_cast<std::size_t>(n);
-  }
-  std::string text;
-  for (const unsigned char b : bytes) text += fmt::format("{:02x}", b);
-  return text;
-}
+std::string random_token() { return fmt::format("{:016x}{:016x}", random_bits(), random_bits()); }
 
 bool equal_secrets(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;

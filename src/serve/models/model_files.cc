@@ -1,7 +1,6 @@
 #include "serve/models/model_files.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <functional>
@@ -9,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/system/file.h"
 #include "base/system/mapped_file.h"
 #include "onnx/external_names.h"
 #include "project/find.h"
@@ -179,10 +179,9 @@ namespace {
 
 // "": there is no such file.
 std::string stamp_of(const fs::path& file) {
-  struct stat s {};
-  if (::stat(file.c_str(), &s) != 0) return {};
-  return fmt::format("{}:{}:{}.{}:{}.{};", file.string(), s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec, s.st_ctim.tv_sec,
-                     s.st_ctim.tv_nsec);
+  const std::optional<FileFacts> facts = file_facts(file);
+  if (!facts) return {};
+  return fmt::format("{}:{}:{}:{};", file.string(), facts->stamp.bytes, facts->stamp.modified_ns, facts->stamp.changed_ns);
 }
 
 }  // namespace

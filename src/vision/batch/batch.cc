@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -15,6 +14,7 @@
 #include "base/system/control_group.h"
 #include "base/system/interrupt.h"
 #include "base/system/printable.h"
+#include "base/system/terminal.h"
 #include "vision/batch/input/feed.h"
 #include "vision/batch/output/journal.h"
 #include "vision/batch/output/report.h"
@@ -193,7 +193,7 @@ class Batch {
   Feed take_feed() {
     total_ = endless() ? 0 : static_cast<std::int64_t>(inputs_.size());
     if (frames()) {
-      stream_ = interruptible_stream(STDIN_FILENO);
+      stream_ = interruptible_stream(kInput);
       return frame_feed(*stream_);
     }
     Feed list = list_feed(std::move(inputs_));

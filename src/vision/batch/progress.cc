@@ -1,7 +1,6 @@
 #include "vision/batch/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -31,7 +30,7 @@ Progress::Progress(const Console& console, std::int64_t total) : line_(console),
 double Progress::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
 void Progress::show(std::int64_t done) {
-  if (line_.due()) line_.draw(progress_line(done, total_, seconds(), columns_of_terminal(STDERR_FILENO)));
+  if (line_.due()) line_.draw(progress_line(done, total_, seconds(), columns_of_terminal(kErrors)));
 }
 
 }  // namespace sdx::vision::batch
