@@ -48,14 +48,14 @@ TEST_F(NewFileTest, RemovesWhatNobodyWritesAnyMore) {
   std::size_t before = 0;
   for (const auto& entry : fs::directory_iterator(folder_)) before += entry.is_regular_file() ? 1 : 0;
   ASSERT_EQ(before, 1U);
-  for (const char* name : {"r.csv.tmp.abc123", "r.csv.tmp.ABC123", "r.csv.tmp.abc1234", "s.csv.tmp.abc123", "r.csv"}) {
+  for (const char* name : {"r.csv.tmp.abc123", "r.csv.tmp.ABD123", "r.csv.tmp.abc1234", "s.csv.tmp.abc123", "r.csv"}) {
     std::ofstream(folder_ / name) << "x";
   }
   write_file_atomically(folder_ / "r.csv", std::string("x"));  // one of many perhaps
   EXPECT_TRUE(fs::exists(folder_ / "r.csv.tmp.abc123"));
   { const NewFile other(folder_ / "r.csv"); }
   EXPECT_FALSE(fs::exists(folder_ / "r.csv.tmp.abc123"));
-  for (const char* name : {"r.csv.tmp.ABC123", "r.csv.tmp.abc1234", "s.csv.tmp.abc123", "r.csv"}) {
+  for (const char* name : {"r.csv.tmp.ABD123", "r.csv.tmp.abc1234", "s.csv.tmp.abc123", "r.csv"}) {
     EXPECT_TRUE(fs::exists(folder_ / name)) << name;
   }
   live.append(std::as_bytes(std::span<const char>("y", 1)));

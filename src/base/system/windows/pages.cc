@@ -55,8 +55,9 @@ void make_read_only(void* pages, std::size_t bytes) noexcept {
 // Large pages of Windows need a privilege that few users have, and cannot be given back in parts.
 void prefer_huge_pages(void* /*data*/, std::size_t /*bytes*/) noexcept {}
 
+// The pages stay charged to the process, and lose their memory when the system is short of it.
 void forget_pages(void* data, std::size_t bytes) noexcept {
-  with_whole_pages(data, bytes, [](void* begin, std::size_t size) { ::DiscardVirtualMemory(begin, size); });
+  with_whole_pages(data, bytes, [](void* begin, std::size_t size) { ::VirtualAlloc(begin, size, MEM_RESET, PAGE_NOACCESS); });
 }
 
 // The view keeps the file's section, and the section the file.
