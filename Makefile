@@ -13,7 +13,7 @@ SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Rea
   demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers aarch64 aarch64-quick bench-aarch64 windows \
   other-systems all-systems gpu-software \
   bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
-  bench-arrays bench-outside bench-quantize bench-training torch-layers imports clean
+  bench-arrays bench-install bench-outside bench-quantize bench-training torch-layers imports clean
 
 help:
 	@echo "make demo    install missing packages, build, detect a face in a photograph"
@@ -281,6 +281,11 @@ bench-training: BENCH_INTERPRETER = /usr/bin/python3
 bench-serve: build | $(CHAT_MODEL)
 	for peer in mlserver ray bentoml; do tools/venv.sh build/bench-$$peer-venv bench/serve/peers/$$peer.txt || exit 1; done
 	python3 -B bench/serve/peers.py --sdx $(BUILD)/bin/sdx --gguf $(CHAT_MODEL) $(BENCH)
+
+# From an empty machine to the first answer, and builds from nothing: BENCH="--system trixie --way demo test" (bench/install/run.py). Needs root.
+bench-install:
+	@tools/install.sh bench-install debootstrap
+	python3 -B bench/install/run.py $(BENCH)
 
 # Programs of C++: single kernels, and the bridge to ONNX Runtime's library.
 bench-bridge: | runtimes
