@@ -198,7 +198,7 @@ sdx_status sdx_array_backend(sdx_backend* backend) {
       shown.why += (shown.why.empty() ? "" : "; ") + other.name + ": " + other.reason;
     }
     // Reports memory for the CPU only: this function asks no GPU's runtime.
-    const std::int64_t memory = used.name == "cpu" || used.name == "onnx" ? static_cast<std::int64_t>(machine_memory()) : 0;
+    const std::int64_t memory = used.name == "cpu" || used.name == "onnx" ? static_cast<std::int64_t>(sdx::machine_memory()) : 0;
     out = {shown.backend.c_str(), shown.device.c_str(), shown.version.c_str(), shown.why.c_str(), memory};
   });
 }
