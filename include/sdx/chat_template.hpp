@@ -15,10 +15,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sdx/export.hpp>
 
 namespace sdx {
+
+class Tokenizer;
 
 // Input of a template, as JSON text (UTF-8). Numbers with a fraction or an exponent are floats, others integers.
 struct ChatInput {
@@ -30,6 +33,12 @@ struct ChatInput {
   std::string now = {};
   // A JSON object with further variables, such as {"enable_thinking": false}. They override special tokens of the same name.
   std::string variables = {};
+};
+
+// A prompt, and where it is what the conversation says, although it looks like a special token.
+struct PlainPrompt {
+  std::string text;
+  std::vector<std::size_t> plain;  // bytes at which such texts begin, in order: for Tokenizer::encode()
 };
 
 struct ChatLimits {
@@ -51,10 +60,17 @@ class SDX_API ChatTemplate {
   // Whether load() would find a template in the file or folder.
   static bool has(const std::filesystem::path& model);
 
+  // The special tokens that load() reads, as a JSON object for set_special_tokens(); with or without a template.
+  static std::string special_tokens_of(const std::filesystem::path& model);
+
   // The prompt. Throws Error(invalid_argument) for JSON that cannot be read and where the template itself refuses (its message to
   // raise_exception comes first), Error(runtime_failure) where it fails, Error(out_of_memory) where it exceeds a limit; the
   // context names template, line and tag.
   std::string render(const ChatInput& input, const ChatLimits& limits = {}) const;
+
+  // The same for conversations with texts of others: names of special tokens in messages, tools and documents stay text. Only the
+  // marks of calls and reasoning keep their meaning, in messages of the assistant.
+  PlainPrompt render_plain(const ChatInput& input, const Tokenizer& tokenizer, const ChatLimits& limits = {}) const;
 
   const std::string& source() const;       // of the template used for requests without tools
   const std::string& tool_source() const;  // of the one used for requests with tools; often the same

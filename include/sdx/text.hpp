@@ -74,6 +74,24 @@ using TokenMaskMaker = std::function<std::unique_ptr<TokenMask>()>;
 // answer must match; `json` and `json_object` need no text. docs/constrained-output.md says what each accepts.
 enum class OutputFormat { json_schema, gbnf, regex, json, json_object };
 
+// What an answer is held to. Reasoning that the prompt begins, or that may come first, is free text; what follows is not.
+struct AnswerConstraint {
+  enum class Calls { none, allowed, required };
+
+  AnswerFormat format;                 // how the model writes calls and reasoning; Harmony: also its channels
+  bool may_reason = false;             // the answer may begin with reasoning though the prompt does not
+  std::optional<OutputFormat> output;  // the form of an answer that is no call; no value: any text without marks of calls
+  std::string text = {};               // the schema, grammar or expression of `output`
+  Calls calls = Calls::none;           // then `tools` and `choice` say which
+  std::string tools = {};              // as for AnswerParser
+  ToolChoice choice = {};
+  // Tools whose parameters must be enforced. Those of others are as far as possible; "tools[NAME]#" tells where they are not.
+  bool all_strict = true;
+  std::vector<std::string> strict = {};
+  std::string prompt = {};  // as for AnswerParser, without `begun`
+  std::string begun = {};   // the beginning of the answer, which the prompt gives
+};
+
 class LanguageModel;
 
 // What to do if an answer or its prompt exceeds the model's context.
@@ -112,6 +130,7 @@ struct GenerationSettings {
   float length_penalty = 1.0F;
   bool early_stopping = true;  // stop once `beams` beams have finished; else when no growing beam can become better
 
+  bool control_tokens = false;  // names of special tokens in a conversation's texts are these tokens, not text
   ContextOverflow overflow = ContextOverflow::error;
   std::int64_t keep = 0;  // with slide: less than the context size minus 2
   RunOptions run;         // timeout per step, cancellation
@@ -289,6 +308,10 @@ class SDX_API LanguageModel {
   // not among the tools, schemas that cannot be enforced, and ToolCallFormat::none; `detect` is treated as hermes.
   TokenMaskMaker constrain_calls(const AnswerFormat& format, std::string_view tools, const ToolChoice& choice = {},
                                  std::string_view prompt = {}, std::vector<std::string>* unenforced = nullptr) const;
+
+  // The same for answers that reason, call and have a form. Throws Error(invalid_argument) also for a beginning that does not
+  // fit.
+  TokenMaskMaker constrain_answer(const AnswerConstraint& of, std::vector<std::string>* unenforced = nullptr) const;
 
   // Prepare `settings` for answers with text; a detokenizer that is set stays. For plain text, without special tokens:
   void prepare_answer(GenerationSettings& settings) const;

@@ -90,6 +90,10 @@ class SDX_API Tokenizer {
   // if the tokenizer has neither a token for a text nor an unknown token.
   Encoding encode(std::string_view text, bool add_special_tokens = true) const;
   Encoding encode(std::string_view text, std::string_view pair, bool add_special_tokens = true) const;
+  // The same, but no added token begins at the bytes `plain`, which are in order: what is written there is text.
+  Encoding encode(std::string_view text, std::span<const std::size_t> plain, bool add_special_tokens = true) const;
+  // The bytes of a text at which special tokens begin, overlapping ones, too.
+  std::vector<std::size_t> special_places(std::string_view text) const;
   // Encodes a text already split into words.
   Encoding encode_words(std::span<const std::string> words, bool add_special_tokens = true) const;
   // Encodes each text separately, then pads them together.

@@ -41,6 +41,13 @@ enum class ToolCallFormat {
   deepseek,      // <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{…}<｜tool▁call▁end｜>: DeepSeek V3, R1, V3.1
   kimi,          // <|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>: Kimi K2
   harmony,       // <|channel|>commentary to=functions.NAME<|message|>{…}<|call|>: GPT-OSS
+  lfm,           // <|tool_call_start|>[NAME(KEY=VALUE)]<|tool_call_end|>: LFM 2 and 2.5
+  olmo,          // <function_calls>NAME(KEY=VALUE)</function_calls>, a line for each call: Olmo 3
+  pythonic,      // [NAME(KEY=VALUE), …], perhaps between <|python_start|> and <|python_end|>: Llama 4, Llama 3.2
+  command,       // <|START_ACTION|>[{"tool_call_id", "tool_name", "parameters"}]<|END_ACTION|>: Command R7B, A
+  minimax,       // <minimax:tool_call><invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>…: MiniMax M2
+  nemotron,      // <TOOLCALL>[{"name", "arguments"}]</TOOLCALL>: Nemotron Nano 2
+  dsml,  // <｜DSML｜function_calls><｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">…: DeepSeek V3.2
 };
 
 struct AnswerFormat {

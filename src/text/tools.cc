@@ -40,12 +40,15 @@ class Opened final : public OpenModel {
 
   Generation generate(std::string_view text, bool special_tokens, const GenerationSettings& settings, const OnToken& on_token,
                       std::int64_t& cached) override {
-    const std::vector<std::uint32_t> ids = model_.tokenizer().encode(text, special_tokens).ids;
-    const std::size_t common = keep_common(state_, ids);
-    cached = static_cast<std::int64_t>(common);
-    GenerationSettings with = settings;
-    model_.prepare_answer(with);
-    return model_.generate(state_, std::span(ids).subspan(common), with, on_token);
+    return generate(model_.tokenizer().encode(text, special_tokens).ids, settings, on_token, cached);
+  }
+  Generation generate(const PlainPrompt& prompt, const GenerationSettings& settings, const OnToken& on_token,
+                      std::int64_t& cached) override {
+    return generate(model_.tokenizer().encode(prompt.text, prompt.plain, false).ids, settings, on_token, cached);
+  }
+  PlainPrompt render(const ChatInput& input, bool control_tokens) const override {
+    if (control_tokens) return {model_.chat_template().render(input), {}};
+    return model_.chat_template().render_plain(input, model_.tokenizer());
   }
 
   std::shared_ptr<const LanguageModel> model() const override { return std::make_shared<const LanguageModel>(model_); }
@@ -60,6 +63,15 @@ class Opened final : public OpenModel {
   }
 
  private:
+  Generation generate(const std::vector<TokenId>& ids, const GenerationSettings& settings, const OnToken& on_token,
+                      std::int64_t& cached) {
+    const std::size_t common = keep_common(state_, ids);
+    cached = static_cast<std::int64_t>(common);
+    GenerationSettings with = settings;
+    model_.prepare_answer(with);
+    return model_.generate(state_, std::span(ids).subspan(common), with, on_token);
+  }
+
   LanguageModel model_;
   TextState state_;
 };

@@ -50,6 +50,11 @@ class OpenModel {
   // not computed again: `cached` receives its number of tokens. Answers have texts whether or not settings.detokenize is set.
   virtual Generation generate(std::string_view text, bool special_tokens, const GenerationSettings& settings,
                               const OnToken& on_token, std::int64_t& cached) = 0;
+  // The same for a conversation's prompt.
+  virtual Generation generate(const PlainPrompt& prompt, const GenerationSettings& settings, const OnToken& on_token,
+                              std::int64_t& cached) = 0;
+  // The prompt of a conversation. `control_tokens`: names of special tokens in its texts are these tokens.
+  virtual PlainPrompt render(const ChatInput& input, bool control_tokens) const = 0;
   // The model, for settings.draft of another one.
   virtual std::shared_ptr<const LanguageModel> model() const = 0;
   // Reads the answer to a conversation with tools, in the format of the model's template; `settings` get what that needs.

@@ -52,7 +52,7 @@ void catch_interrupts() {
 struct ChatCommand {
   GenerationFlags flags;
   std::string system, messages_file, tools_file, tools;
-  bool print_prompt = false;
+  bool print_prompt = false, control_tokens = false;
   Command command;
 
   std::unique_ptr<text::OpenModel> model;
@@ -64,7 +64,7 @@ struct ChatCommand {
   int run();
 
  private:
-  std::string prompt() const;
+  ChatInput input() const;
   void answer();
   void ask(Json message, bool answered);
   void give_result(const std::string& text);
@@ -95,19 +95,19 @@ Json message_of(const ParsedAnswer& answer) {
   return message;
 }
 
-std::string ChatCommand::prompt() const {
-  ChatInput input;
-  input.messages = dump_json(messages);
-  input.tools = tools;
-  input.add_generation_prompt = true;
-  return load_module<text::Tools>().render(flags.model, input);
+ChatInput ChatCommand::input() const {
+  ChatInput out;
+  out.messages = dump_json(messages);
+  out.tools = tools;
+  out.add_generation_prompt = true;
+  return out;
 }
 
 void ChatCommand::answer() {
-  const std::string text = prompt();
+  const PlainPrompt prompt = model->render(input(), control_tokens);
   interrupted = 0;
   GenerationSettings with = settings;
-  const std::unique_ptr<text::AnswerReader> reader = tools.empty() ? nullptr : model->read_answer(tools, text, with);
+  const std::unique_ptr<text::AnswerReader> reader = tools.empty() ? nullptr : model->read_answer(tools, prompt.text, with);
   const auto stream = [&](const GeneratedToken& token) {
     if (token.text.empty()) return interrupted == 0;
     if (reader) {
@@ -120,7 +120,7 @@ void ChatCommand::answer() {
   };
   std::int64_t cached = 0;
   // The template writes the special tokens itself.
-  const Generation g = model->generate(text, false, with, stream, cached);
+  const Generation g = model->generate(prompt, with, stream, cached);
   if (reader) show(reader->finish());
   print("\n");
   flush_output();
@@ -269,7 +269,7 @@ int ChatCommand::run() {
   if (print_prompt) {
     LineEditor editor(interrupted);
     if (!given) messages.push_back({{"role", "user"}, {"content", read_question(editor).value_or("")}});
-    print_exact(prompt());
+    print_exact(load_module<text::Tools>().render(flags.model, input()));
     return kOk;
   }
   model = flags.open();
@@ -293,6 +293,8 @@ void add_chat(const Command& app, Action& action) {
   command->add_option("--system", c->system, "System message that precedes the conversation")->type_name("TEXT");
   command->add_option("--messages", c->messages_file, "Answer this conversation and exit")->type_name("FILE");
   command->add_option("--tools", c->tools_file, "JSON list of functions that the model may call")->type_name("FILE");
+  command->add_flag("--allow-control-tokens", c->control_tokens,
+                    "Names of special tokens in messages are these tokens, not text");
   command->add_flag("--print-prompt", c->print_prompt, "Print the formatted messages and exit");
   command->footer(kChatExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

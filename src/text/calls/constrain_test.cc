@@ -85,6 +85,22 @@ INSTANTIATE_TEST_SUITE_P(
                 "{\"city\": \"Rome\", \"days\": 3}<|tool_call_end|><|tool_calls_section_end|>"},
         Written{Format::harmony,
                 "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{\"city\": \"Rome\", \"days\": 3}"},
+        Written{Format::lfm, R"(<|tool_call_start|>[get_weather(city="Rome", days=3)]<|tool_call_end|>)"},
+        Written{Format::olmo, R"(<function_calls>get_weather(city="Rome", days=3)</function_calls>)"},
+        Written{Format::pythonic, R"([get_weather(city="Rome", days=3)])"},
+        Written{Format::nemotron, R"(<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Rome", "days": 3}}]</TOOLCALL>)"},
+        Written{Format::command,
+                "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", \"parameters\": {\"city\": "
+                "\"Rome\", "
+                "\"days\": 3}}\n]<|END_ACTION|>"},
+        Written{Format::minimax,
+                "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Rome</parameter>\n"
+                "<parameter name=\"days\">3</parameter>\n</invoke>\n</minimax:tool_call>"},
+        Written{
+            Format::dsml,
+            "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" "
+            "string=\"true\">Rome</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" string=\"false\">3</｜DSML｜parameter>\n"
+            "</｜DSML｜invoke>\n</｜DSML｜function_calls>"},
         Written{Format::harmony,
                 "<|channel|>analysis<|message|>Rome.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather "
                 "<|constrain|>json<|message|>{\"city\": \"Rome\", \"days\": 3}"}));
@@ -105,6 +121,115 @@ TEST(ForcedCalls, SeveralAndSchemas) {
   };
   EXPECT_TRUE(fits(tags, tagged("a < b \"c\"\n", "F")));
   EXPECT_FALSE(fits(tags, tagged("a", "K")));
+}
+
+AnswerConstraint held(Format calls, AnswerConstraint::Calls which, std::string prompt = "") {
+  AnswerConstraint of;
+  of.format.calls = calls;
+  if (calls == Format::harmony) of.format.reasoning_begin = of.format.reasoning_end = "";
+  of.calls = which;
+  if (which != AnswerConstraint::Calls::none) of.tools = kTools;
+  of.choice.parallel = true;
+  of.prompt = std::move(prompt);
+  return of;
+}
+
+constexpr const char* kPlace = R"({"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]})";
+constexpr const char* kNow = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+
+TEST(HeldAnswers, AFormOrCalls) {
+  AnswerConstraint of = held(Format::hermes, AnswerConstraint::Calls::allowed);
+  of.output = OutputFormat::json_schema;
+  of.text = kPlace;
+  const grammar::Grammar either = grammar_of_answer(of);
+  EXPECT_TRUE(fits(either, R"({"place": "Rome"})"));
+  EXPECT_TRUE(fits(either, kNow));
+  EXPECT_TRUE(fits(either, std::string(kNow) + "\n" + kNow));
+  EXPECT_FALSE(fits(either, R"({"town": "Rome"})"));
+  EXPECT_FALSE(fits(either, std::string(R"({"place": "Rome"})") + kNow));
+  EXPECT_FALSE(fits(either, "Rome"));
+  EXPECT_FALSE(fits(either, R"(<think>a</think>{"place": "Rome"})"));  // nothing says that the model reasons
+}
+
+TEST(HeldAnswers, ReasoningComesFirst) {
+  AnswerConstraint of = held(Format::none, AnswerConstraint::Calls::none, "user: x\n<think>\n");
+  of.output = OutputFormat::json_schema;
+  of.text = kPlace;
+  const grammar::Grammar within = grammar_of_answer(of);
+  EXPECT_TRUE(fits(within, "a < b, </thin {\"x\"}\n</think>\n\n{\"place\": \"Rome\"}"));
+  EXPECT_TRUE(fits(within, "</think>{\"place\": \"Rome\"}"));
+  EXPECT_FALSE(fits(within, R"({"place": "Rome"})"));
+  EXPECT_FALSE(fits(within, "a</think>b</think>{\"place\": \"Rome\"}"));
+  of.prompt = "user: x\n";
+  of.may_reason = true;
+  const grammar::Grammar before = grammar_of_answer(of);
+  EXPECT_TRUE(fits(before, "<think>\nhm\n</think>\n\n{\"place\": \"Rome\"}"));
+  EXPECT_TRUE(fits(before, R"({"place": "Rome"})"));
+  EXPECT_FALSE(fits(before, "hm</think>{\"place\": \"Rome\"}"));
+  of.prompt = "<think>\n\n</think>\n\n";  // the template says that there is none
+  EXPECT_FALSE(fits(grammar_of_answer(of), "<think>\nhm\n</think>\n\n{\"place\": \"Rome\"}"));
+}
+
+TEST(HeldAnswers, StrictToolsAreFreeNotToCall) {
+  const grammar::Grammar hermes = grammar_of_answer(held(Format::hermes, AnswerConstraint::Calls::allowed));
+  const std::string wrong = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"town\": 5}}\n</tool_call>";
+  for (const char* text : {"", "Hello, a < b <tool_cal", "1 {\"a\": 2}", "[1] says so.", "Gr\xC3\xBC\xC3\x9F"}) {
+    EXPECT_TRUE(fits(hermes, text)) << text;
+    EXPECT_TRUE(fits(hermes, text + std::string(kNow))) << text;
+    EXPECT_FALSE(fits(hermes, text + wrong)) << text;
+  }
+  // The parser would read a call without marks.
+  EXPECT_FALSE(fits(hermes, R"( {"name": "get_weather", "arguments": {"town": 5}})"));
+  EXPECT_FALSE(fits(hermes, R"([{"name": "get_weather", "arguments": {"town": 5}}])"));
+  const grammar::Grammar python = grammar_of_answer(held(Format::pythonic, AnswerConstraint::Calls::allowed));
+  EXPECT_TRUE(fits(python, "Hello [1]"));
+  EXPECT_TRUE(fits(python, R"([now(), get_weather(city="Rome")])"));
+  EXPECT_FALSE(fits(python, R"([get_weather(town=5)])"));
+  const grammar::Grammar harmony = grammar_of_answer(held(Format::harmony, AnswerConstraint::Calls::allowed));
+  const std::string thought = "<|channel|>analysis<|message|>a < b<|end|><|start|>assistant";
+  for (const std::string& first : {std::string(), thought}) {
+    EXPECT_TRUE(fits(harmony, first + "<|channel|>final<|message|>Hello"));
+    EXPECT_TRUE(fits(harmony, first + "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}"));
+    EXPECT_FALSE(fits(harmony, first + "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{}"));
+  }
+}
+
+TEST(HeldAnswers, OthersThanStrictToolsAsFarAsPossible) {
+  AnswerConstraint of = held(Format::hermes, AnswerConstraint::Calls::required);
+  of.tools =
+      R"([{"name": "f", "parameters": {"$ref": "http://example.com/schema"}}, {"name": "g", "parameters": {"type": "object",
+                "properties": {"x": {"type": "integer"}}, "required": ["x"]}}])";
+  EXPECT_THROW(grammar_of_answer(of), Error);
+  of.all_strict = false;
+  of.strict = {"g"};
+  for (const Format format : {Format::hermes, Format::qwen_xml, Format::gemma4, Format::olmo, Format::dsml}) {
+    of.format.calls = format;
+    const grammar::Grammar grammar = grammar_of_answer(of);
+    EXPECT_EQ(grammar.unenforced(), std::vector<std::string>{"tools[f]#"}) << to_string(format);
+  }
+  of.format.calls = Format::hermes;
+  const grammar::Grammar grammar = grammar_of_answer(of);
+  EXPECT_TRUE(fits(grammar, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"anything\": [1]}}\n</tool_call>"));
+  EXPECT_TRUE(fits(grammar, "<tool_call>\n{\"name\": \"g\", \"arguments\": {\"x\": 1}}\n</tool_call>"));
+  EXPECT_FALSE(fits(grammar, "<tool_call>\n{\"name\": \"g\", \"arguments\": {\"x\": \"1\"}}\n</tool_call>"));
+  of.strict = {"f"};
+  EXPECT_THROW(grammar_of_answer(of), Error);
+}
+
+TEST(HeldAnswers, ValuesInTagsThatMayBeSeveralThings) {
+  const char* tools = R"([{"name": "f", "parameters": {"$defs": {"U": {"type": "string", "enum": ["C", "F"]},
+    "P": {"type": "object", "properties": {"u": {"$ref": "#/$defs/U"}}, "required": ["u"]}}, "properties": {
+    "a": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "u": {"$ref": "#/$defs/U"}, "p": {"$ref": "#/$defs/P"}}}}])";
+  const grammar::Grammar grammar = grammar_of_calls({.calls = Format::glm}, tools, {}, "");
+  const auto call = [](const std::string& key, const std::string& value) {
+    return "<tool_call>f\n<arg_key>" + key + "</arg_key>\n<arg_value>" + value + "</arg_value>\n</tool_call>";
+  };
+  for (const auto& [key, value] : {std::pair("a", "3"), {"a", "null"}, {"u", "C"}, {"p", R"({"u": "F"})"}}) {
+    EXPECT_TRUE(fits(grammar, call(key, value))) << key << value;
+  }
+  for (const auto& [key, value] : {std::pair("a", "x"), {"u", "K"}, {"p", R"({"u": "K"})"}, {"p", "{}"}}) {
+    EXPECT_FALSE(fits(grammar, call(key, value))) << key << value;
+  }
 }
 
 TEST(ForcedCalls, LooseObjects) {

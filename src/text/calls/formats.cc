@@ -15,7 +15,7 @@ namespace {
 
 using Format = ToolCallFormat;
 
-constexpr std::array<std::pair<Format, const char*>, 15> kNames{{{Format::detect, "detect"},
+constexpr std::array<std::pair<Format, const char*>, 22> kNames{{{Format::detect, "detect"},
                                                                  {Format::none, "none"},
                                                                  {Format::hermes, "hermes"},
                                                                  {Format::qwen_xml, "qwen_xml"},
@@ -29,7 +29,14 @@ constexpr std::array<std::pair<Format, const char*>, 15> kNames{{{Format::detect
                                                                  {Format::functionary, "functionary"},
                                                                  {Format::deepseek, "deepseek"},
                                                                  {Format::kimi, "kimi"},
-                                                                 {Format::harmony, "harmony"}}};
+                                                                 {Format::harmony, "harmony"},
+                                                                 {Format::lfm, "lfm"},
+                                                                 {Format::olmo, "olmo"},
+                                                                 {Format::pythonic, "pythonic"},
+                                                                 {Format::command, "command"},
+                                                                 {Format::minimax, "minimax"},
+                                                                 {Format::nemotron, "nemotron"},
+                                                                 {Format::dsml, "dsml"}}};
 
 // Marks that may be tokens of their own.
 constexpr std::string_view kMarks[] = {"<tool_call>",
@@ -59,7 +66,19 @@ constexpr std::string_view kMarks[] = {"<tool_call>",
                                        "<|tool_calls_section_end|>",
                                        "<|tool_call_begin|>",
                                        "<|tool_call_end|>",
-                                       "<|tool_call_argument_begin|>"};
+                                       "<|tool_call_argument_begin|>",
+                                       "<|tool_call_start|>",
+                                       "<function_calls>",
+                                       "</function_calls>",
+                                       "<|python_start|>",
+                                       "<|python_end|>",
+                                       "<|START_ACTION|>",
+                                       "<|END_ACTION|>",
+                                       "<TOOLCALL>",
+                                       "</TOOLCALL>",
+                                       "<minimax:tool_call>",
+                                       "</minimax:tool_call>",
+                                       "｜DSML｜"};
 constexpr std::string_view kHarmonyMarks[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>", "<|end|>", "<|call|>"};
 
 struct Reasoning {
@@ -73,6 +92,13 @@ constexpr Reasoning kReasoning[] = {{"[THINK]", "[/THINK]"},
 Format calls_of(std::string_view source) {
   const auto has = [&](std::string_view mark) { return source.find(mark) != std::string_view::npos; };
   if (has("<|channel|>") && has("<|message|>")) return Format::harmony;
+  if (has("｜DSML｜")) return Format::dsml;
+  if (has("<minimax:tool_call>")) return Format::minimax;
+  if (has("<|START_ACTION|>")) return Format::command;
+  if (has("<|tool_call_start|>")) return Format::lfm;
+  if (has("<function_calls>")) return Format::olmo;
+  if (has("<TOOLCALL>")) return Format::nemotron;
+  if (has("<|python_start|>")) return Format::pythonic;
   if (has("<｜tool▁call▁begin｜>")) return Format::deepseek;
   if (has("<|tool_call_begin|>")) return Format::kimi;
   if (has("[TOOL_CALLS]")) return has("[ARGS]") ? Format::mistral_args : Format::mistral;

@@ -71,7 +71,7 @@ ObjectCall::Result ObjectCall::close_value() {
     arguments_over_ = true;
     return Result::more;
   }
-  if (key_ == "\"name\"" && !name_known_) {
+  if ((key_ == "\"name\"" || key_ == "\"tool_name\"") && !name_known_) {
     if (!read_string(value_, name_)) return Result::failed;
     name_known_ = true;
   } else if (key_ == "\"id\"" && !told_) {

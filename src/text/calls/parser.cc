@@ -12,10 +12,15 @@ using Format = ToolCallFormat;
 constexpr std::size_t kMostBlanks = 64;
 constexpr std::size_t kMostHeader = 1024;
 
-const std::vector<std::string_view> kClosers{
-    "</tool_call>",        "<|/tool_call|>",       "</tool_calls>",     "```",
-    "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", "<|tool_call_end|>", "<|tool_calls_section_end|>",
-    "</function>",         "<|eom_id|>",           "<|eot_id|>",        "<tool_call|>"};
+const std::vector<std::string_view> kClosers{"</tool_call>",         "<|/tool_call|>",
+                                             "</tool_calls>",        "```",
+                                             "<｜tool▁call▁end｜>",  "<｜tool▁calls▁end｜>",
+                                             "<|tool_call_end|>",    "<|tool_calls_section_end|>",
+                                             "</function>",          "<|eom_id|>",
+                                             "<|eot_id|>",           "<tool_call|>",
+                                             "</function_calls>",    "<|python_end|>",
+                                             "<|END_ACTION|>",       "</TOOLCALL>",
+                                             "</minimax:tool_call>", "</｜DSML｜function_calls>"};
 
 // Whether ids of calls must be short, as Mistral's templates insist.
 bool short_ids(Format format) { return format == Format::mistral || format == Format::mistral_args; }
@@ -44,8 +49,8 @@ MarkFound find_mark(std::string_view text, const std::vector<std::string_view>& 
   return {text.size(), 0, false};
 }
 
-void AnswerStates::add_marks(Format format) {
-  const auto mark = [&](std::string_view text, Opener opener) { marks_.push_back({text, opener}); };
+void AnswerStates::add_marks(Format format, bool tools, std::vector<Mark>& to) {
+  const auto mark = [&](std::string_view text, Opener opener) { to.push_back({text, opener}); };
   switch (format) {
     case Format::hermes:
     case Format::qwen_xml:
@@ -66,7 +71,7 @@ void AnswerStates::add_marks(Format format) {
       mark("<tool_calls>", Opener::list);
       break;
     case Format::gemma:
-      if (tools_.names.empty()) break;
+      if (!tools) break;
       mark("```tool_code", Opener::fence);
       mark("```json", Opener::fence);
       break;
@@ -83,19 +88,43 @@ void AnswerStates::add_marks(Format format) {
       mark("<|channel|>", Opener::channel);
       mark("<|start|>", Opener::channel);
       break;
+    case Format::lfm: mark("<|tool_call_start|>", Opener::python); break;
+    case Format::olmo: mark("<function_calls>", Opener::python); break;
+    case Format::pythonic: mark("<|python_start|>", Opener::python); break;
+    case Format::command: mark("<|START_ACTION|>", Opener::list); break;
+    case Format::nemotron: mark("<TOOLCALL>", Opener::list); break;
+    case Format::minimax: mark("<minimax:tool_call>", Opener::invoke); break;
+    case Format::dsml: mark("<｜DSML｜function_calls>", Opener::dsml); break;
     case Format::none: break;
     case Format::detect:
       for (const Format f : {Format::hermes, Format::llama, Format::mistral, Format::json_list, Format::gemma, Format::deepseek,
-                             Format::kimi, Format::gemma4, Format::harmony}) {
-        add_marks(f);
+                             Format::kimi, Format::gemma4, Format::harmony, Format::lfm, Format::olmo, Format::pythonic,
+                             Format::command, Format::nemotron, Format::minimax, Format::dsml}) {
+        add_marks(f, tools, to);
       }
       break;
   }
 }
 
+bool reads_bare_calls(Format format) {
+  for (const Format f :
+       {Format::detect, Format::llama, Format::gemma, Format::json_list, Format::hermes, Format::mistral, Format::pythonic}) {
+    if (f == format) return true;
+  }
+  return false;
+}
+
+std::vector<std::string_view> call_marks(Format format) {
+  std::vector<AnswerStates::Mark> marks;
+  AnswerStates::add_marks(format, true, marks);
+  std::vector<std::string_view> texts;
+  for (const AnswerStates::Mark& mark : marks) texts.push_back(mark.text);
+  return texts;
+}
+
 AnswerStates::AnswerStates(const AnswerFormat& format, std::string_view tools, std::string_view prompt)
     : format_(format), tools_(read_tools(tools)), out_(short_ids(format.calls) ? 9 : 24, short_ids(format.calls) ? "" : "call_") {
-  add_marks(format.calls);
+  add_marks(format.calls, !tools_.names.empty(), marks_);
   for (const Mark& m : marks_) mark_texts_.push_back(m.text);
   if (format_.reasoning_begin.empty() || format_.reasoning_end.empty()) reasoning_over_ = true;
   while (!prompt.empty() && is_blank(prompt.back())) prompt.remove_suffix(1);
@@ -165,6 +194,7 @@ bool AnswerStates::step() {
     case State::pair: return pair();
     case State::loose: return loose();
     case State::loose_value: return loose_value();
+    case State::python: return python();
     case State::header: return header();
     case State::body: return body();
   }
@@ -186,14 +216,18 @@ bool AnswerStates::start() {
     }
     if (!ending_ && mark.starts_with(tail)) return false;
   }
-  const bool may_be_bare = !tools_.names.empty() && (uses(Format::llama) || uses(Format::gemma) || uses(Format::json_list) ||
-                                                     uses(Format::hermes) || uses(Format::mistral));
-  if (!may_be_bare) return go(State::content);
+  if (tools_.names.empty() || !reads_bare_calls(format_.calls)) return go(State::content);
   const bool list = text[blanks] == '[';
   const std::size_t brace = list ? std::min(text.size(), text.find_first_not_of(" \t\r\n", blanks + 1)) : blanks;
   if (brace == text.size() && !ending_ && brace <= blanks + kMostBlanks) return false;
-  if (brace == text.size() || text[brace] != '{') return go(State::content);
+  const bool python = list && uses(Format::pythonic) && brace < text.size() && text[brace] != '{';
+  if (brace == text.size() || (text[brace] != '{' && !python)) return go(State::content);
   take_lead(brace);
+  if (python) {
+    opener_ = Opener::python;
+    in_list_ = bare_ = true;
+    return go(State::python);
+  }
   opener_ = Opener::python_tag;  // others may follow behind a semicolon
   in_list_ = list;
   begin_object(true);
@@ -265,6 +299,8 @@ bool AnswerStates::look_at(char next) {
     }
     return fail_look();
   }
+  if (opener_ == Opener::invoke || opener_ == Opener::dsml) return next_invoke();
+  if (opener_ == Opener::python && next != '[' && next != '{') return go(State::python);
   if (opener_ == Opener::tool_call && next == '<') {
     const int is = there("<function=");
     if (is == 0) return false;
@@ -319,6 +355,7 @@ bool AnswerStates::object() {
 bool AnswerStates::list() {
   if (lead_.size() > 4 * kMostBlanks) return fail_look();
   if (!skip_blanks()) return ending_ ? fail_look() : false;
+  if (opener_ == Opener::python && rest().front() != '{') return go(State::python);
   if (rest().front() != '{') return fail_look();
   begin_object(bare_);
   return true;
@@ -351,8 +388,11 @@ bool AnswerStates::after_call() {
   const MarkFound found = find_mark(rest(), kClosers);
   if (found.at == 0 && found.whole) {
     take(kClosers[found.which].size());
+    if (opener_ == Opener::python || opener_ == Opener::invoke || opener_ == Opener::dsml) opener_ = Opener::tool_call;
     return true;
   }
+  if (opener_ == Opener::python && !in_list_ && !bare_ && next != '<') return go(State::python);
+  if ((opener_ == Opener::invoke || opener_ == Opener::dsml) && next == '<' && !(found.at == 0 && !ending_)) return next_invoke();
   if (found.at == 0 && !found.whole && !ending_) return false;
   in_list_ = bare_ = false;
   lead_.clear();

@@ -29,6 +29,16 @@ struct MarkFound {
 };
 MarkFound find_mark(std::string_view text, const std::vector<std::string_view>& marks);
 
+// The marks that a format's calls begin with, and whether calls may stand at the beginning of an answer without any.
+std::vector<std::string_view> call_marks(ToolCallFormat format);
+bool reads_bare_calls(ToolCallFormat format);
+
+// Marks of parameters in tags.
+struct TagWords {
+  std::string_view parameter, value_end, call_end;
+  bool attributes = false;  // names are attributes in quotes, and line ends belong to values
+};
+
 class AnswerStates {
  public:
   AnswerStates(const AnswerFormat& format, std::string_view tools, std::string_view prompt);
@@ -56,9 +66,12 @@ class AnswerStates {
     pair,
     loose,
     loose_value,
+    python,
     header,
     body
   };
+
+ public:
   // The kind of text that a mark announces.
   enum class Opener {
     tool_call,
@@ -72,13 +85,19 @@ class AnswerStates {
     section,
     functionary,
     loose,
+    python,
+    invoke,
+    dsml,
     channel
   };
   struct Mark {
     std::string_view text;
     Opener opener;
   };
+  // Adds the marks of a format. `tools`: some were offered.
+  static void add_marks(ToolCallFormat format, bool tools, std::vector<Mark>& to);
 
+ private:
   bool step();
   bool start();
   bool reasoning();
@@ -100,13 +119,15 @@ class AnswerStates {
   bool pair();
   bool loose();
   bool loose_value();
+  bool python();
+  bool next_invoke();
   void begin_tagged(std::string_view name);
-  void begin_tagged_value(const std::string& key);
+  // `text`: whether the value is one, where the call says so.
+  void begin_tagged_value(const std::string& key, std::optional<bool> text = {});
   bool header();
   bool body();
   void end_of_states();
 
-  void add_marks(ToolCallFormat format);
   bool uses(ToolCallFormat format) const { return format_.calls == format || format_.calls == ToolCallFormat::detect; }
   std::string_view rest() const { return std::string_view(pending_).substr(at_); }
   void take(std::size_t bytes) { at_ += bytes; }
@@ -143,6 +164,7 @@ class AnswerStates {
   const nlohmann::ordered_json *properties_ = nullptr, *schema_ = nullptr;
   std::string xml_value_;
   std::string_view value_end_;
+  const TagWords* words_ = nullptr;
   std::size_t members_ = 0;
   bool text_value_ = false, at_value_start_ = false;
 };

@@ -5,6 +5,7 @@
 #include "base/text/ascii.h"
 #include "base/text/json_text.h"
 #include "text/calls/parser.h"
+#include "text/calls/python_call.h"
 
 namespace sdx::text {
 namespace {
@@ -12,7 +13,10 @@ namespace {
 using Format = ToolCallFormat;
 
 constexpr std::size_t kMostBlanks = 64, kMostHeader = 1024, kMostValue = std::size_t{64} << 10;
-constexpr std::string_view kParameter = "<parameter=", kFunctionEnd = "</function>", kValueEnd = "</parameter>";
+constexpr std::string_view kInvoke = "<invoke name=\"", kDsmlInvoke = "<｜DSML｜invoke name=\"";
+constexpr TagWords kFunctionWords{"<parameter=", "</parameter>", "</function>"};
+constexpr TagWords kInvokeWords{"<parameter name=\"", "</parameter>", "</invoke>", true};
+constexpr TagWords kDsmlWords{"<｜DSML｜parameter name=\"", "</｜DSML｜parameter>", "</｜DSML｜invoke>", true};
 constexpr std::string_view kKey = "<arg_key>", kKeyEnd = "</arg_key>", kArgument = "<arg_value>", kArgumentEnd = "</arg_value>",
                            kCallEnd = "</tool_call>";
 const std::vector<std::string_view> kBodyEnds{"<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>"};
@@ -133,8 +137,37 @@ bool AnswerStates::value() {
   return false;
 }
 
+// The state where a tag with a call's name may come.
+bool AnswerStates::next_invoke() {
+  const std::string_view mark = opener_ == Opener::dsml ? kDsmlInvoke : kInvoke;
+  const int is = there(mark);
+  if (is == 0) return false;
+  if (is < 0) return fail_look();
+  take_lead(mark.size());
+  return go(State::xml);
+}
+
+// NAME(KEY=VALUE): told when it is whole.
+bool AnswerStates::python() {
+  const std::string_view text = rest();
+  if (!ending_ && text.size() > kMostHeader && text.find(')') == std::string_view::npos)
+    return text.size() > kMostValue ? fail_look() : false;
+  const PythonCall found = read_python_call(text);
+  if (found.state == PythonCall::State::part && !ending_ && text.size() <= kMostValue) return false;
+  const bool offered = std::find(tools_.names.begin(), tools_.names.end(), found.name) != tools_.names.end();
+  if (found.state != PythonCall::State::whole || !good_name(found.name) || !out_.can_begin() || (bare_ && !offered)) {
+    return fail_look();
+  }
+  out_.begin(found.name, {});
+  out_.arguments(found.arguments);
+  take(found.size);
+  end_call(true);
+  return true;
+}
+
 // NAME>, then parameters in tags, or JSON.
 bool AnswerStates::xml() {
+  words_ = opener_ == Opener::invoke ? &kInvokeWords : opener_ == Opener::dsml ? &kDsmlWords : &kFunctionWords;
   const std::string_view text = rest();
   const std::size_t end = text.find('>');
   if (end == std::string_view::npos || end > kMostName) {
@@ -142,10 +175,13 @@ bool AnswerStates::xml() {
   }
   const std::size_t next = std::min(text.size(), text.find_first_not_of(" \t\r\n", end + 1));
   if (next == text.size()) return ending_ || next - end > kMostBlanks ? fail_look() : false;
-  const std::string_view found = text.substr(0, end), tail = text.substr(next);
+  std::string_view found = text.substr(0, end);
+  const std::string_view tail = text.substr(next);
+  if (words_->attributes) found = found.substr(0, found.find('"'));
   if (!good_name(found) || !out_.can_begin()) return fail_look();
-  const bool json = tail[0] == '{', tags = tail.starts_with(kParameter) || tail.starts_with(kFunctionEnd);
-  if (!json && !tags) return !ending_ && (kParameter.starts_with(tail) || kFunctionEnd.starts_with(tail)) ? false : fail_look();
+  const std::string_view parameter = words_->parameter, call_end = words_->call_end;
+  const bool json = tail[0] == '{', tags = tail.starts_with(parameter) || tail.starts_with(call_end);
+  if (!json && !tags) return !ending_ && (parameter.starts_with(tail) || call_end.starts_with(tail)) ? false : fail_look();
   begin_tagged(found);
   take(next);
   if (json) {
@@ -167,10 +203,11 @@ void AnswerStates::begin_tagged(std::string_view name) {
   }
 }
 
-void AnswerStates::begin_tagged_value(const std::string& key) {
+void AnswerStates::begin_tagged_value(const std::string& key, std::optional<bool> text) {
   const bool known = properties_ != nullptr && properties_->is_object() && properties_->contains(key);
   schema_ = known ? &(*properties_)[key] : nullptr;
-  text_value_ = wants_text(schema_);
+  text_value_ = text.value_or(wants_text(schema_));
+  if (text) schema_ = nullptr;
   out_.arguments((members_++ == 0 ? "" : ", ") + json_string(key) + (text_value_ ? ": \"" : ": "));
   xml_value_.clear();
   state_ = State::xml_value;
@@ -182,25 +219,31 @@ bool AnswerStates::xml_text() {
   take(std::min(all.size(), all.find_first_not_of(" \t\r\n")));
   const std::string_view text = rest();
   if (text.empty()) return false;
-  const int parameter = there(kParameter), last = there(kFunctionEnd);
+  const std::string_view mark = words_->parameter;
+  const int parameter = there(mark), last = there(words_->call_end);
   if (last > 0) {
-    take(kFunctionEnd.size());
+    take(words_->call_end.size());
     out_.arguments("}");
     end_call(true);
     return true;
   }
   if (parameter == 0 || last == 0) return false;
   const std::size_t end = text.find('>');
-  if (parameter > 0 && end == std::string_view::npos && text.size() <= kMostName + kParameter.size()) return false;
-  if (parameter < 0 || end == std::string_view::npos || end > kMostName + kParameter.size()) {
+  if (parameter > 0 && end == std::string_view::npos && text.size() <= kMostName + mark.size()) return false;
+  if (parameter < 0 || end == std::string_view::npos || end > kMostName + mark.size()) {
     end_call(false);
     return true;
   }
-  const std::string key(text.substr(kParameter.size(), end - kParameter.size()));
+  const std::string_view inside = text.substr(mark.size(), end - mark.size());
+  const std::string key(words_->attributes ? inside.substr(0, inside.find('"')) : inside);
+  // Says what kind of value it is, whatever the schema says.
+  const bool words = inside.find("string=\"true\"") != std::string_view::npos,
+             other = inside.find("string=\"false\"") != std::string_view::npos;
+  const bool said = words_->attributes && (words || other);
   take(end + 1);
-  begin_tagged_value(key);
-  value_end_ = kValueEnd;
-  at_value_start_ = true;
+  begin_tagged_value(key, said ? std::optional<bool>(words) : std::nullopt);
+  value_end_ = words_->value_end;
+  at_value_start_ = !words_->attributes;
   return true;
 }
 
@@ -212,7 +255,7 @@ bool AnswerStates::xml_value() {
   }
   const std::string_view text = rest();
   const MarkFound found = find_mark(text, {value_end_});
-  const bool lines = value_end_ == kValueEnd;
+  const bool pairs = value_end_ == kArgumentEnd, lines = !pairs && !words_->attributes;
   std::size_t certain = found.at;
   const bool line_end = lines && certain > 0 && text[certain - 1] == '\n';
   if (line_end) --certain;
@@ -230,7 +273,7 @@ bool AnswerStates::xml_value() {
   if (!found.whole) return false;
   take((line_end ? 1 : 0) + value_end_.size());
   out_.arguments(text_value_ ? "\"" : json_of_text(xml_value_, schema_));
-  return go(lines ? State::xml_text : State::pair);
+  return go(pairs ? State::pair : State::xml_text);
 }
 
 // NAME, then <arg_key>KEY</arg_key><arg_value>VALUE</arg_value> …, with line ends between them or without.

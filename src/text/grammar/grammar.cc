@@ -45,45 +45,43 @@ nlohmann::ordered_json parse_ordered(std::string_view text, const char* what) {
   return nlohmann::ordered_json::parse(text, count);
 }
 
-Grammar Grammar::from_gbnf(std::string_view text) {
-  check_source(text, "grammar");
-  Expressions expressions;
-  const Rule root = read_gbnf(text, expressions);
-  return Grammar(std::make_shared<const Program>(compile(expressions, root)));
-}
+namespace {
 
-Grammar Grammar::from_regex(std::string_view pattern) {
-  check_source(pattern, "regular expression");
-  Expressions expressions;
-  const Expression body = read_regex(pattern, expressions, Writing::plain, false);
-  return Grammar(std::make_shared<const Program>(whole(expressions, body)));
-}
-
-Grammar Grammar::from_json_schema(std::string_view schema) {
+Rule read_schema_text(std::string_view schema, Expressions& to) {
   check_source(schema, "JSON schema");
-  Expressions expressions;
-  Rule root = 0;
   try {
-    root = read_json_schema(parse_ordered(schema, "JSON schema"), expressions);
+    return read_json_schema(parse_ordered(schema, "JSON schema"), to);
   } catch (const nlohmann::ordered_json::parse_error& error) {
     fail(ErrorCode::invalid_argument, "the JSON schema is not valid JSON: {}", error.what());
   } catch (const nlohmann::ordered_json::exception& error) {
     fail(ErrorCode::invalid_argument, "the JSON schema has a value of an unexpected type: {}", error.what());
   }
-  return Grammar(std::make_shared<const Program>(compile(expressions, root)), expressions.notes());
 }
 
-Grammar Grammar::any_json() {
-  Expressions expressions;
-  const Expression body = JsonParts(expressions).value();
-  return Grammar(std::make_shared<const Program>(whole(expressions, body)));
+}  // namespace
+
+Expression read_output(OutputFormat format, std::string_view text, Expressions& to) {
+  switch (format) {
+    case OutputFormat::json_schema: return to.use(read_schema_text(text, to));
+    case OutputFormat::gbnf: check_source(text, "grammar"); return to.use(read_gbnf(text, to));
+    case OutputFormat::regex: check_source(text, "regular expression"); return read_regex(text, to, Writing::plain, false);
+    case OutputFormat::json: return JsonParts(to).value();
+    case OutputFormat::json_object: return JsonParts(to).object();
+  }
+  fail(ErrorCode::invalid_argument, "unknown output format: {}", static_cast<int>(format));
 }
 
-Grammar Grammar::json_object() {
+Grammar Grammar::from_output(OutputFormat format, std::string_view text) {
   Expressions expressions;
-  const Expression body = JsonParts(expressions).object();
-  return Grammar(std::make_shared<const Program>(whole(expressions, body)));
+  const Expression body = read_output(format, text, expressions);
+  return from_expressions(expressions, body);
 }
+
+Grammar Grammar::from_gbnf(std::string_view text) { return from_output(OutputFormat::gbnf, text); }
+Grammar Grammar::from_regex(std::string_view pattern) { return from_output(OutputFormat::regex, pattern); }
+Grammar Grammar::from_json_schema(std::string_view schema) { return from_output(OutputFormat::json_schema, schema); }
+Grammar Grammar::any_json() { return from_output(OutputFormat::json, {}); }
+Grammar Grammar::json_object() { return from_output(OutputFormat::json_object, {}); }
 
 Grammar Grammar::from_expressions(Expressions& expressions, std::uint32_t body) {
   return Grammar(std::make_shared<const Program>(whole(expressions, body)), expressions.notes());

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <sdx/text.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,11 +23,12 @@ class Expressions;
 class Grammar {
  public:
   // Each throws Error(invalid_argument) that says what is wrong, and where.
-  static Grammar from_gbnf(std::string_view text);           // llama.cpp's notation; the rule `root` is the whole
-  static Grammar from_regex(std::string_view pattern);       // the whole text fits
-  static Grammar from_json_schema(std::string_view schema);  // JSON text of a schema
-  static Grammar any_json();                                 // any JSON value
-  static Grammar json_object();                              // any JSON object
+  static Grammar from_gbnf(std::string_view text);                         // llama.cpp's notation; the rule `root` is the whole
+  static Grammar from_regex(std::string_view pattern);                     // the whole text fits
+  static Grammar from_json_schema(std::string_view schema);                // JSON text of a schema
+  static Grammar any_json();                                               // any JSON value
+  static Grammar json_object();                                            // any JSON object
+  static Grammar from_output(OutputFormat format, std::string_view text);  // one of these
   // The assembled grammar: `body` is the whole (an Expression).
   static Grammar from_expressions(Expressions& expressions, std::uint32_t body);
 

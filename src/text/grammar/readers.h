@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <sdx/text.hpp>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,9 @@ Expression read_regex(std::string_view pattern, Expressions& to, Writing writing
 nlohmann::ordered_json parse_ordered(std::string_view text, const char* what);
 
 Rule read_json_schema(const nlohmann::ordered_json& schema, Expressions& to);
+
+// Any of these, checked for size and UTF-8. Throws Error(invalid_argument) that says what is wrong, and where.
+Expression read_output(OutputFormat format, std::string_view text, Expressions& to);
 
 // ---- JSON's own parts (json_parts.cc)
 class JsonParts {

@@ -12,8 +12,12 @@ namespace {
 
 class GrammarMask final : public TokenMask {
  public:
-  GrammarMask(const grammar::Grammar& grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary)
-      : matcher_(grammar, std::move(vocabulary)) {}
+  GrammarMask(const grammar::Grammar& grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary, std::string_view begun)
+      : matcher_(grammar, std::move(vocabulary)) {
+    if (!begun.empty() && !matcher_.accept_text(begun)) {
+      fail(ErrorCode::invalid_argument, "the beginning of the answer that was given does not fit what the answer must be");
+    }
+  }
   std::span<const std::uint64_t> allowed() override { return matcher_.mask(); }
   bool accept(TokenId id) override { return matcher_.accept(static_cast<std::int32_t>(id)); }
   bool complete() const override { return matcher_.is_complete(); }
@@ -23,17 +27,6 @@ class GrammarMask final : public TokenMask {
 };
 
 }  // namespace
-
-grammar::Grammar read_grammar(OutputFormat format, std::string_view text) {
-  switch (format) {
-    case OutputFormat::json_schema: return grammar::Grammar::from_json_schema(text);
-    case OutputFormat::gbnf: return grammar::Grammar::from_gbnf(text);
-    case OutputFormat::regex: return grammar::Grammar::from_regex(text);
-    case OutputFormat::json: return grammar::Grammar::any_json();
-    case OutputFormat::json_object: return grammar::Grammar::json_object();
-  }
-  fail(ErrorCode::invalid_argument, "unknown output format: {}", static_cast<int>(format));
-}
 
 std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& tokenizer, std::span<const TokenId> ends,
                                                               std::int64_t vocabulary, const std::unordered_set<TokenId>& marks) {
@@ -55,9 +48,11 @@ std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& t
   return std::make_shared<const grammar::Vocabulary>(bytes, std::move(known));
 }
 
-TokenMaskMaker mask_maker(grammar::Grammar grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary) {
-  return [grammar = std::move(grammar), vocabulary = std::move(vocabulary)]() -> std::unique_ptr<TokenMask> {
-    return std::make_unique<GrammarMask>(grammar, vocabulary);
+TokenMaskMaker mask_maker(grammar::Grammar grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary, std::string begun) {
+  if (!begun.empty()) GrammarMask(grammar, vocabulary, begun);  // throws where it does not fit
+  return [grammar = std::move(grammar), vocabulary = std::move(vocabulary),
+          begun = std::move(begun)]() -> std::unique_ptr<TokenMask> {
+    return std::make_unique<GrammarMask>(grammar, vocabulary, begun);
   };
 }
 

@@ -2,6 +2,7 @@
 // A grammar over a model's tokens.
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_set>
 
@@ -16,8 +17,8 @@ namespace sdx::text {
 std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& tokenizer, std::span<const TokenId> ends,
                                                               std::int64_t vocabulary,
                                                               const std::unordered_set<TokenId>& marks = {});
-TokenMaskMaker mask_maker(grammar::Grammar grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary);
-// Throws Error(invalid_argument) that says what is wrong, and where.
-grammar::Grammar read_grammar(OutputFormat format, std::string_view text);
+// `begun`: the beginning of each answer, which the prompt has. Throws Error(invalid_argument) where it does not fit.
+TokenMaskMaker mask_maker(grammar::Grammar grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary,
+                          std::string begun = {});
 
 }  // namespace sdx::text

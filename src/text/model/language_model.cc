@@ -162,24 +162,34 @@ TokenMaskMaker LanguageModel::constrain(OutputFormat format, std::string_view te
     if (!impl_->words) impl_->words = grammar_vocabulary(words, impl_->info.eos, impl_->info.vocabulary);
     vocabulary = impl_->words;
   }
-  grammar::Grammar grammar = read_grammar(format, text);
+  grammar::Grammar grammar = grammar::Grammar::from_output(format, text);
   tell(grammar.unenforced(), unenforced);
   return mask_maker(std::move(grammar), std::move(vocabulary));
 }
 
 TokenMaskMaker LanguageModel::constrain_calls(const AnswerFormat& format, std::string_view tools, const ToolChoice& choice,
                                               std::string_view prompt, std::vector<std::string>* unenforced) const {
-  grammar::Grammar grammar = grammar_of_calls(format, tools, choice, prompt);
+  AnswerConstraint all;
+  all.format = format;
+  all.calls = AnswerConstraint::Calls::required;
+  all.tools = tools;
+  all.choice = choice;
+  all.prompt = prompt;
+  return constrain_answer(all, unenforced);
+}
+
+TokenMaskMaker LanguageModel::constrain_answer(const AnswerConstraint& of, std::vector<std::string>* unenforced) const {
+  grammar::Grammar grammar = grammar_of_answer(of);
   tell(grammar.unenforced(), unenforced);
   const Tokenizer& words = tokenizer();
   std::shared_ptr<const grammar::Vocabulary> vocabulary;
   {
     const std::lock_guard lock(impl_->mutex);
-    auto& known = impl_->call_words[{format.calls, format.reasoning_end}];
-    if (!known) known = grammar_vocabulary(words, impl_->info.eos, impl_->info.vocabulary, kept_tokens(words, format));
+    auto& known = impl_->call_words[{of.format.calls, of.format.reasoning_end}];
+    if (!known) known = grammar_vocabulary(words, impl_->info.eos, impl_->info.vocabulary, kept_tokens(words, of.format));
     vocabulary = known;
   }
-  return mask_maker(std::move(grammar), std::move(vocabulary));
+  return mask_maker(std::move(grammar), std::move(vocabulary), of.begun);
 }
 
 Generation LanguageModel::generate(std::string_view prompt, const GenerationSettings& settings, const OnToken& on_token) const {
@@ -220,7 +230,9 @@ Generation LanguageModel::generate(TextState& state, const ChatInput& messages, 
                                    const OnToken& on_token) const {
   ChatInput input = messages;
   input.add_generation_prompt = true;
-  const std::vector<TokenId> ids = tokenizer().encode(chat_template().render(input), false).ids;
+  const PlainPrompt prompt =
+      settings.control_tokens ? PlainPrompt{chat_template().render(input), {}} : chat_template().render_plain(input, tokenizer());
+  const std::vector<TokenId> ids = tokenizer().encode(prompt.text, prompt.plain, false).ids;
   GenerationSettings with = settings;
   if (!input.tools.empty()) prepare_answer(with, answer_format(chat_template()));
   prepare_answer(with);

@@ -210,6 +210,13 @@ void add_tokens(json& tokens, const json& config) {
   }
 }
 
+json folder_tokens(const std::filesystem::path& folder) {
+  json tokens = json::object();
+  add_tokens(tokens, read_object(folder / "tokenizer_config.json"));
+  add_tokens(tokens, read_object(folder / "special_tokens_map.json"));
+  return tokens;
+}
+
 const json* named_template(const json& list, std::string_view name) {
   for (const json& entry : list) {
     if (entry.is_object() && entry.contains("name") && entry["name"] == name && entry.contains("template") &&
@@ -263,6 +270,11 @@ bool ChatTemplate::has(const std::filesystem::path& path) {
          read_object(folder / "chat_template.json").contains("chat_template");
 }
 
+std::string ChatTemplate::special_tokens_of(const std::filesystem::path& path) {
+  const std::filesystem::path folder = template_place(path);
+  return dump_json(is_gguf(folder) ? gguf_tokens(GgufFile::open(folder)) : folder_tokens(folder));
+}
+
 ChatTemplate ChatTemplate::load(const std::filesystem::path& path) {
   const std::filesystem::path folder = template_place(path);
   if (is_gguf(folder)) {
@@ -282,12 +294,8 @@ ChatTemplate ChatTemplate::load(const std::filesystem::path& path) {
     result.impl_ = std::move(impl);
     return result;
   }
-  const json config = read_object(folder / "tokenizer_config.json");
   auto impl = std::make_shared<Impl>();
-  json tokens = json::object();
-  add_tokens(tokens, config);
-  add_tokens(tokens, read_object(folder / "special_tokens_map.json"));
-  impl->special_tokens = tokens.dump();
+  impl->special_tokens = folder_tokens(folder).dump();
   json found;
   std::string from = (folder / "chat_template.jinja").string();
   if (auto text = read_if_there(from)) {

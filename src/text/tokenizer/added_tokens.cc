@@ -112,8 +112,28 @@ std::pair<std::size_t, std::uint32_t> AddedTokens::longest_at(const Finder& find
   return finder.trie.longest(text.substr(at));
 }
 
+bool AddedTokens::Barred::at(std::size_t byte) const {
+  if (places.empty()) return false;
+  const auto place = static_cast<std::uint32_t>(byte);
+  return std::binary_search(places.begin(), places.end(), from == nullptr ? byte : from->origin({place, place + 1}).begin);
+}
+
+std::vector<std::size_t> AddedTokens::special_places(std::string_view text) const {
+  std::vector<std::size_t> out;
+  const auto begins = [&](const Finder& finder, std::size_t at) {
+    if (finder.trie.empty()) return false;
+    const auto [length, id] = longest_at(finder, text, at);
+    return length > 0 && by_id_.at(id).special;
+  };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (begins(raw_, at) || begins(cooked_, at)) out.push_back(at);
+  }
+  return out;
+}
+
 // Leftmost first, of several the longest. A match that is refused is passed over whole.
-void AddedTokens::find(const Finder& finder, std::string_view text, std::uint32_t offset, std::vector<Split>& to) const {
+void AddedTokens::find(const Finder& finder, std::string_view text, std::uint32_t offset, const Barred& barred,
+                       std::vector<Split>& to) const {
   std::size_t done = 0;
   const auto put = [&](std::size_t begin, std::size_t end, std::optional<std::uint32_t> token) {
     if (begin >= end) return;
@@ -123,7 +143,7 @@ void AddedTokens::find(const Finder& finder, std::string_view text, std::uint32_
   };
   for (std::size_t at = 0; at < text.size() && !finder.trie.empty();) {
     const auto [length, id] = longest_at(finder, text, at);
-    if (length == 0) {
+    if (length == 0 || barred.at(offset + at)) {
       ++at;
       continue;
     }
@@ -151,17 +171,18 @@ void AddedTokens::find(const Finder& finder, std::string_view text, std::uint32_
   put(done, text.size(), std::nullopt);
 }
 
-PreTokenized AddedTokens::extract(std::string_view input, const std::vector<NormalizerStep>& normalizer) const {
+PreTokenized AddedTokens::extract(std::string_view input, const std::vector<NormalizerStep>& normalizer,
+                                  std::span<const std::size_t> plain) const {
   PreTokenized out;
   std::vector<Split> sections;
-  find(raw_, input, 0, sections);
+  find(raw_, input, 0, {plain}, sections);
   if (normalizer.empty()) {
     out.text = AlignedText(input, 0);
     for (const Split& s : sections) {
       if (s.is_token) {
         out.splits.push_back(s);
       } else {
-        find(cooked_, input.substr(s.range.begin, s.range.size()), s.range.begin, out.splits);
+        find(cooked_, input.substr(s.range.begin, s.range.size()), s.range.begin, {plain}, out.splits);
       }
     }
     return out;
@@ -179,7 +200,7 @@ PreTokenized AddedTokens::extract(std::string_view input, const std::vector<Norm
     if (s.is_token) {
       out.splits.push_back({{begin, end}, true, s.token});
     } else {
-      find(cooked_, out.text.view({begin, end}), begin, out.splits);
+      find(cooked_, out.text.view({begin, end}), begin, {plain, &out.text}, out.splits);
     }
   }
   return out;

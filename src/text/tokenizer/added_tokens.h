@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -37,8 +38,11 @@ class AddedTokens {
   bool is_special(std::string_view text) const { return specials_.contains(std::string(text)); }
   const std::map<std::uint32_t, AddedToken>& all() const noexcept { return by_id_; }
 
-  // Cuts out the tokens and normalizes the text between them.
-  PreTokenized extract(std::string_view input, const std::vector<NormalizerStep>& normalizer) const;
+  // Cuts out the tokens and normalizes the text between them. No token begins at the bytes `plain`, which are in order.
+  PreTokenized extract(std::string_view input, const std::vector<NormalizerStep>& normalizer,
+                       std::span<const std::size_t> plain = {}) const;
+  // The bytes of a text, as it is, at which special tokens would begin.
+  std::vector<std::size_t> special_places(std::string_view text) const;
 
  private:
   // The form in which `token`, number `id`, appears in the text that is searched for it.
@@ -48,8 +52,15 @@ class AddedTokens {
     Trie trie;
     bool starts[256] = {};  // bytes that a token begins with
   };
+  // Bytes of the input at which no token begins. `from`: the text that is searched, where that is not the input.
+  struct Barred {
+    std::span<const std::size_t> places;
+    const AlignedText* from = nullptr;
+    bool at(std::size_t byte) const;
+  };
   Finder make_finder(bool normalized) const;
-  void find(const Finder& finder, std::string_view text, std::uint32_t offset, std::vector<Split>& to) const;
+  void find(const Finder& finder, std::string_view text, std::uint32_t offset, const Barred& barred,
+            std::vector<Split>& to) const;
   std::pair<std::size_t, std::uint32_t> longest_at(const Finder& finder, std::string_view text, std::size_t at) const;
 
   std::unordered_map<std::string, std::uint32_t> by_content_;

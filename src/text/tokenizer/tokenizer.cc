@@ -62,7 +62,7 @@ class BorrowedWorkspace {
 // One text, on its way to an encoding.
 class Sequence {
  public:
-  Sequence(const TokenizerPipeline& pipeline, std::string_view text, std::uint32_t type_id)
+  Sequence(const TokenizerPipeline& pipeline, std::string_view text, std::uint32_t type_id, std::span<const std::size_t> plain)
       : core_(pipeline), input_(text), chars_(text), type_id_(type_id) {
     if (text.size() >= kLongestText) {
       fail(ErrorCode::invalid_argument, "the text has {} bytes; expected less than {}: encode it in parts", text.size(),
@@ -71,7 +71,7 @@ class Sequence {
     if (const std::size_t valid = valid_utf8(text); valid != text.size()) {
       fail(ErrorCode::invalid_argument, "the text is not UTF-8: byte {}", valid);
     }
-    text_ = pipeline.added.extract(text, pipeline.normalizer);
+    text_ = pipeline.added.extract(text, pipeline.normalizer, plain);
     pre_tokenize(pipeline.pre_tokenizer, pipeline.keeps_bytes, text_);
   }
 
@@ -138,8 +138,9 @@ class Sequence {
   std::vector<std::size_t> starts_;  // of each word's tokens, and the end
 };
 
-Encoding encode_sequence(const Tokenizer::Impl& impl, std::string_view text, std::uint32_t type_id, std::int64_t word = -1) {
-  Sequence sequence(*impl.pipeline, text, type_id);
+Encoding encode_sequence(const Tokenizer::Impl& impl, std::string_view text, std::uint32_t type_id, std::int64_t word = -1,
+                         std::span<const std::size_t> plain = {}) {
+  Sequence sequence(*impl.pipeline, text, type_id, plain);
   BorrowedWorkspace workspace(impl.pipeline->workspaces);
   sequence.tokenize(*workspace);
   return sequence.encoding(word);
@@ -203,6 +204,16 @@ Encoding Tokenizer::encode(std::string_view text, bool add_special_tokens) const
   std::vector<Encoding> parts;
   parts.push_back(text::encode_sequence(*impl_, text, 0));
   return text::finish(*impl_, std::move(parts), add_special_tokens);
+}
+
+Encoding Tokenizer::encode(std::string_view text, std::span<const std::size_t> plain, bool add_special_tokens) const {
+  std::vector<Encoding> parts;
+  parts.push_back(text::encode_sequence(*impl_, text, 0, -1, plain));
+  return text::finish(*impl_, std::move(parts), add_special_tokens);
+}
+
+std::vector<std::size_t> Tokenizer::special_places(std::string_view text) const {
+  return impl_->pipeline->added.special_places(text);
 }
 
 Encoding Tokenizer::encode(std::string_view text, std::string_view pair, bool add_special_tokens) const {

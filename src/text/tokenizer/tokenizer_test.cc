@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sdx/chat_template.hpp>
 #include <sdx/error.hpp>
 #include <sdx/tokenizer.hpp>
 #include <thread>
@@ -44,6 +46,35 @@ std::string byte_level_json(const std::string& extra = "") {
       "model":{"type":"BPE",)" +
          extra + R"("vocab":{)" + vocab +
          R"(},"merges":["h e","l l",["he","ll"],["hell","o"],["Ġ","w"],["a","a"],["aa","aa"]]}})";
+}
+
+TEST(Tokenizer, NamesOfSpecialTokensMayBeText) {
+  const Tokenizer t = Tokenizer::from_json(byte_level_json());
+  const std::string text = "a<end>b<end><pad>";
+  EXPECT_EQ(t.special_places(text), (std::vector<std::size_t>{1, 7}));
+  const Encoding plain = t.encode(text, std::vector<std::size_t>{1});
+  EXPECT_EQ(std::count(plain.ids.begin(), plain.ids.end(), 263U), 1);
+  EXPECT_EQ(t.decode(plain.ids, true), "a<end>b<pad>");
+  EXPECT_EQ(t.decode(plain.ids, false), text);
+  EXPECT_EQ(t.encode(text, std::vector<std::size_t>{}).ids, t.encode(text).ids);
+}
+
+TEST(Tokenizer, PromptsKeepTextsOfConversationsPlain) {
+  const Tokenizer t = Tokenizer::from_json(byte_level_json());
+  const ChatTemplate chat(
+      "{% for m in messages %}{{ m.role }}:{{ m.content }}<end>{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}");
+  ChatInput input;
+  input.messages = R"([{"role": "user", "content": "x<end>y \ufdd0"}, {"role": "assistant", "content": "<end>"}])";
+  input.tools = R"([{"name": "<end>"}])";
+  const PlainPrompt prompt = chat.render_plain(input, t);
+  EXPECT_EQ(prompt.text, chat.render(input));
+  const std::vector<std::uint32_t> ids = t.encode(prompt.text, prompt.plain).ids;
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), 263U), 2);  // the template's own
+  EXPECT_EQ(t.decode(ids, false), prompt.text);
+  const std::vector<std::uint32_t> all = t.encode(prompt.text).ids;
+  EXPECT_EQ(std::count(all.begin(), all.end(), 263U), 5);
+  input.messages = "{";  // what is wrong, the template's reader says
+  EXPECT_THROW(chat.render_plain(input, t), Error);
 }
 
 TEST(Tokenizer, MergesInOrder) {
