@@ -30,7 +30,7 @@ struct ServeCommand {
   std::vector<std::string> models;
   SessionFlags session;
   serve::ServeRequest request;
-  std::string memory_limit;
+  std::string memory_limit, prompt_cache;
   std::optional<double> delay;
   int grpc_port = -1;
   bool no_grpc = false, no_page = false;
@@ -84,6 +84,7 @@ std::pair<std::string, std::string> model_of(const std::string& text) {
 int ServeCommand::run() {
   request.session = session.asked().session;
   if (!memory_limit.empty()) request.memory_limit = parse_bytes(memory_limit, "--memory-limit");
+  if (!prompt_cache.empty()) request.prompt_cache = parse_bytes(prompt_cache, "--prompt-cache");
   if (delay && !(*delay >= 0 && *delay <= 60000)) throw UsageError("--max-queue-delay-ms must be 0 to 60000");
   request.max_queue_delay_ms = delay.value_or(-1);
   if (models.empty() && request.repository.empty()) throw UsageError("name a MODEL, or --repository DIR with models");
@@ -149,6 +150,41 @@ void add_model_flags(const Command& command, ServeCommand& c) {
   command.add_option("--instances", r.instances, "Concurrent runs of a model (1)")->range(1, 1024)->type_name("N")->group(group);
 }
 
+void add_language_flags(const Command& command, ServeCommand& c) {
+  const char* group = "Language models";
+  serve::ServeRequest& r = c.request;
+  command.add_option("--context", r.context, "Maximum number of tokens of prompt and answer; 0: the model's context")
+      ->range(0, std::int64_t{1} << 32)
+      ->type_name("N")
+      ->group(group);
+  command
+      .add_option("--cache-type", r.cache_type,
+                  "Type in which keys and values are stored: float16, bfloat16 and int8 save memory")
+      ->one_of({"float32", "float16", "bfloat16", "int8"})
+      ->type_name("TYPE")
+      ->group(group);
+  command
+      .add_option("--lora", r.loras,
+                  "Also serve the MODEL with this LoRA adapter and its scale (1), under the name NAME; may be repeated")
+      ->type_name("NAME=PATH[=X]")
+      ->one_word()
+      ->group(group);
+  command.add_option("--chat-template", r.chat_template, "Chat template (Jinja) instead of the model's")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--prompt-cache", c.prompt_cache,
+                  "Memory per model for keys and values that later prompts may begin with; 0: none")
+      ->type_name("SIZE")
+      ->group(group);
+  command.add_option("--parallel", r.parallel, "Answers of a model that are computed together (16)")
+      ->range(1, 1024)
+      ->type_name("N")
+      ->group(group);
+  command.add_flag("--allow-control-tokens", r.control_tokens, "Names of special tokens in messages are these tokens, not text")
+      ->group(group);
+}
+
 void add_log_flags(const Command& command, ServeCommand& c) {
   const char* group = "Monitoring";
   serve::ServeRequest& r = c.request;
@@ -166,6 +202,7 @@ void add_serve(const Command& app, Action& action) {
   const Command command = app.add_subcommand("serve", "Serve models over HTTP and gRPC");
   const auto c = std::make_shared<ServeCommand>();
   add_model_flags(command, *c);
+  add_language_flags(command, *c);
   add_network_flags(command, *c);
   add_log_flags(command, *c);
   c->session.add_to(command, false);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,13 @@ struct ServeRequest {
   double max_queue_delay_ms = -1;
   int queue = 0, instances = 0;
   std::uint64_t memory_limit = 0;
+  // Of language models.
+  std::int64_t context = 0;
+  std::string cache_type, chat_template;
+  std::vector<std::string> loras;  // NAME=PATH or NAME=PATH=SCALE: also the only model with this adapter, under this name
+  std::optional<std::uint64_t> prompt_cache;
+  int parallel = 0;
+  bool control_tokens = false;
   std::string log_format = "text";  // or "json"
   bool log_prompts = false;
   std::string otlp;  // "http://host:4318"

@@ -55,6 +55,7 @@ struct Family {
   // Folder and settings from the repository; if it has an error, those from before.
   fs::path folder;
   ModelSettings settings;
+  std::vector<LoraAdapter> loras;  // from the command line
   std::optional<ModelSettings> replaced;
   std::string error, warning;  // of the repository's model as a whole
   std::map<std::int64_t, std::shared_ptr<Version>> versions;
@@ -119,6 +120,7 @@ struct Catalog::Impl {
     check_name(name);
     Family family;
     family.pinned = true;
+    family.loras = source.loras;
     auto version = std::make_shared<Version>();
     version->number = "1";
     version->path = source.path;
@@ -301,6 +303,8 @@ struct Catalog::Impl {
     request.settings = family.replaced.value_or(family.settings);
     request.session = options.session;
     request.engine = options.engine;
+    request.language = options.language;
+    request.language.loras = family.loras;
     request.batch = options.batch;
     request.log = options.log;
     if (options.memory_limit > 0) request.room = room_for(version);

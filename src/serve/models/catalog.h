@@ -19,6 +19,7 @@
 #include <sdx/text.hpp>
 
 #include "serve/models/batcher.h"
+#include "serve/models/language_settings.h"
 #include "serve/models/settings.h"
 #include "session/options/option_table.h"
 
@@ -31,6 +32,7 @@ struct LanguageService {
   LanguageModel model;
   std::optional<ChatTemplate> chat;  // nothing: the model has none
   std::unique_ptr<GenerationEngine> engine;
+  bool control_tokens = false;  // names of special tokens in a conversation's texts are these tokens
 };
 
 // A model of tensors: a session behind a batcher, and its project file's settings.
@@ -72,6 +74,7 @@ struct ModelStatus {
 struct ModelSource {
   std::string name;  // "": the stem of the path
   std::filesystem::path path;
+  std::vector<LoraAdapter> loras{};  // that a language model is served with
 };
 
 struct CatalogOptions {
@@ -85,6 +88,7 @@ struct CatalogOptions {
   std::uint64_t memory_limit = 0;
   session::TypedOptions session{};
   EngineOptions engine{};
+  LanguageSettings language{};
   BatchOptions batch{};  // where neither project nor config.pbtxt says otherwise
   std::function<void(std::string_view level, std::string_view message)> log{};  // from any thread
 };

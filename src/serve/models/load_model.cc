@@ -233,22 +233,42 @@ std::unique_ptr<TensorService> load_tensors(const LoadRequest& request, const Mo
 }
 
 // Half of the room that the model's files leave, so that another model fits beside it.
-EngineOptions engine_options(const LoadRequest& request, std::uint64_t files) {
+EngineOptions engine_options(const LoadRequest& request, const LanguageSettings& settings, std::uint64_t files) {
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
   EngineOptions out = request.engine;
+  if (settings.parallel > 0) out.max_sequences = settings.parallel;
+  if (settings.prompt_cache) {
+    out.share_prefixes = *settings.prompt_cache > 0;
+    out.prefix_bytes = *settings.prompt_cache;
+  }
   if (!request.room || out.cache_bytes > 0) return out;
   out.cache_bytes = std::max(kLeast, (*request.room - std::min(*request.room, files)) / 2);
   return out;
 }
 
+std::optional<ChatTemplate> template_of(const LanguageSettings& settings, const fs::path& model) {
+  constexpr std::size_t kMost = std::size_t{4} << 20;
+  if (settings.chat_template.empty()) {
+    return ChatTemplate::has(model) ? std::optional(ChatTemplate::load(model)) : std::nullopt;
+  }
+  const fs::path& file = settings.chat_template;
+  ChatTemplate out(to_utf8(read_file(file, kMost)), file.string());
+  out.set_special_tokens(ChatTemplate::special_tokens_of(model));
+  return out;
+}
+
 std::unique_ptr<LanguageService> load_language(const LoadRequest& request, const fs::path& path, std::uint64_t files) {
+  const LanguageSettings settings = language_settings(request.language, request.settings.parameters, request.folder);
   LanguageModelOptions options;
   options.session = request.session.values;
+  options.max_context = settings.context;
+  options.cache_type = settings.cache_type;
+  options.loras = settings.loras;
   LanguageModel model = LanguageModel::load(path, options);
-  std::optional<ChatTemplate> chat;
-  if (ChatTemplate::has(path)) chat = ChatTemplate::load(path);
-  auto engine = std::make_unique<GenerationEngine>(model, engine_options(request, files));
-  return std::make_unique<LanguageService>(LanguageService{std::move(model), std::move(chat), std::move(engine)});
+  std::optional<ChatTemplate> chat = template_of(settings, path);
+  auto engine = std::make_unique<GenerationEngine>(model, engine_options(request, settings, files));
+  return std::make_unique<LanguageService>(
+      LanguageService{std::move(model), std::move(chat), std::move(engine), settings.control_tokens});
 }
 
 // Includes the weights beside an .onnx file, by the names that exporters use.

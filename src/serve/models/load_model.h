@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "serve/models/catalog.h"
+#include "serve/models/language_settings.h"
 #include "serve/models/model_files.h"
 
 namespace sdx::serve {
@@ -19,6 +20,7 @@ struct LoadRequest {
   ModelSettings settings;
   session::TypedOptions session;
   EngineOptions engine;
+  LanguageSettings language{};          // which parameters of `settings` override
   std::optional<std::uint64_t> room{};  // bytes that the model may take, its caches included
   BatchOptions batch;
   std::function<void(std::string_view level, std::string_view message)> log;  // not empty

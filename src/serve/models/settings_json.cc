@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <array>
 
 #include <algorithm>
 #include <charconv>
@@ -267,6 +268,9 @@ class SettingsReader {
   }
 
   void parameters(const json& value, const std::string& where) {
+    // language_settings() reads these.
+    constexpr std::array<std::string_view, 7> kLanguage{
+        "context", "cache_type", "lora", "chat_template", "prompt_cache", "parallel", "allow_control_tokens"};
     if (!value.is_object()) wrong(where, "expected an object");
     for (const auto& [key, item] : value.items()) {
       const std::string at = where + "." + key;
@@ -278,7 +282,7 @@ class SettingsReader {
         out_.threads = static_cast<int>(number(json(content), at, 0, 1024));
       } else if (key == "providers") {
         split(content, out_.providers);
-      } else {
+      } else if (std::find(kLanguage.begin(), kLanguage.end(), key) == kLanguage.end()) {
         ignored_.push_back(at);
       }
       out_.parameters.emplace_back(key, content);

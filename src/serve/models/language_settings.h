@@ -1,0 +1,32 @@
+#pragma once
+// Settings of language models apart from their files.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sdx/text.hpp>
+
+namespace sdx::serve {
+
+// What is missing has the model's or the engine's own value.
+struct LanguageSettings {
+  std::int64_t context = 0;                     // most tokens of prompt and answer
+  DataType cache_type = DataType::undefined;    // of keys and values
+  std::vector<LoraAdapter> loras{};             // applied together
+  std::filesystem::path chat_template{};        // a file in Jinja, instead of the model's
+  std::optional<std::uint64_t> prompt_cache{};  // bytes of keys and values kept for later prompts; 0: none are
+  int parallel = 0;                             // answers that are computed together
+  bool control_tokens = false;                  // names of special tokens in a conversation's texts are these tokens
+};
+
+// `given`, with the parameters of a model's configuration over it: context, cache_type, lora (FILE or FILE=SCALE), chat_template,
+// prompt_cache, parallel, allow_control_tokens. `folder`: the model's in the repository, which its files must be in. Throws
+// Error(invalid_argument) naming the parameter.
+LanguageSettings language_settings(LanguageSettings given, const std::vector<std::pair<std::string, std::string>>& parameters,
+                                   const std::filesystem::path& folder);
+
+}  // namespace sdx::serve
