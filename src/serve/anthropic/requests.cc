@@ -161,13 +161,6 @@ MessageRequest read_message_request(const Json& body, bool counting) {
   read_offers(fields, r.chat);
   read_thinking(fields, r);
   read_output(fields, r.chat);
-  if (r.chat.tool_use != ToolUse::none && r.chat.generation.format) {
-    refuse(fmt::format(
-               "{} constrains the whole answer, which leaves no room for calls of tools. Omit one of them, or set tool_choice to "
-               "{{\"type\": \"none\"}}.",
-               r.chat.generation.format->param),
-           r.chat.generation.format->param, "invalid_parameter_combination");
-  }
   fields.unsupported("mcp_servers", "This server calls no others.");
   fields.unsupported("container", "This server runs no programs.");
   fields.ignore({"metadata", "service_tier", "betas", "context_management", "inference_geo", "speed", "cache_control"});

@@ -85,7 +85,7 @@ TEST(OllamaRequests, Refused) {
   EXPECT_EQ(chat(R"("format": "yaml")"), "format");
   EXPECT_EQ(chat(R"("format": "")"), "fine");
   EXPECT_EQ(chat(R"("think": "very")"), "think");
-  EXPECT_EQ(chat(R"("tools": [{"type": "function", "function": {"name": "f"}}], "format": "json")"), "format");
+  EXPECT_EQ(chat(R"("tools": [{"type": "function", "function": {"name": "f"}}], "format": "json")"), "fine");
   EXPECT_EQ(verdict(read_chat, R"({"messages": []})"), "model");
   EXPECT_EQ(verdict(read_chat, R"({"model": "m", "messages": [{"role": "robot"}]})"), "messages[0].role");
   EXPECT_EQ(verdict(read_chat, R"({"model": "m", "messages": [{"role": "user", "content": "x", "images": ["aa"]}]})"),

@@ -184,12 +184,6 @@ class Conversation {
   std::size_t calls_ = 0;
 };
 
-void check_tools(const openai::ChatRequest& chat) {
-  if (chat.tool_use == openai::ToolUse::none || !chat.generation.format) return;
-  refuse("format constrains the whole answer, which leaves no room for calls of tools; omit one of them", "format",
-         "invalid_parameter_combination");
-}
-
 }  // namespace
 
 std::string read_model_name(const Json& body, openai::Ignored& ignored) {
@@ -206,7 +200,6 @@ TextRequest read_chat(const Json& body) {
   TextRequest r;
   openai::read_tools(fields, r.chat);
   read_shared(fields, r.chat);
-  check_tools(r.chat);
   Conversation conversation;
   if (const Json* messages = fields.array("messages", 0, kMostMessages)) {
     for (std::size_t i = 0; i < messages->size(); ++i) conversation.read(fields, (*messages)[i], i);

@@ -100,7 +100,8 @@ std::vector<Echo> make_echoes(const CompletionRequest& r, const LanguageModel& m
 }
 
 GenerationSettings settings_of(const CompletionRequest& r, const LanguageModel& model, std::int64_t room, Ignored& ignored) {
-  GenerationSettings s = generation_settings(r.generation, model, room, ignored);
+  GenerationSettings s = generation_settings(r.generation, model, room);
+  hold_to_format(s, r.generation, model, ignored);
   model.prepare_answer(s);
   s.n = r.best_of;
   s.logprobs = r.best_of > r.generation.n ? std::max(r.logprobs, 0) : r.logprobs;

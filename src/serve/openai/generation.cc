@@ -60,9 +60,10 @@ void check_length(const Tokenizer& tokenizer, const std::string& text, PromptKin
   }
 }
 
-TokenList tokens_of(const LanguageModel& model, const std::string& text, bool special_tokens, PromptKind kind) {
+TokenList tokens_of(const LanguageModel& model, const std::string& text, bool special_tokens, PromptKind kind,
+                    std::span<const std::size_t> plain) {
   check_length(model.tokenizer(), text, kind, model.info().context);
-  TokenList out = model.tokenizer().encode(text, special_tokens).ids;
+  TokenList out = model.tokenizer().encode(text, plain, special_tokens).ids;
   if (out.empty()) {
     refuse(fmt::format("Invalid '{}': there are no tokens to continue from.", param_of(kind)), param_of(kind), "invalid_value");
   }
@@ -106,8 +107,7 @@ void refuse_in_part(const std::vector<std::string>& unenforced, const Json& sche
   }
 }
 
-GenerationSettings generation_settings(const GenerationFields& fields, const LanguageModel& model, std::int64_t max_tokens,
-                                       Ignored& ignored) {
+GenerationSettings generation_settings(const GenerationFields& fields, const LanguageModel& model, std::int64_t max_tokens) {
   GenerationSettings s;
   s.max_tokens = max_tokens;
   s.min_tokens = std::min(fields.min_tokens, max_tokens);
@@ -115,20 +115,22 @@ GenerationSettings generation_settings(const GenerationFields& fields, const Lan
   s.stop = fields.stop;
   s.stop_tokens = fields.stop_tokens;
   s.ignore_end = fields.ignore_end;
-  if (fields.format) {
-    try {
-      std::vector<std::string> unenforced;
-      s.mask = model.constrain(fields.format->format, fields.format->text, &unenforced);
-      if (fields.format->strict && !unenforced.empty()) {
-        refuse_in_part(unenforced, Json::parse(fields.format->text), fields.format->param);
-      }
-      for (const std::string& place : unenforced) ignored.add_exact(fields.format->param + place);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::not_implemented) throw;
-      refuse(fmt::format("Invalid '{}': {}", fields.format->param, error.message()), fields.format->param, "invalid_value");
-    }
-  }
   return s;
+}
+
+void hold_to_format(GenerationSettings& settings, const GenerationFields& fields, const LanguageModel& model, Ignored& ignored) {
+  if (!fields.format) return;
+  try {
+    std::vector<std::string> unenforced;
+    settings.mask = model.constrain(fields.format->format, fields.format->text, &unenforced);
+    if (fields.format->strict && !unenforced.empty()) {
+      refuse_in_part(unenforced, Json::parse(fields.format->text), fields.format->param);
+    }
+    for (const std::string& place : unenforced) ignored.add_exact(fields.format->param + place);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::not_implemented) throw;
+    refuse(fmt::format("Invalid '{}': {}", fields.format->param, error.message()), fields.format->param, "invalid_value");
+  }
 }
 
 std::vector<TokenId> end_tokens(const GenerationSettings& settings, const LanguageModelInfo& info) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,16 +23,18 @@ enum class PromptKind { chat, completion, embedding, message };
 // Throws as too_long() does for a text that is so much too long that its beginning shows it: all the tokens of megabytes would
 // take a hundred times their memory.
 void check_length(const Tokenizer& tokenizer, const std::string& text, PromptKind kind, std::int64_t context);
-// The tokens of a text, as LanguageModel::generate() makes them; check_length() comes first.
-TokenList tokens_of(const LanguageModel& model, const std::string& text, bool special_tokens, PromptKind kind);
+// The tokens of a text, as LanguageModel::generate() makes them; check_length() comes first. `plain`: as of PlainPrompt.
+TokenList tokens_of(const LanguageModel& model, const std::string& text, bool special_tokens, PromptKind kind,
+                    std::span<const std::size_t> plain = {});
 
 // The most tokens of the answer: the requested number, or fewer if the context ends before. Throws as too_long() does for a
 // prompt that leaves no room.
 std::int64_t answer_room(const GenerationFields& fields, PromptKind kind, const LanguageModelInfo& info, std::int64_t prompt);
 
-// All but detokenize, logprobs and n. Adds to `ignored` what a schema demands in vain.
-GenerationSettings generation_settings(const GenerationFields& fields, const LanguageModel& model, std::int64_t max_tokens,
-                                       Ignored& ignored);
+// All but detokenize, logprobs, n and the mask.
+GenerationSettings generation_settings(const GenerationFields& fields, const LanguageModel& model, std::int64_t max_tokens);
+// Holds the whole answer to fields.format. Adds to `ignored` what a schema demands in vain.
+void hold_to_format(GenerationSettings& settings, const GenerationFields& fields, const LanguageModel& model, Ignored& ignored);
 
 // Throws ApiError for a condition of the schema that says which values are meant, and that answers are not held to. Bounds, as
 // uniqueItems and multipleOf, are no such condition.

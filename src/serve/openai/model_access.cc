@@ -44,6 +44,11 @@ void no_such_model(const std::string& name) {
 ModelFacts::ModelFacts(const LoadedModel& model) : fingerprint_(fingerprint_of(model)) {
   if (!model.language || !model.language->chat) return;
   format_ = answer_format(*model.language->chat);
+  for (const std::string* source : {&model.language->chat->source(), &model.language->chat->tool_source()}) {
+    for (const std::string& mark : {format_.reasoning_begin, format_.reasoning_end}) {
+      reasons_ = reasons_ || (!mark.empty() && source->find(mark) != std::string::npos);
+    }
+  }
   knows_developers_ = model.language->chat->source().find("developer") != std::string::npos;
 }
 

@@ -20,13 +20,14 @@ class ModelFacts {
   explicit ModelFacts(const LoadedModel& model);
   const std::string& fingerprint() const { return fingerprint_; }  // "fp_…": of the files and of this build
   const AnswerFormat& format() const { return format_; }           // of a language model with a chat template
+  bool reasons() const { return reasons_; }                        // its template has the marks of reasoning
   bool knows_developers() const { return knows_developers_; }      // its template tells the role `developer` from `system`
   std::shared_ptr<const TokenTexts> texts(const LanguageModel& model);
 
  private:
   std::string fingerprint_;
   AnswerFormat format_;
-  bool knows_developers_ = false;
+  bool knows_developers_ = false, reasons_ = false;
   std::mutex mutex_;
   std::shared_ptr<const TokenTexts> texts_;  // guarded by `mutex_`
 };

@@ -117,6 +117,7 @@ Json read_message(const Fields& fields, const Json& value, std::size_t index, st
     wrong_value(m.path("role"), Json(role), "'system', 'developer', 'user', 'assistant', and 'tool'");
   }
   if (const auto name = m.text("name")) out["name"] = *name;
+  m.ignore({"prefix"});
   m.finish();
   return out;
 }
@@ -206,17 +207,37 @@ void read_tools(Fields& fields, ChatRequest& to) {
   to.parallel_calls = parallel.value_or(true);
   read_tool_choice(fields, names, to);
   if (to.tool_use == ToolUse::none) to.tools.clear();
-  if (to.tool_use != ToolUse::none && to.generation.format) {
-    refuse(fmt::format("'{}' constrains the whole answer, which leaves no room for calls of 'tools'. Omit one of them, or set "
-                       "'tool_choice' to 'none'.",
-                       to.generation.format->param),
-           to.generation.format->param, "invalid_parameter_combination");
-  }
-  if (to.tool_use == ToolUse::required && to.generation.ignore_end) {
-    refuse("'ignore_eos' cannot be honoured if 'tool_choice' determines how the answer ends.", "ignore_eos",
+  const bool held = to.tool_use == ToolUse::required || (to.tool_use == ToolUse::automatic && !to.strict_tools.empty());
+  if (held && to.generation.ignore_end) {
+    refuse("'ignore_eos' cannot be honoured if 'tool_choice' or strict tools determine how the answer ends.", "ignore_eos",
            "invalid_parameter_combination");
   }
 }
+
+namespace {
+
+// vLLM's fields, and `prefix` in the last message, as Mistral and DeepSeek have it.
+void read_continuation(Fields& fields, const Json& messages, ChatRequest& to) {
+  const bool prefix = messages.back().is_object() && messages.back().contains("prefix") && messages.back()["prefix"] == true;
+  const bool continues = fields.boolean("continue_final_message").value_or(prefix);
+  const auto asked = fields.boolean("add_generation_prompt");
+  to.add_generation_prompt = continues || asked.value_or(true);
+  if (!continues) return;
+  if (asked.value_or(false) && !prefix) {
+    refuse("Cannot set both 'continue_final_message' and 'add_generation_prompt' to true.", "continue_final_message",
+           "invalid_parameter_combination");
+  }
+  const Json& last = to.messages.back();
+  if (last["role"] != "assistant" || last.contains("tool_calls")) {
+    refuse("Invalid value for 'continue_final_message': the last message must be one of the assistant, without 'tool_calls'.",
+           "continue_final_message", "invalid_value");
+  }
+  to.continued = last["content"].get<std::string>();
+  to.messages.erase(to.messages.size() - 1);
+  if (to.messages.empty()) refuse("Invalid 'messages': there is nothing to answer.", "messages", "invalid_value");
+}
+
+}  // namespace
 
 ChatRequest read_chat_request(const Json& body) {
   Ignored ignored;
@@ -224,7 +245,9 @@ ChatRequest read_chat_request(const Json& body) {
   ChatRequest r;
   r.generation = read_generation_fields(fields, true);
   fields.required("messages");
-  r.messages = read_messages(fields, *fields.array("messages", 1, kMostMessages));
+  const Json& messages = *fields.array("messages", 1, kMostMessages);
+  r.messages = read_messages(fields, messages);
+  read_continuation(fields, messages, r);
   read_tools(fields, r);
   const bool logprobs = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, 20);

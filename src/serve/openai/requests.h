@@ -59,6 +59,7 @@ struct ChatRequest {
   std::vector<std::string> strict_tools;  // whose arguments must be held to their schemas as a whole
   std::string tool_name;                  // that must be called; "": any
   bool parallel_calls = true;
+  bool add_generation_prompt = true;
   int logprobs = -1;                // of this many likeliest tokens; -1: none
   Json variables = Json::object();  // for the template
   std::string continued;            // the answer's beginning, which the request gives

@@ -125,8 +125,11 @@ TEST(OpenAiRequests, MalformedFields) {
       {chat(std::string(kTool) + R"(, "tool_choice": "maybe")"), "tool_choice invalid_value"},
       {chat(std::string(kTool) + R"(, "tool_choice": {"type": "function", "function": {"name": "g"}})"),
        "tool_choice invalid_value"},
-      {chat(std::string(kTool) + R"(, "response_format": {"type": "json_object"})"),
-       "response_format invalid_parameter_combination"},
+      {chat(std::string(kTool) + R"(, "tool_choice": "required", "ignore_eos": true)"),
+       "ignore_eos invalid_parameter_combination"},
+      {chat(R"("continue_final_message": true)"), "continue_final_message invalid_value"},
+      {chat(R"("continue_final_message": true, "add_generation_prompt": true)"),
+       "continue_final_message invalid_parameter_combination"},
       {chat(R"("functions": [{"name": "f"}])"), "functions unsupported_parameter"},
       {chat(R"("modalities": ["audio"])"), "modalities unsupported_value"},
       {chat(R"("ignore_eos": true, "grammar": "root ::= \"a\"")"), "ignore_eos invalid_value"},
@@ -269,6 +272,24 @@ TEST(OpenAiRequests, AWholeChat) {
             R"({"id":"1","type":"function","function":{"name":"f","arguments":{"z":1,"a":2}}},)"
             R"({"id":"2","type":"function","function":{"name":"f","arguments":"{broken"}}]},)"
             R"({"role":"tool","content":"two","tool_call_id":"2"},{"role":"tool","content":"one","tool_call_id":"1"}])");
+}
+
+TEST(OpenAiRequests, TheBeginningOfAnAnswer) {
+  const auto read = [](const std::string& last, const std::string& more) {
+    return read_chat_request(
+        read_body(R"({"model": "m", "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b")" + last +
+                  "}]" + more + "}"));
+  };
+  const ChatRequest plain = read("", "");
+  EXPECT_EQ(plain.messages.size(), 2U);
+  EXPECT_TRUE(plain.continued.empty() && plain.add_generation_prompt);
+  for (const ChatRequest& r : {read("", R"(, "continue_final_message": true)"), read(R"(, "prefix": true)", ""),
+                               read("", R"(, "continue_final_message": true, "add_generation_prompt": false)")}) {
+    EXPECT_EQ(r.messages.size(), 1U);
+    EXPECT_EQ(r.continued, "b");
+    EXPECT_TRUE(r.add_generation_prompt);
+  }
+  EXPECT_FALSE(read("", R"(, "add_generation_prompt": false)").add_generation_prompt);
 }
 
 TEST(OpenAiRequests, FormsOfAnswers) {

@@ -135,15 +135,6 @@ void read_echoes(Fields& fields, ResponseRequest& to) {
   }
 }
 
-void check_combinations(const ResponseRequest& r) {
-  if (r.chat.tool_use == ToolUse::none || !r.chat.generation.format) return;
-  refuse(
-      "'text.format' constrains the whole answer, which leaves no room for calls of 'tools'. Omit one of them, or set "
-      "'tool_choice' "
-      "to 'none'.",
-      "text.format", "invalid_parameter_combination");
-}
-
 }  // namespace
 
 ResponseRequest read_response_request(const Json& body, const Store& store, const std::string& owner) {
@@ -173,7 +164,6 @@ ResponseRequest read_response_request(const Json& body, const Store& store, cons
   read_text(fields, r);
   read_reasoning(fields, r);
   read_echoes(fields, r);
-  check_combinations(r);
   fields.unsupported("background", "Responses are given at once, or as a stream.");
   fields.unsupported("conversation", "Use 'previous_response_id'.");
   fields.unsupported("prompt", "This server stores no prompts. Send 'input'.");

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "base/text/json_text.h"
+#include "serve/openai/chat/constrain.h"
 
 namespace sdx::serve::openai {
 namespace {
@@ -86,43 +86,14 @@ ChatPrompt raw_prompt(const PromptText& raw, const LanguageModel& model, PromptK
   return out;
 }
 
-AnswerFormat format_of(const ChatRequest& r, const Found& found) {
-  if (r.raw) return {ToolCallFormat::none, "", ""};
-  AnswerFormat format = found.facts->format();
-  if (r.tool_use == ToolUse::none) format.calls = ToolCallFormat::none;
-  if (r.tool_use == ToolUse::required && (format.calls == ToolCallFormat::detect || format.calls == ToolCallFormat::none)) {
-    format.calls = ToolCallFormat::hermes;
-  }
-  if (r.generation.format) format.reasoning_begin = format.reasoning_end = "";  // the form is that of the whole answer
-  return format;
-}
-
-// Places begin with "tools[name]".
-void refuse_in_part(const std::vector<std::string>& unenforced, const ChatRequest& r) {
-  for (const Json& tool : Json::parse(r.tools)) {
-    const Json& function = tool["function"];
-    const auto name = function["name"].get<std::string>();
-    if (std::find(r.strict_tools.begin(), r.strict_tools.end(), name) == r.strict_tools.end()) continue;
-    const std::string head = "tools[" + name + "]";
-    std::vector<std::string> own;
-    for (const std::string& place : unenforced) {
-      if (place.starts_with(head + "#")) own.push_back(place.substr(head.size()));
-    }
-    openai::refuse_in_part(own, function["parameters"], head);
-  }
-}
-
-void force_call(GenerationSettings& s, const ChatRequest& r, const LanguageModel& model, const AnswerFormat& format,
-                const std::string& prompt, Ignored& ignored) {
-  try {
-    std::vector<std::string> unenforced;
-    s.mask = model.constrain_calls(format, r.tools, {r.tool_name, r.parallel_calls}, prompt, &unenforced);
-    if (!r.strict_tools.empty() && !unenforced.empty()) refuse_in_part(unenforced, r);
-    for (const std::string& place : unenforced) ignored.add_exact(place);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::not_implemented) throw;
-    refuse(fmt::format("Invalid 'tools': {}", error.message()), "tools", "invalid_value");
-  }
+// The beginning of the answer that the request gives, behind `prompt`. Where the prompt begins reasoning, that ends first.
+std::string beginning_of(const ChatRequest& r, const AnswerFormat& format, std::string_view prompt) {
+  if (r.continued.empty()) return {};
+  while (!prompt.empty() && (prompt.back() == '\n' || prompt.back() == ' ')) prompt.remove_suffix(1);
+  const bool opened =
+      !format.reasoning_begin.empty() && !format.reasoning_end.empty() && prompt.ends_with(format.reasoning_begin);
+  const bool ends = !opened || r.continued.find(format.reasoning_end) != std::string::npos;
+  return (ends ? "" : "\n" + format.reasoning_end + "\n\n") + r.continued;
 }
 
 }  // namespace
@@ -138,18 +109,26 @@ ChatPrompt make_prompt(const ChatRequest& r, const Found& found, PromptKind kind
   ChatInput input;
   input.messages = dump_json(messages);
   input.tools = r.tools;
-  input.add_generation_prompt = true;
+  input.add_generation_prompt = r.add_generation_prompt;
   if (!r.variables.empty()) input.variables = dump_json(r.variables);
   ChatPrompt out;
+  std::vector<std::size_t> plain;
   try {
-    out.text = service.chat->render(input) + r.continued;
+    if (service.control_tokens) {
+      out.text = service.chat->render(input);
+    } else {
+      PlainPrompt rendered = service.chat->render_plain(input, service.model.tokenizer());
+      out.text = std::move(rendered.text);
+      plain = std::move(rendered.plain);
+    }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::internal) throw;
     refuse(fmt::format("The model's chat template does not take these messages: {}", error.message()), "messages",
            "invalid_value");
   }
+  out.text += beginning_of(r, found.facts->format(), out.text);
   // Templates write special tokens themselves.
-  out.tokens = tokens_of(service.model, out.text, false, kind);
+  out.tokens = tokens_of(service.model, out.text, false, kind, plain);
   return out;
 }
 
@@ -167,9 +146,14 @@ PreparedChat prepare_chat(Shared& shared, const Request& request, const ChatRequ
   out.shortened = !r.generation.max_tokens || room < *r.generation.max_tokens;
 
   Ignored ignored = r.generation.ignored;
-  out.job.settings = generation_settings(r.generation, model, room, ignored);
+  out.job.settings = generation_settings(r.generation, model, room);
   out.format = format_of(r, out.found);
-  if (r.tool_use == ToolUse::required) force_call(out.job.settings, r, model, out.format, prompt.text, ignored);
+  if (r.raw) {
+    hold_to_format(out.job.settings, r.generation, model, ignored);
+  } else {
+    const std::string before = prompt.text.substr(0, prompt.text.size() - r.continued.size());
+    hold_answer(out.job.settings, r, out.found, out.format, before, ignored);
+  }
   if (request.notes) request.notes->set_ignored(ignored.text());
   if (r.raw) {
     model.prepare_answer(out.job.settings);
