@@ -28,7 +28,7 @@ help:
 	@echo "make dropin-clients  compare published packages on ONNX Runtime and on Sardonyx: results, start, time, memory; DROPIN=\"--rounds 1 magika\" runs a part"
 	@echo "make clients-large  install the published packages that need much beside themselves (chromadb, mlx-lm, optimum), for ctest -L clients"
 	@echo "make docs    regenerate docs/operators.md, docs/options.md and other files from tables in the code, and figures from bench/results"
-	@echo "make guides  follow docs/add-*.md in a clone: an operator, a pass, a kernel, a provider, a subcommand"
+	@echo "make guides  follow docs/add-*.md in a clone: an operator, a pass, a kernel, a provider, a subcommand, an architecture"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-operators: single operators; bench-kernels: single kernels"
 	@echo "make bench-keep  keep the current program; make bench-check: show what has become more than 3 % slower since"
 	@echo "make torch-layers  compare all layers and losses of torch.nn with PyTorch; LAYERS=Embedding runs a part"

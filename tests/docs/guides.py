@@ -20,7 +20,7 @@ from scratch import scratch  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GUIDES = ("add-an-op.md", "add-a-pass.md", "add-a-kernel.md", "add-a-provider.md", "add-a-shader.md",
-          "add-a-subcommand.md")
+          "add-a-subcommand.md", "add-an-architecture.md")
 NEW = re.compile(r"`([\w./-]+/[\w.-]+)`:$")
 INSERTED = re.compile(r"\bIn `([\w./-]+)`, (before|after) `([^`]+)`")
 

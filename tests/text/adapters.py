@@ -16,7 +16,8 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / part) for p
 import architectures  # noqa: E402, leaves with 77 where numpy is missing
 import hugging_face_folders  # noqa: E402
 import numpy as np  # noqa: E402
-from architectures import Model, Writer, key, probe  # noqa: E402
+from architectures import Model, key, probe  # noqa: E402
+from networks import Writer  # noqa: E402
 from scratch import scratch  # noqa: E402
 
 MODULES = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tiny random models of every architecture, as transformers writes them, against what transformers computes.
 
-usage: compare_transformers.py LANGUAGE_PROBE
+usage: compare_transformers.py LANGUAGE_PROBE [NAME]...
 
 Exit code 77: transformers or torch is missing.
 """
@@ -78,6 +78,47 @@ CASES = {
     "gpt_oss, MXFP4": (t.GptOssConfig(**SIZES, num_local_experts=6, num_experts_per_tok=2, head_dim=16), t.GptOssForCausalLM, 0),
     "gpt_oss, no scaling": (t.GptOssConfig(**SIZES, num_local_experts=4, num_experts_per_tok=3, head_dim=32, sliding_window=5, swiglu_limit=0.5,
                                            rope_parameters={"rope_type": "default", "rope_theta": 1e4}), t.GptOssForCausalLM, 0),
+    "gemma": (t.GemmaConfig(**SIZES, head_dim=32), t.GemmaForCausalLM, 0),
+    "granite": (t.GraniteConfig(**SIZES, embedding_multiplier=12.0, residual_multiplier=0.22, logits_scaling=8.0, attention_multiplier=0.0625,
+                                tie_word_embeddings=True), t.GraniteForCausalLM, 0),
+    "granite, biases": (t.GraniteConfig(**SIZES, attention_bias=True, mlp_bias=True), t.GraniteForCausalLM, 0),
+    "smollm3": (t.SmolLM3Config(**SIZES), t.SmolLM3ForCausalLM, 0),
+    "smollm3, windows": (t.SmolLM3Config(**SIZES, use_sliding_window=True, sliding_window=5, no_rope_layers=[1, 0, 0, 1], attention_bias=True),
+                         t.SmolLM3ForCausalLM, 0),
+    "ernie4_5": (t.Ernie4_5Config(**SIZES, head_dim=16), t.Ernie4_5ForCausalLM, 0),
+    "ernie4_5, biases": (t.Ernie4_5Config(**SIZES, head_dim=32, use_bias=True), t.Ernie4_5ForCausalLM, 0),
+    "seed_oss": (t.SeedOssConfig(**SIZES, head_dim=32), t.SeedOssForCausalLM, 0),
+    "seed_oss, biases": (t.SeedOssConfig(**SIZES, head_dim=16, attention_bias=False, attention_out_bias=True, mlp_bias=True), t.SeedOssForCausalLM, 0),
+    "olmo2": (t.Olmo2Config(**SIZES), t.Olmo2ForCausalLM, 0),
+    "olmo2, biases": (t.Olmo2Config(**SIZES, attention_bias=True, rope_parameters={"rope_type": "default", "rope_theta": 5e5}), t.Olmo2ForCausalLM, 0),
+    "olmo3": (t.Olmo3Config(**SIZES | {"num_hidden_layers": 5}, sliding_window=6), t.Olmo3ForCausalLM, 0),
+    "olmo3, yarn": (t.Olmo3Config(**SIZES, sliding_window=6, rope_parameters={
+        "full_attention": YARN | {"rope_theta": 5e5, "attention_factor": 1.2}, "sliding_attention": {"rope_type": "default", "rope_theta": 5e5}}),
+        t.Olmo3ForCausalLM, 0),
+    "exaone4": (t.Exaone4Config(**SIZES, sliding_window=None, layer_types=["full_attention"] * 4, rope_parameters=LLAMA3), t.Exaone4ForCausalLM, 0),
+    "exaone4, windows": (t.Exaone4Config(**SIZES | {"num_hidden_layers": 5}, sliding_window=6), t.Exaone4ForCausalLM, 0),
+    "cohere": (t.CohereConfig(**SIZES, logit_scale=0.5), t.CohereForCausalLM, 0),
+    "cohere, norms, biases": (t.CohereConfig(**SIZES, use_qk_norm=True, attention_bias=True), t.CohereForCausalLM, 0),
+    "cohere2": (t.Cohere2Config(**SIZES | {"num_hidden_layers": 5}, sliding_window=6), t.Cohere2ForCausalLM, 0),
+    "cohere2, layers by name": (t.Cohere2Config(**SIZES, sliding_window=5, layer_types=["full_attention", "sliding_attention"] * 2),
+                                t.Cohere2ForCausalLM, 0),
+    "starcoder2": (t.Starcoder2Config(**SIZES), t.Starcoder2ForCausalLM, 0),
+    "starcoder2, no biases, window": (t.Starcoder2Config(**SIZES, use_bias=False, sliding_window=6), t.Starcoder2ForCausalLM, 0),
+    "nemotron": (t.NemotronConfig(**SIZES), t.NemotronForCausalLM, 0),
+    "nemotron, biases": (t.NemotronConfig(**SIZES, head_dim=32, attention_bias=True, mlp_bias=True), t.NemotronForCausalLM, 0),
+    "glm4": (t.Glm4Config(**SIZES, head_dim=32), t.Glm4ForCausalLM, 0),
+    "glm4, no biases": (t.Glm4Config(**SIZES, head_dim=16, attention_bias=False), t.Glm4ForCausalLM, 0),
+    "hunyuan_v1_dense": (t.HunYuanDenseV1Config(**SIZES, head_dim=32), t.HunYuanDenseV1ForCausalLM, 0),
+    "hunyuan_v1_dense, alpha": (t.HunYuanDenseV1Config(**SIZES, head_dim=16, rope_parameters={
+        "rope_type": "dynamic", "alpha": 50.0, "factor": 1.0, "rope_theta": 10000.0}), t.HunYuanDenseV1ForCausalLM, 0),
+    "ministral3": (t.Ministral3Config(**SIZES, head_dim=32, rope_parameters=YARN | {
+        "original_max_position_embeddings": 8, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3}), t.Ministral3ForCausalLM, 0),
+    "ministral3, as it is": (t.Ministral3Config(**SIZES, head_dim=16), t.Ministral3ForCausalLM, 0),
+    "arcee": (t.ArceeConfig(**SIZES, attention_bias=True, mlp_bias=True), t.ArceeForCausalLM, 0),
+    "granitemoe": (t.GraniteMoeConfig(**SIZES, num_local_experts=5, num_experts_per_tok=2, embedding_multiplier=6.0, residual_multiplier=0.3,
+                                      logits_scaling=4.0, attention_multiplier=0.1), t.GraniteMoeForCausalLM, 0),
+    "granitemoeshared": (t.GraniteMoeSharedConfig(**SIZES, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=48,
+                                                  attention_multiplier=0.2), t.GraniteMoeSharedForCausalLM, 0),
     "phi3": (t.Phi3Config(**SIZES, sliding_window=9), t.Phi3ForCausalLM, 0),
     "phi3, partly rotated": (t.Phi3Config(**SIZES, rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.75}),
                              t.Phi3ForCausalLM, 0),
@@ -90,7 +131,8 @@ def old_keys(path: pathlib.Path):
     """As older versions wrote the file."""
     c = json.loads(path.read_text())
     rope = c.pop("rope_parameters", None)
-    if not rope or "full_attention" in rope:
+    # Without any, gpt_oss has its default scaling, which older keys cannot turn off.
+    if not rope or "full_attention" in rope or (c["model_type"] == "gpt_oss" and rope["rope_type"] == "default"):
         return False
     c["rope_theta"] = rope.pop("rope_theta")
     if "partial_rotary_factor" in rope:
@@ -133,8 +175,11 @@ def ours(folder: pathlib.Path, ids, context: int) -> np.ndarray:
 
 
 def main():
+    only = sys.argv[2:]  # beginnings of names
     with scratch() as root:
         for i, (name, (config, kind, context)) in enumerate(CASES.items()):
+            if only and not name.startswith(tuple(only)):
+                continue
             folder = root / "model"
             shutil.rmtree(folder, ignore_errors=True)
             torch.manual_seed(i)

@@ -27,15 +27,23 @@ PARTS = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k":
          "ffn_norm": "post_attention_layernorm"}
 GEMMA = {"ffn_norm": "pre_feedforward_layernorm", "post_attention_norm": "post_attention_layernorm",
          "post_ffw_norm": "post_feedforward_layernorm"}
-WHOLE = {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight", "output.weight": "lm_head.weight"}
+WHOLE = {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight", "output_norm.bias": "model.norm.bias",
+         "output.weight": "lm_head.weight"}
+JOINED = {"ffn_up": "mlp.gate_up_proj"}
+OWN = {"gemma2": GEMMA, "gemma3": GEMMA, "olmo2": GEMMA, "exaone4": GEMMA, "phi3": JOINED,
+       "glm4": JOINED | {"post_attention_norm": "post_self_attn_layernorm", "post_ffw_norm": "post_mlp_layernorm"},
+       "seed_oss": {"post_attention_norm": "post_attention_layernorm"}, "starcoder2": {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
+       "hunyuan-dense": {"attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm"}}
+TYPES = {"gemma3": "gemma3_text", "command-r": "cohere", "hunyuan-dense": "hunyuan_v1_dense", "mistral3": "ministral3"}
+EPSILON = {"command-r": "layer_norm_eps", "cohere2": "layer_norm_eps", "starcoder2": "norm_epsilon", "nemotron": "norm_eps"}
+ACTIVATION = {"gelu": "gelu_pytorch_tanh", "silu": "silu", "relu2": "relu2"}
 
 
 def hf_name(architecture: str, name: str) -> str:
     if name in WHOLE:
         return WHOLE[name]
     _, layer, part, kind = name.split(".")
-    parts = PARTS | (GEMMA if architecture.startswith("gemma") else {}) | ({"ffn_up": "mlp.gate_up_proj"} if architecture == "phi3" else {})
-    return f"model.layers.{layer}.{parts[part]}.{kind}"
+    return f"model.layers.{layer}.{(PARTS | OWN.get(architecture, {}))[part]}.{kind}"
 
 
 def bits(values: np.ndarray, dtype: str) -> bytes:
@@ -66,16 +74,30 @@ def exactly(model: Model, dtype: str):
                 model.w[name] = values.astype(np.float16).astype(np.float32)
 
 
+def own_keys(model: Model) -> dict:
+    """What only some architectures have."""
+    o, a = model.o, model.a
+    if a == "granite":
+        return {"embedding_multiplier": o["embedding_scale"], "residual_multiplier": o["residual_scale"], "logits_scaling": 1 / o["logit_scale"],
+                "attention_multiplier": o["scale"]}
+    if a in ("command-r", "cohere2"):
+        return {"logit_scale": o["logit_scale"], "use_qk_norm": o["whole_norms"]}
+    if a in ("nemotron", "glm4"):
+        return {"partial_rotary_factor": o["rotary"] / o["size"]}
+    return {"sliding_window": None, "layer_types": ["full_attention"] * o["layers"]} if a == "exaone4" and not o["window"] else {}
+
+
 def config_of(model: Model) -> dict:
     o, a = model.o, model.a
     keys = o.get("keys", {})
-    kind = {"gemma3": "gemma3_text"}.get(a, a)
+    kind = "olmo3" if a == "olmo2" and o["window"] else TYPES.get(a, a)
     c = {"architectures": ["AnyForCausalLM"], "model_type": kind, "hidden_size": o["width"], "num_hidden_layers": o["layers"],
          "intermediate_size": o["ff"], "num_attention_heads": o["heads"], "num_key_value_heads": o["kv"], "head_dim": o["size"],
-         "rms_norm_eps": o["eps"], "rope_theta": o["base"], "max_position_embeddings": o.get("context", 256),
+         EPSILON.get(a, "rms_norm_eps"): o["eps"], "rope_theta": o["base"], "max_position_embeddings": o.get("context", 256),
          "vocab_size": o["vocabulary"], "tie_word_embeddings": o["tied"], "torch_dtype": "float32", "eos_token_id": [2, 3],
          "bos_token_id": 1, "some_key_of_another_program": {"x": 1}}
-    c["hidden_activation" if a.startswith("gemma") else "hidden_act"] = "gelu_pytorch_tanh" if a.startswith("gemma") else "silu"
+    c["hidden_activation" if a in ("gemma2", "gemma3") else "hidden_act"] = ACTIVATION[o["activation"]]
+    c |= own_keys(model)
     if a == "llama" and o["window"]:
         c["model_type"] = "mistral"
     if a == "qwen2":
@@ -91,6 +113,10 @@ def config_of(model: Model) -> dict:
         c["rope_scaling"] = {"rope_type": o["scaling"], "factor": keys["rope.scaling.factor"]}
         if original:
             c["rope_scaling"]["original_max_position_embeddings"] = original
+        if "rope_size" in o:
+            c["rope_scaling"]["attention_factor"] = o["rope_size"]
+        if o["growth"]:
+            c["rope_scaling"]["llama_4_scaling_beta"] = o["growth"]
         if a == "qwen2":
             c["rope_scaling"] |= c.pop("rope_parameters") | {"rope_type": o["scaling"]}
     if o.get("longrope"):
@@ -106,7 +132,7 @@ def tensors_of(model: Model, dtype="F32") -> dict:
     for name, values in model.w.items():
         if name.startswith("rope_"):
             continue
-        if model.a.startswith("gemma") and name.endswith("norm.weight"):
+        if model.a.startswith(("gemma", "nemotron")) and name.endswith("norm.weight"):
             values = values - np.float32(1)
         out[hf_name(model.a, name)] = (values.shape, dtype, bits(values, dtype))
     return out
@@ -195,6 +221,12 @@ def check_rope(root: pathlib.Path):
     tensors = {"language_model." + n: t for n, t in tensors_of(model).items()} | {"vision_tower.x": ((2,), "F32", b"\0" * 8)}
     write_folder(folder, outer, tensors)
     check("gemma3 within pictures", model, folder)
+
+    model = MODELS["mistral3"]
+    outer = {"architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3", "text_config": config_of(model),
+             "tie_word_embeddings": False}
+    write_folder(folder, outer, {"language_model." + n: t for n, t in tensors_of(model).items()} | {"vision_tower.x": ((2,), "F32", b"\0" * 8)})
+    check("mistral3 within pictures", model, folder)
 
 
 def run_probe(folder: pathlib.Path) -> str:

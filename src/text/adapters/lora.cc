@@ -79,7 +79,8 @@ LoraWeights read_gguf_adapter(const std::filesystem::path& path, float scale, co
     out.pairs[weight] = {transposed(floats_of(a), a.shape[0], a.shape[1], 1.0F),
                          transposed(floats_of(*b), b->shape[0], b->shape[1], own * scale)};
     const bool turned = weight.ends_with("attn_q.weight") || weight.ends_with("attn_k.weight");
-    if (turned && architecture == "llama" && !config.interleaved) part_halves(out.pairs[weight].b, config.head_size, weight);
+    if (turned && permuted_in_gguf(architecture) && !config.interleaved)
+      part_halves(out.pairs[weight].b, config.head_size, weight);
   }
   return out;
 }

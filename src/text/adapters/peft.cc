@@ -18,9 +18,12 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::pair<std::string_view, std::string_view> kModules[] = {
-    {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},     {"self_attn.v_proj", "attn_v"},
-    {"self_attn.o_proj", "attn_output"}, {"self_attn.qkv_proj", "attn_qkv"}, {"mlp.gate_proj", "ffn_gate"},
-    {"mlp.up_proj", "ffn_up"},           {"mlp.down_proj", "ffn_down"},      {"mlp.gate_up_proj", "ffn_up"}};
+    {"self_attn.q_proj", "attn_q"},     {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"},     {"self_attn.o_proj", "attn_output"},
+    {"self_attn.qkv_proj", "attn_qkv"}, {"mlp.gate_proj", "ffn_gate"},
+    {"mlp.up_proj", "ffn_up"},          {"mlp.down_proj", "ffn_down"},
+    {"mlp.gate_up_proj", "ffn_up"},     {"mlp.c_fc", "ffn_up"},
+    {"mlp.c_proj", "ffn_down"}};
 
 // "model.layers.3.self_attn.q_proj" as GGUF files call its weight.
 std::string weight_of(std::string_view module) {
@@ -104,7 +107,7 @@ std::vector<float> matrix(const Tensor& t, const std::string& name) {
   return to_floats(t);
 }
 
-// The position of row `r` of a matrix in GGUF files, where the halves of a head of llama's queries and keys are interleaved.
+// The position of row `r` of a matrix in GGUF files, where the halves of a head of queries and keys may be interleaved.
 std::int64_t row_of(std::int64_t r, std::int64_t size, bool permuted) {
   if (!permuted) return r;
   const std::int64_t head = r / size, half = size / 2, at = r % size;
@@ -157,7 +160,10 @@ LoraWeights read_peft_folder(const std::filesystem::path& folder, float scale, c
     const bool turned = weight.ends_with("attn_q.weight") || weight.ends_with("attn_k.weight");
     if (a.rank() != 2) fail(ErrorCode::invalid_model, "'{}' must be a matrix", name);
     const float own = about.scale(module, std::max<std::int64_t>(1, a.dim(0)));
-    out.pairs[weight] = pair_of(a, b->second, module, own * scale, config.head_size, turned && config.interleaved);
+    if (turned && config.interleaved && config.architecture == "decoder")
+      fail(ErrorCode::not_implemented, "an adapter of '{}': genai_config.json does not tell in which order its rows are", module);
+    const bool permuted = turned && config.interleaved && permuted_in_gguf(config.architecture);
+    out.pairs[weight] = pair_of(a, b->second, module, own * scale, config.head_size, permuted);
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
+#include "base/words.h"
 #include "onnx/writer.h"
 #include "text/model/network/decoder_graph.h"
 #include "text/model/network/file_weights.h"
@@ -34,9 +35,10 @@ FileWeights style_of(const std::string& dtype) {
 std::string genai_type(const std::string& architecture) {
   if (architecture == "gemma3") return "gemma3_text";
   if (architecture == "gpt-oss") return "gptoss";
-  // There are no names for these; "decoder" is what any network with these inputs is called.
-  const bool unnamed = architecture == "mixtral" || architecture.ends_with("moe");
-  return unnamed ? "decoder" : architecture;
+  if (architecture == "hunyuan-dense") return "hunyuandensev1";
+  // There are no names for others; "decoder" is what any network with these inputs is called.
+  constexpr std::string_view kNamed = "ernie4_5 gemma gemma2 granite llama mistral nemotron phi3 qwen2 qwen3 smollm3";
+  return has_word(kNamed, architecture) ? architecture : "decoder";
 }
 
 std::string genai_config(const WeightsModel& m, std::int64_t context) {

@@ -8,6 +8,7 @@
 #include "text/model/config_object.h"
 #include "text/model/network/decoder_graph.h"
 #include "text/model/network/hf_tensors.h"
+#include "text/model/network/safetensors_files.h"
 #include "text/model/paged/paged_graph.h"
 #include "text/model/tokenizer_end.h"
 #include "text/tokenizer/load/gguf_source.h"

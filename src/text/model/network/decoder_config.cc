@@ -85,6 +85,17 @@ std::vector<float> divisors_of(const GgufModel& file, std::string_view name, std
   return values;
 }
 
+// Converters copy transformers' attention_factor, which is the whole factor, to the second key, and Olmo 3's to the first.
+float yarn_size(const Reader& r, const DecoderConfig& c, float factor) {
+  const auto scale = [&](float m) { return 1.0F + 0.1F * m * std::log(factor); };
+  const float some = r.positive("rope.scaling.attn_factor", 1.0F);
+  if (r.has("rope.scaling.yarn_attn_factor")) return r.positive("rope.scaling.yarn_attn_factor", 1.0F);
+  if (c.architecture == "olmo2" && r.has("rope.scaling.attn_factor")) return some;
+  // mscale is 1 where mscale_all_dim is given here.
+  const float all = c.architecture == "mistral3" ? r.number("rope.scaling.yarn_log_multiplier", 0.0F) : 0.0F;
+  return some * (all == 0.0F || factor <= 1.0F ? scale(1.0F) : scale(1.0F) / scale(all));
+}
+
 RopeConfig read_rope(const GgufModel& file, const Reader& r, const DecoderConfig& c) {
   RopeConfig rope;
   rope.base = r.positive("rope.freq_base", 10000.0F);
@@ -103,7 +114,7 @@ RopeConfig read_rope(const GgufModel& file, const Reader& r, const DecoderConfig
     rope.scaling = RopeScaling::linear;
   } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::yarn;
-    rope.attention_factor *= 1.0F + 0.1F * std::log(rope.factor);
+    rope.attention_factor = yarn_size(r, c, rope.factor);
     rope.beta_fast = r.positive("rope.scaling.yarn_beta_fast", rope.beta_fast);
     rope.beta_slow = r.positive("rope.scaling.yarn_beta_slow", rope.beta_slow);
   } else if (!scaling.empty() && scaling != "none") {
@@ -112,22 +123,59 @@ RopeConfig read_rope(const GgufModel& file, const Reader& r, const DecoderConfig
   return rope;
 }
 
-void sliding_windows(const Reader& r, DecoderConfig& c, std::int64_t pattern) {
+// Every how many layers one sees everything; 0: none does.
+std::int64_t usual_pattern(std::string_view architecture) {
+  if (has_word("gpt-oss gemma2", architecture)) return 2;
+  if (has_word("cohere2 olmo2 exaone4", architecture)) return 4;
+  return architecture == "gemma3" ? 6 : 0;
+}
+
+void sliding_windows(const GgufModel& file, const Reader& r, DecoderConfig& c) {
   const std::int64_t window = r.count_or_none("attention.sliding_window", kMostContext, 0);
   c.windows.assign(static_cast<std::size_t>(c.layers), 0);
   c.local.assign(static_cast<std::size_t>(c.layers), false);
   if (window == 0) return;
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  const GgufValue* listed = file.metadata().find(r.key(kPattern));
+  std::vector<double> list;
+  if (listed != nullptr && listed->type == GgufType::array) {
+    list = file.metadata().numbers(r.key(kPattern)).value_or(std::vector<double>());
+    if (list.size() != static_cast<std::size_t>(c.layers))
+      fail(ErrorCode::invalid_model, "key '{}' must say for each of {} layers whether it has a window", r.key(kPattern),
+           c.layers);
+  }
+  const std::int64_t usual = usual_pattern(c.architecture);
+  const std::int64_t pattern = usual == 0 || !list.empty() ? 0 : r.count_or_none(kPattern, kMostLayers, usual);
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    // Every `pattern`th layer sees everything.
-    const bool local = pattern == 0 || i % pattern < pattern - 1;
-    c.windows[static_cast<std::size_t>(i)] = local ? window : 0;
-    c.local[static_cast<std::size_t>(i)] = local;
+    const auto at = static_cast<std::size_t>(i);
+    const bool local = list.empty() ? pattern == 0 || i % pattern < pattern - 1 : list[at] != 0;
+    c.windows[at] = local ? window : 0;
+    c.local[at] = local;
   }
 }
 
+void scales(const GgufModel& file, const Reader& r, DecoderConfig& c) {
+  if (c.architecture.starts_with("granite")) {
+    c.embedding_scale = r.positive_or_none("embedding_scale", 1.0F);
+    c.residual_scale = r.positive_or_none("residual_scale", 1.0F);
+    c.logit_scale = 1.0F / r.positive_or_none("logit_scale", 1.0F);
+    c.attention_scale = r.positive_or_none("attention.scale", 0.0F);
+    // The key says for these whether heads are rotated.
+    if (!file.metadata().truth(r.key("rope.scaling.finetuned")).value_or(true)) leave_unrotated(c, 1);
+  }
+  if (has_word("command-r cohere2", c.architecture)) c.logit_scale = r.positive_or_none("logit_scale", 1.0F);
+  if (c.architecture == "mistral3") c.query_growth = r.number("attention.temperature_scale", 0.0F);
+}
+
+RopeConfig plain_rope(float base) {
+  RopeConfig rope;
+  rope.base = base;
+  return rope;
+}
+
 void gemma(const Reader& r, DecoderConfig& c) {
-  c.gelu = c.post_norms = true;
   c.embedding_scale = std::sqrt(static_cast<float>(c.width));
+  if (c.architecture == "gemma") return;
   c.attention_softcap = r.number("attn_logit_softcapping", c.architecture == "gemma2" ? 50.0F : 0.0F);
   c.logit_softcap = r.number("final_logit_softcapping", c.architecture == "gemma2" ? 30.0F : 0.0F);
   // The largest model of each generation divides by the width per head instead of the head's own size.
@@ -136,17 +184,15 @@ void gemma(const Reader& r, DecoderConfig& c) {
     const std::int64_t per_head = c.width / c.heads;
     c.attention_scale = 1.0F / std::sqrt(static_cast<float>(per_head));
   }
-  sliding_windows(r, c, r.count_or_none("attention.sliding_window_pattern", 1024, c.architecture == "gemma2" ? 2 : 6));
   if (c.architecture == "gemma3") {
-    c.local_rope = RopeConfig();
-    c.local_rope.base = r.positive("rope.freq_base_swa", 10000.0F);
+    c.local_rope = plain_rope(r.positive("rope.freq_base_swa", 10000.0F));
   }
 }
 
 void read_experts(const GgufModel& file, const Reader& r, DecoderConfig& c) {
   ExpertConfig& e = c.experts;
   e.count = r.count_or_none("expert_count", 1 << 16, 0);
-  const bool always = has_word("qwen2moe qwen3moe gpt-oss", c.architecture);
+  const bool always = has_word("qwen2moe qwen3moe granitemoe gpt-oss", c.architecture);
   if (e.count == 0 && !always) return;
   if (!always && c.architecture != "llama") {
     fail(ErrorCode::not_implemented, "key '{}': experts are not known to architecture '{}'", r.key("expert_count"),
@@ -162,6 +208,35 @@ void read_experts(const GgufModel& file, const Reader& r, DecoderConfig& c) {
 
 }  // namespace
 
+bool permuted_in_gguf(std::string_view architecture) {
+  return has_word("llama granite granitemoe smollm3 mistral3 arcee", architecture);
+}
+
+void set_architecture(DecoderConfig& c) {
+  const std::string_view a = c.architecture;
+  c.interleaved = has_word("ernie4_5 command-r cohere2 glm4", a);
+  c.layer_norm = has_word("command-r cohere2 starcoder2 nemotron", a);
+  c.norm_bias = has_word("starcoder2 nemotron", a);
+  c.parallel = has_word("command-r cohere2", a);
+  c.pre_norms = !has_word("olmo2 exaone4", a);
+  c.post_norms = has_word("gemma2 gemma3 olmo2 exaone4 glm4", a);
+  c.gated = !has_word("starcoder2 nemotron arcee", a);
+  if (a.starts_with("gemma") || a == "starcoder2") c.activation = NetworkActivation::gelu;
+  if (has_word("nemotron arcee", a)) c.activation = NetworkActivation::relu_squared;
+  c.norm_after_rotation = a == "hunyuan-dense";
+  c.two_ropes = has_word("gemma3 olmo2", a);
+}
+
+void leave_unrotated(DecoderConfig& c, std::int64_t interval) {
+  c.unrotated.clear();
+  for (std::int64_t i = 0; i < c.layers; ++i) c.unrotated.push_back((i + 1) % interval == 0);
+}
+
+void rotate_windows_only(DecoderConfig& c) {
+  c.unrotated.clear();
+  for (const std::int64_t window : c.windows) c.unrotated.push_back(window == 0);
+}
+
 void set_gpt_oss(DecoderConfig& c, float limit) {
   c.experts.alpha = 1.702F;
   c.experts.beta = 1.0F;
@@ -172,7 +247,9 @@ void set_gpt_oss(DecoderConfig& c, float limit) {
 DecoderConfig read_decoder_config(const GgufModel& file) {
   DecoderConfig c;
   c.architecture = std::string(file.metadata().text("general.architecture").value_or(""));
-  constexpr std::string_view kKnown = "llama qwen2 qwen3 gemma2 gemma3 phi3 qwen2moe qwen3moe gpt-oss";
+  constexpr std::string_view kKnown =
+      "llama qwen2 qwen3 gemma gemma2 gemma3 phi3 granite smollm3 ernie4_5 seed_oss olmo2 exaone4 command-r cohere2 starcoder2 "
+      "nemotron glm4 hunyuan-dense mistral3 arcee qwen2moe qwen3moe granitemoe gpt-oss";
   if (!has_word(kKnown, c.architecture)) {
     fail(ErrorCode::not_implemented, "architecture '{}' is not supported; those that are: {}", c.architecture, kKnown);
   }
@@ -195,14 +272,19 @@ DecoderConfig read_decoder_config(const GgufModel& file) {
   c.rotary = r.count("rope.dimension_count", c.head_size, c.head_size);
   if (c.rotary % 2 != 0)
     fail(ErrorCode::invalid_model, "key '{}' must be even, received {}", r.key("rope.dimension_count"), c.rotary);
-  c.epsilon = r.positive("attention.layer_norm_rms_epsilon", 1e-5F);
-  // Converters permute the rows of llama's queries and keys so that neighbours are rotated together.
-  c.interleaved = c.architecture == "llama";
+  set_architecture(c);
+  c.epsilon = r.positive(c.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5F);
+  c.interleaved = c.interleaved || permuted_in_gguf(c.architecture);
   c.rope = read_rope(file, r, c);
   c.local_rope = c.rope;
-  sliding_windows(r, c, c.architecture == "gpt-oss" ? 2 : 0);
+  sliding_windows(file, r, c);
   read_experts(file, r, c);
   if (c.architecture.starts_with("gemma")) gemma(r, c);
+  scales(file, r, c);
+  if (c.architecture == "smollm3") leave_unrotated(c, 4);
+  const bool windows = r.count_or_none("attention.sliding_window", kMostContext, 0) != 0;
+  if (c.architecture == "cohere2" || (c.architecture == "exaone4" && windows)) rotate_windows_only(c);
+  if (c.architecture == "olmo2") c.local_rope = plain_rope(c.rope.base);
   return c;
 }
 

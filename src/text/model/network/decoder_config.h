@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tensor/gguf/gguf_model.h"
@@ -27,6 +28,9 @@ struct RopeConfig {
   std::vector<float> divisors, long_divisors;  // of the frequencies; empty: none. long_divisors: beyond original_context
 };
 
+// x * sigmoid(x); GELU by its tanh; the square of what is above 0.
+enum class NetworkActivation { silu, gelu, relu_squared };
+
 // The experts of a layer, where it has a router.
 struct ExpertConfig {
   std::int64_t count = 0, used = 0;  // 0: there are none
@@ -46,15 +50,38 @@ struct DecoderConfig {
   float attention_scale = 0.0F;    // 0: 1 / sqrt(head_size)
   float attention_softcap = 0.0F;  // 0: none
   float logit_softcap = 0.0F;
+  float logit_scale = 1.0F;
   float embedding_scale = 1.0F;
-  float norm_shift = 0.0F;            // is added to the norms' weights
-  bool gelu = false;                  // else SiLU
-  bool post_norms = false;            // Gemma: a norm after attention and after the feed-forward part as well
+  float residual_scale = 1.0F;  // of what a layer's parts add
+  float norm_shift = 0.0F;      // is added to the norms' weights
+  bool layer_norm = false;      // norms subtract the mean; else they divide by the root mean square alone
+  bool norm_bias = false;       // layer_norm: and add a vector
+  NetworkActivation activation = NetworkActivation::silu;
+  bool gated = true;                  // what is activated multiplies another product
+  bool pre_norms = true;              // a norm before attention and before the feed-forward part
+  bool post_norms = false;            // a norm after attention and after the feed-forward part
+  bool parallel = false;              // both parts take the same norm, and their sum is added
+  bool norm_after_rotation = false;   // of queries and keys
+  float query_growth = 0.0F;          // queries grow with the logarithm of how often their position holds the original context
   std::vector<std::int64_t> windows;  // per layer: keys that a query sees, itself included; 0: all
-  std::vector<bool> local;            // per layer: whether `local_rope` counts
+  std::vector<bool> local;            // per layer: whether `local_rope` counts, if `two_ropes`
+  std::vector<bool> unrotated;        // per layer: whether heads are not rotated; empty: all are
+  bool two_ropes = false;
   RopeConfig rope, local_rope;
   ExpertConfig experts;
 };
+
+// Whether converters to GGUF permute the rows of queries and keys, so that neighbours are rotated together.
+bool permuted_in_gguf(std::string_view architecture);
+
+// What does not depend on the file, by the architecture's name in GGUF files.
+void set_architecture(DecoderConfig& c);
+
+// SmolLM3: every `interval`th layer does not rotate its heads.
+void leave_unrotated(DecoderConfig& c, std::int64_t interval);
+
+// Command R7B, EXAONE 4: layers that see everything do not rotate their heads.
+void rotate_windows_only(DecoderConfig& c);
 
 // gpt-oss: the limits of its gates, and angles whose mixture of frequencies is not rounded to whole dimensions.
 void set_gpt_oss(DecoderConfig& c, float limit);

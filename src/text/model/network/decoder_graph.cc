@@ -2,19 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "onnx/writer.h"
+#include "text/model/network/weighted_graph.h"
 
 namespace sdx::text {
 namespace {
 
-class Builder {
+class Builder : WeightedGraph {
  public:
   Builder(std::shared_ptr<const TensorFiles> file, DecoderConfig& config, WeightStyle& style, const DecoderOptions& options)
-      : file_(std::move(file)), c_(config), style_(style), options_(options) {}
+      : WeightedGraph(std::move(file), style), c_(config), options_(options) {}
 
   Model build() {
     const StoredTensor& embedding = tensor("token_embd.weight", {-1, c_.width});
@@ -27,50 +29,14 @@ class Builder {
     for (std::int64_t i = 0; i < c_.layers; ++i) x = layer(i, x);
     if (!options_.for_file) x = wanted_rows(x);
     finish(norm_after("/model/norm", x, "output_norm.weight").second, embedding);
-    refuse_unknown();
+    refuse_unknown(c_.architecture, {"rope_freqs.weight", "rope_factors_"});
     return std::move(g_.model());
   }
 
  private:
-  const StoredTensor& tensor(const std::string& name, const std::vector<std::int64_t>& shape) {
-    const StoredTensor* t = file_->find_tensor(name);
-    if (t == nullptr) fail(ErrorCode::invalid_model, "the model lacks the tensor '{}'", file_->shown(name));
-    used_.insert(name);
-    bool fits = t->shape.size() == shape.size();
-    for (std::size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] < 0 ? t->shape[i] > 0 : t->shape[i] == shape[i];
-    if (!fits)
-      fail(ErrorCode::invalid_model, "tensor '{}' is {}, expected {}", file_->shown(name), to_string(t->shape), to_string(shape));
-    if (find_ggml(t->type) == nullptr) {
-      const std::string_view type = ggml_type_name(t->type);
-      fail(ErrorCode::not_implemented,
-           "tensor '{}' is of type {}, which is not supported; those that are: F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K "
-           "Q4_K Q5_K Q6_K IQ4_NL IQ4_XS TQ1_0 TQ2_0 MXFP4 NVFP4",
-           name, type.empty() ? std::to_string(t->type) : std::string(type));
-    }
-    return *t;
-  }
-  bool has(const std::string& name) const { return file_->find_tensor(name) != nullptr; }
-
-  // A vector's values, as float32.
-  Tensor vector_values(const std::string& name, std::int64_t size) {
-    const StoredTensor& t = tensor(name, {size});
-    const GgmlFormat& format = *find_ggml(t.type);
-    if (format.type == GgmlType::f32) {
-      return Tensor::view(t.data.data(), DataType::float32, {size}, file_->owner(t.file)).aligned();
-    }
-    Tensor values(DataType::float32, {size});
-    ggml_dequantize(format, t.data.data(), size / format.block, values.mutable_values<float>().data());
-    return values;
-  }
-  ValueId vector(const std::string& name, std::int64_t size) {
-    return g_.constant(name, with_type(vector_values(name, size), style_.type()));
-  }
-  ValueId number(const std::string& name, float value) {
-    return g_.constant(name, with_type(Tensor::scalar(value), style_.type()));
-  }
   // A norm's weights.
   ValueId gamma(const std::string& name, std::int64_t size) {
-    Tensor values = vector_values(name, size);
+    Tensor values = WeightedGraph::values(name, {size});
     if (c_.norm_shift != 0.0F) {
       values = values.clone();
       for (float& v : values.mutable_values<float>()) v += c_.norm_shift;
@@ -95,8 +61,24 @@ class Builder {
     const ValueId total = g_.node("Gather", "/model/attn_mask/Gather", {shape, index}, {{"axis", std::int64_t{0}}});
     total_ = g_.node("Cast", "/model/attn_mask/total", {total}, {{"to", int32}});
     angles(0, c_.rope);
-    if (std::find(c_.local.begin(), c_.local.end(), true) != c_.local.end() && c_.architecture == "gemma3")
-      angles(1, c_.local_rope);
+    if (c_.two_ropes && std::find(c_.local.begin(), c_.local.end(), true) != c_.local.end()) angles(1, c_.local_rope);
+    if (c_.norm_after_rotation || c_.query_growth != 0.0F) {
+      positions_ = g_.input("position_ids", DataType::int64, {"batch_size", "sequence_length"});
+    }
+    if (c_.query_growth != 0.0F) query_scale_ = query_scale();
+  }
+
+  // [batch, sequence, 1]: 1 + growth * log(1 + floor(position / original context)).
+  ValueId query_scale() {
+    const std::string at = "/model/query_scale";
+    const ValueId axis = g_.constant(at + ".axis", Tensor::of<std::int64_t>({1}, {-1}));
+    const ValueId one = number(at + ".one", 1.0F);
+    const ValueId column = g_.node("Unsqueeze", at + "/Unsqueeze", {positions_, axis});
+    const ValueId whole = g_.constant(at + ".context", Tensor::of<std::int64_t>({1}, {c_.rope.original_context}));
+    const ValueId times = g_.node("Cast", at + "/Cast", {g_.node("Div", at + "/Div", {column, whole})},
+                                  {{"to", static_cast<std::int64_t>(style_.type())}});
+    const ValueId log = g_.node("Log", at + "/Log", {g_.node("Add", at + "/Add", {times, one})});
+    return g_.node("Add", at, {g_.node("Mul", at + "/Mul", {log, number(at + ".growth", c_.query_growth)}), one});
   }
 
   void angles(int kind, const RopeConfig& rope) {
@@ -115,46 +97,63 @@ class Builder {
 
   // Adds the pending term to the sum, and returns the sum and its norm.
   std::pair<ValueId, ValueId> norm_after(const std::string& name, ValueId x, const std::string& weight) {
-    const ValueId weights = gamma(weight, c_.width);
-    const AttributeList epsilon{{"epsilon", c_.epsilon}};
-    if (pending_ == kNoValue) {
-      AttributeList attributes = epsilon;
-      attributes.emplace_back("axis", std::int64_t{-1});
-      attributes.emplace_back("stash_type", std::int64_t{1});
-      return {x, g_.node("SimplifiedLayerNormalization", name, {x, weights}, attributes)};
-    }
-    const auto out = g_.nodes("com.microsoft.SkipSimplifiedLayerNormalization", name, {x, pending_, weights},
-                              {name + "/output_0", "", "", name + "/output_3"}, epsilon);
+    if (pending_ == kNoValue) return {x, plain_norm(name, x, weight, c_.width)};
+    const std::string op =
+        c_.layer_norm ? "com.microsoft.SkipLayerNormalization" : "com.microsoft.SkipSimplifiedLayerNormalization";
+    const auto out = g_.nodes(op, name, {x, pending_, gamma(weight, c_.width), norm_bias(weight, c_.width)},
+                              {name + "/output_0", "", "", name + "/output_3"}, {{"epsilon", c_.epsilon}});
     pending_ = kNoValue;
     return {out[3], out[0]};
   }
-  ValueId plain_norm(const std::string& name, ValueId x, const std::string& weight) {
-    return g_.node("SimplifiedLayerNormalization", name, {x, gamma(weight, c_.width)},
+  ValueId plain_norm(const std::string& name, ValueId x, const std::string& weight, std::int64_t size) {
+    return normalized(name, x, gamma(weight, size), norm_bias(weight, size));
+  }
+  ValueId normalized(const std::string& name, ValueId x, ValueId weight, ValueId bias) {
+    return g_.node(c_.layer_norm ? "LayerNormalization" : "SimplifiedLayerNormalization", name, {x, weight, bias},
                    {{"epsilon", c_.epsilon}, {"axis", std::int64_t{-1}}, {"stash_type", std::int64_t{1}}});
   }
-
-  ValueId bias_of(const std::string& weight, std::int64_t size) {
-    const std::string name = weight.substr(0, weight.rfind('.')) + ".bias";
-    return has(name) ? vector(name, size) : kNoValue;
+  ValueId norm_bias(const std::string& weight, std::int64_t size) {
+    return c_.norm_bias ? vector(weight.substr(0, weight.rfind('.')) + ".bias", size) : kNoValue;
   }
-  ValueId linear(const std::string& name, ValueId x, const std::string& weight, std::int64_t rows, std::int64_t k) {
-    return style_.product(g_, name, x, tensor(weight, {rows, k}), 0, rows, bias_of(weight, rows));
+  // The sum with its pending term.
+  ValueId settled(const std::string& name, ValueId x) {
+    if (pending_ == kNoValue) return x;
+    return g_.node("Add", name, {x, std::exchange(pending_, kNoValue)});
   }
 
   ValueId layer(std::int64_t i, ValueId x) {
     const std::string at = "/model/layers." + std::to_string(i), of = "blk." + std::to_string(i) + ".";
-    const auto [sum, normed] = norm_after(at + "/input_layernorm", x, of + "attn_norm.weight");
+    const auto [sum, normed] = norm_before(at + "/input_layernorm", x, of + "attn_norm.weight");
     ValueId attended = attention(i, at + "/attn", of, normed);
-    if (c_.post_norms) attended = plain_norm(at + "/post_attention_layernorm", attended, of + "post_attention_norm.weight");
+    if (c_.post_norms)
+      attended = plain_norm(at + "/post_attention_layernorm", attended, of + "post_attention_norm.weight", c_.width);
+    attended = scaled(at + "/attn/residual", attended);
+    if (c_.parallel) {
+      pending_ = g_.node("Add", at + "/parallel", {attended, fed(at, of, normed)});
+      return sum;
+    }
     pending_ = attended;
-    // Files of gpt-oss name the norm before the feed-forward part by its place after attention.
-    const bool named_after = c_.architecture == "gpt-oss" && !has(of + "ffn_norm.weight");
-    const auto [second, fed] =
-        norm_after(at + "/ffn_layernorm", sum, of + (named_after ? "post_attention_norm" : "ffn_norm") + ".weight");
-    const bool routed = c_.experts.count > 0 && has(of + "ffn_gate_inp.weight");
-    pending_ = routed ? mixture(at + "/moe", of, fed) : feed_forward(at + "/mlp", of, fed);
-    if (c_.post_norms) pending_ = plain_norm(at + "/post_ffn_layernorm", pending_, of + "post_ffw_norm.weight");
+    // Files of gpt-oss and Seed-OSS name the norm before the feed-forward part by its place after attention.
+    const bool named_after = has_word("gpt-oss seed_oss", c_.architecture) && !has(of + "ffn_norm.weight");
+    const auto [second, second_normed] =
+        norm_before(at + "/ffn_layernorm", sum, of + (named_after ? "post_attention_norm" : "ffn_norm") + ".weight");
+    pending_ = fed(at, of, second_normed);
     return second;
+  }
+  std::pair<ValueId, ValueId> norm_before(const std::string& name, ValueId x, const std::string& weight) {
+    if (c_.pre_norms) return norm_after(name, x, weight);
+    const ValueId sum = settled(name + "/Add", x);
+    return {sum, sum};
+  }
+  // What the feed-forward part adds.
+  ValueId fed(const std::string& at, const std::string& of, ValueId x) {
+    const bool routed = c_.experts.count > 0 && has(of + "ffn_gate_inp.weight");
+    ValueId y = routed ? mixture(at + "/moe", of, x) : feed_forward(at + "/mlp", of, x);
+    if (c_.post_norms) y = plain_norm(at + "/post_ffn_layernorm", y, of + "post_ffw_norm.weight", c_.width);
+    return scaled(at + "/mlp/residual", y);
+  }
+  ValueId scaled(const std::string& name, ValueId x) {
+    return c_.residual_scale == 1.0F ? x : g_.node("Mul", name, {x, number(name + ".scale", c_.residual_scale)});
   }
 
   ValueId attention(std::int64_t i, const std::string& at, const std::string& of, ValueId x) {
@@ -173,15 +172,18 @@ class Builder {
       return g_.input("past_key_values." + n + "." + what, style_.type(), {"batch_size", kv, "past_sequence_length", size});
     };
     const std::size_t angles = c_.local[layer] && cos_.size() > 1 ? 1 : 0;
-    std::vector<ValueId> in{q, k, v, past("key"), past("value"), lengths_, total_, cos_[angles], sin_[angles]};
+    bool rotated = c_.unrotated.empty() || !c_.unrotated[layer];
+    prepare_heads(at, of, q, k, rotated, angles);
+    std::vector<ValueId> in{q, k, v, past("key"), past("value"), lengths_, total_};
+    if (rotated) in.insert(in.end(), {cos_[angles], sin_[angles]});
     AttributeList a{{"num_heads", c_.heads},
                     {"kv_num_heads", c_.kv_heads},
-                    {"do_rotary", std::int64_t{1}},
+                    {"do_rotary", std::int64_t{rotated ? 1 : 0}},
                     {"rotary_interleaved", std::int64_t{c_.interleaved ? 1 : 0}}};
     if (c_.attention_scale != 0.0F) a.emplace_back("scale", c_.attention_scale);
     if (c_.attention_softcap != 0.0F) a.emplace_back("softcap", c_.attention_softcap);
     if (c_.windows[layer] != 0) a.emplace_back("local_window_size", c_.windows[layer]);
-    if (has(of + "attn_q_norm.weight")) {
+    if (has(of + "attn_q_norm.weight") && !c_.norm_after_rotation && norms_heads(of)) {
       in.resize(14, kNoValue);
       in.push_back(gamma(of + "attn_q_norm.weight", c_.head_size));
       in.push_back(gamma(of + "attn_k_norm.weight", c_.head_size));
@@ -198,8 +200,66 @@ class Builder {
     return linear(at + "/o_proj", out[0], of + "attn_output.weight", c_.width, q_rows);
   }
 
+  // Whether the norm of queries is that of GroupQueryAttention: one vector for each head.
+  bool norms_heads(const std::string& of) const {
+    const StoredTensor* t = file_->find_tensor(of + "attn_q_norm.weight");
+    return !c_.layer_norm && (t->shape.size() != 1 || t->shape[0] == c_.head_size);
+  }
+
+  // What is done to queries and keys before attention, where it has no input for it.
+  void prepare_heads(const std::string& at, const std::string& of, ValueId& q, ValueId& k, bool& rotated, std::size_t angles) {
+    const bool normed = has(of + "attn_q_norm.weight"), apart = normed && (c_.norm_after_rotation || !norms_heads(of));
+    if (!apart && query_scale_ == kNoValue) return;
+    if (k == kNoValue)
+      fail(ErrorCode::not_implemented, "tensor '{}' is not supported for architecture '{}'", of + "attn_qkv.weight",
+           c_.architecture);
+    if (c_.norm_after_rotation && rotated) {
+      q = rotate(at + "/q_rotary", q, c_.heads, angles);
+      k = rotate(at + "/k_rotary", k, c_.kv_heads, angles);
+      rotated = false;
+    }
+    if (apart) {
+      q = head_norm(at + "/q_norm", q, of + "attn_q_norm.weight", c_.heads);
+      k = head_norm(at + "/k_norm", k, of + "attn_k_norm.weight", c_.kv_heads);
+    }
+    if (query_scale_ != kNoValue) q = g_.node("Mul", at + "/q_scale", {q, query_scale_});
+  }
+  ValueId rotate(const std::string& name, ValueId x, std::int64_t heads, std::size_t angles) {
+    return g_.node("com.microsoft.RotaryEmbedding", name, {x, positions_, cos_[angles], sin_[angles]},
+                   {{"num_heads", heads},
+                    {"rotary_embedding_dim", c_.rotary == c_.head_size ? std::int64_t{0} : c_.rotary},
+                    {"interleaved", std::int64_t{c_.interleaved ? 1 : 0}}});
+  }
+  // A norm over all heads together (Olmo 2), or over each, with one vector (Hunyuan) or one for each head (Command R+).
+  ValueId head_norm(const std::string& name, ValueId x, const std::string& weight, std::int64_t heads) {
+    const StoredTensor* t = file_->find_tensor(weight);
+    if (t != nullptr && !c_.layer_norm && !c_.norm_after_rotation) return plain_norm(name, x, weight, heads * c_.head_size);
+    const auto shape = [&](const char* end, std::vector<std::int64_t> extents) {
+      const auto n = static_cast<std::int64_t>(extents.size());
+      return g_.constant(name + end, Tensor::of<std::int64_t>({n}, std::span<const std::int64_t>(extents)));
+    };
+    ValueId y = g_.node("Reshape", name + "/split", {x, shape(".split", {0, 0, heads, c_.head_size})});
+    if (c_.layer_norm) {
+      const StoredTensor& w = tensor(weight, {heads, c_.head_size});
+      Tensor values(DataType::float32, {heads, c_.head_size});
+      const GgmlFormat& format = *find_ggml(w.type);
+      ggml_dequantize(format, w.data.data(), w.elements() / format.block, values.mutable_values<float>().data());
+      Tensor ones(DataType::float32, {c_.head_size});
+      std::ranges::fill(ones.mutable_values<float>(), 1.0F);
+      y = normalized(name, y, g_.constant(name + ".ones", with_type(std::move(ones), style_.type())), kNoValue);
+      y = g_.node("Mul", name + "/Mul", {y, g_.constant(weight, with_type(std::move(values), style_.type()))});
+    } else {
+      y = plain_norm(name, y, weight, c_.head_size);
+    }
+    return g_.node("Reshape", name + "/join", {y, shape(".join", {0, 0, heads * c_.head_size})});
+  }
+
   ValueId feed_forward(const std::string& at, const std::string& of, ValueId x) {
     ValueId gate = kNoValue, up = kNoValue;
+    if (!c_.gated) {
+      const ValueId y = activated(at, linear(at + "/up_proj", x, of + "ffn_up.weight", c_.feed_forward, c_.width));
+      return linear(at + "/down_proj", y, of + "ffn_down.weight", c_.width, c_.feed_forward);
+    }
     if (has(of + "ffn_gate.weight")) {
       gate = linear(at + "/gate_proj", x, of + "ffn_gate.weight", c_.feed_forward, c_.width);
       up = linear(at + "/up_proj", x, of + "ffn_up.weight", c_.feed_forward, c_.width);
@@ -212,12 +272,18 @@ class Builder {
   }
 
   ValueId gated(const std::string& at, ValueId gate, ValueId up) {
-    if (c_.gelu) {
-      gate = g_.node("Gelu", at + "/act_fn", {gate}, {{"approximate", std::string("tanh")}});
-    } else {
-      gate = g_.node("Mul", at + "/act_fn/Mul", {gate, g_.node("Sigmoid", at + "/act_fn/Sigmoid", {gate})});
+    return g_.node("Mul", at + "/Mul", {activated(at, gate), up});
+  }
+  ValueId activated(const std::string& at, ValueId x) {
+    switch (c_.activation) {
+      case NetworkActivation::gelu: return g_.node("Gelu", at + "/act_fn", {x}, {{"approximate", std::string("tanh")}});
+      case NetworkActivation::relu_squared: {
+        const ValueId y = g_.node("Relu", at + "/act_fn/Relu", {x});
+        return g_.node("Mul", at + "/act_fn/Mul", {y, y});
+      }
+      case NetworkActivation::silu: break;
     }
-    return g_.node("Mul", at + "/Mul", {gate, up});
+    return g_.node("Mul", at + "/act_fn/Mul", {x, g_.node("Sigmoid", at + "/act_fn/Sigmoid", {x})});
   }
 
   // The experts that the router chooses, and one that all tokens go through, where there is one.
@@ -258,7 +324,8 @@ class Builder {
     if (!has(of + part + ".0.weight")) {
       StoredTensor all = tensor(of + part + "_exps.weight", {count, rows, k});
       all.shape = {count * rows, k};
-      return {all};
+      if (!has(of + "ffn_gate.0.weight")) return {all};
+      return rows_apart(all, count);  // Granite's folders: of the three, only this one is whole
     }
     std::vector<StoredTensor> parts;
     for (std::int64_t e = 0; e < count; ++e) {
@@ -267,6 +334,17 @@ class Builder {
         fail(ErrorCode::not_implemented, "tensor '{}' is of another type than those of the other experts",
              file_->shown(parts.back().name));
       }
+    }
+    return parts;
+  }
+  static std::vector<StoredTensor> rows_apart(const StoredTensor& all, std::int64_t count) {
+    std::vector<StoredTensor> parts(static_cast<std::size_t>(count), all);
+    const std::size_t bytes = all.data.size() / parts.size();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i].name += "." + std::to_string(i);
+      parts[i].shape[0] /= count;
+      parts[i].data = all.data.subspan(i * bytes, bytes);
+      parts[i].offset += i * bytes;
     }
     return parts;
   }
@@ -294,6 +372,7 @@ class Builder {
     const StoredTensor& head = has("output.weight") ? tensor("output.weight", {c_.vocabulary, c_.width}) : embedding;
     const ValueId bias = has("output.bias") ? vector("output.bias", c_.vocabulary) : kNoValue;
     ValueId logits = style_.product(g_, "/lm_head", x, head, 0, c_.vocabulary, bias);
+    if (c_.logit_scale != 1.0F) logits = g_.node("Mul", "/lm_head/scale", {logits, number("logit_scale", c_.logit_scale)});
     if (c_.logit_softcap != 0.0F) {
       const ValueId cap = number("logit_softcap", c_.logit_softcap);
       logits = g_.node("Mul", "/lm_head/cap",
@@ -312,22 +391,9 @@ class Builder {
     g_.graph().value(v).type = g_.graph().value(v).declared = Type::tensor(style_.type(), std::move(shape));
   }
 
-  // A tensor that is left out would make another model of it.
-  void refuse_unknown() const {
-    for (const StoredTensor& t : file_->tensors()) {
-      const bool angles = t.name == "rope_freqs.weight" || t.name.starts_with("rope_factors_");
-      if (used_.contains(t.name) || angles) continue;
-      fail(ErrorCode::not_implemented, "tensor '{}' is not known to architecture '{}'", t.name, c_.architecture);
-    }
-  }
-
-  std::shared_ptr<const TensorFiles> file_;
   DecoderConfig& c_;
-  WeightStyle& style_;
   const DecoderOptions& options_;
-  GraphWriter g_;
-  std::set<std::string> used_;
-  ValueId ids_ = kNoValue, lengths_ = kNoValue, total_ = kNoValue;
+  ValueId ids_ = kNoValue, lengths_ = kNoValue, total_ = kNoValue, positions_ = kNoValue, query_scale_ = kNoValue;
   ValueId pending_ = kNoValue;  // still to be added to the stream of values
   std::vector<ValueId> cos_, sin_, presents_;
 };

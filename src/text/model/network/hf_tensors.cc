@@ -7,29 +7,42 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/text/safe_name.h"
+#include "base/words.h"
 #include "tensor/safetensors.h"
 #include "text/model/config_object.h"
 #include "text/model/network/joined_experts.h"
+#include "text/model/network/safetensors_files.h"
 
 namespace sdx::text {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostFiles = 1000;
-
 // The two names of a layer's tensor: Hugging Face's, and GGUF's.
 using NamePair = std::pair<std::string_view, std::string_view>;
-constexpr std::array kParts{NamePair{"input_layernorm", "attn_norm"},    NamePair{"self_attn.q_proj", "attn_q"},
-                            NamePair{"self_attn.k_proj", "attn_k"},      NamePair{"self_attn.v_proj", "attn_v"},
-                            NamePair{"self_attn.qkv_proj", "attn_qkv"},  NamePair{"self_attn.o_proj", "attn_output"},
-                            NamePair{"self_attn.q_norm", "attn_q_norm"}, NamePair{"self_attn.k_norm", "attn_k_norm"},
-                            NamePair{"mlp.gate_proj", "ffn_gate"},       NamePair{"mlp.up_proj", "ffn_up"},
-                            NamePair{"mlp.gate_up_proj", "ffn_up"},      NamePair{"mlp.down_proj", "ffn_down"}};
+constexpr std::array kParts{NamePair{"input_layernorm", "attn_norm"},
+                            NamePair{"self_attn.q_proj", "attn_q"},
+                            NamePair{"self_attn.k_proj", "attn_k"},
+                            NamePair{"self_attn.v_proj", "attn_v"},
+                            NamePair{"self_attn.qkv_proj", "attn_qkv"},
+                            NamePair{"self_attn.o_proj", "attn_output"},
+                            NamePair{"self_attn.q_norm", "attn_q_norm"},
+                            NamePair{"self_attn.k_norm", "attn_k_norm"},
+                            NamePair{"mlp.gate_proj", "ffn_gate"},
+                            NamePair{"mlp.up_proj", "ffn_up"},
+                            NamePair{"mlp.gate_up_proj", "ffn_up"},
+                            NamePair{"mlp.down_proj", "ffn_down"},
+                            NamePair{"mlp.c_fc", "ffn_up"},
+                            NamePair{"mlp.c_proj", "ffn_down"},
+                            NamePair{"self_attn.query_layernorm", "attn_q_norm"},
+                            NamePair{"self_attn.key_layernorm", "attn_k_norm"}};
 // Of layers with experts; the first pair is that of Mixtral.
 constexpr std::array kExpertParts{NamePair{"block_sparse_moe.gate", "ffn_gate_inp"},
                                   NamePair{"mlp.gate", "ffn_gate_inp"},
                                   NamePair{"mlp.router", "ffn_gate_inp"},
+                                  NamePair{"block_sparse_moe.router.layer", "ffn_gate_inp"},
+                                  NamePair{"block_sparse_moe.output_linear", "ffn_down_exps"},
+                                  NamePair{"shared_mlp.output_linear", "ffn_down_shexp"},
                                   NamePair{"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
                                   NamePair{"mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                   NamePair{"mlp.shared_expert.down_proj", "ffn_down_shexp"},
@@ -39,27 +52,58 @@ constexpr std::array kExpert{NamePair{"gate_proj", "ffn_gate"}, NamePair{"up_pro
 constexpr std::array kMixtralExpert{NamePair{"w1", "ffn_gate"}, NamePair{"w3", "ffn_up"}, NamePair{"w2", "ffn_down"}};
 constexpr std::string_view kSinks = "self_attn.sinks";  // has no ".weight"
 constexpr std::array kNorms{NamePair{"post_attention_layernorm", "ffn_norm"}};
+constexpr std::array kGlmNorms{NamePair{"post_self_attn_layernorm", "post_attention_norm"},
+                               NamePair{"post_attention_layernorm", "ffn_norm"}, NamePair{"post_mlp_layernorm", "post_ffw_norm"}};
 constexpr std::array kGemmaNorms{NamePair{"post_attention_layernorm", "post_attention_norm"},
                                  NamePair{"pre_feedforward_layernorm", "ffn_norm"},
                                  NamePair{"post_feedforward_layernorm", "post_ffw_norm"}};
 
+// Names in kParts that an architecture does not have, because it has others for the same.
+std::string_view names_of_others(std::string_view kind) {
+  if (kind == "phi3") {
+    return "self_attn.q_proj self_attn.k_proj self_attn.v_proj mlp.gate_proj mlp.up_proj mlp.c_fc mlp.c_proj "
+           "self_attn.query_layernorm self_attn.key_layernorm";
+  }
+  if (kind == "glm4") {
+    return "self_attn.qkv_proj mlp.gate_proj mlp.up_proj mlp.c_fc mlp.c_proj self_attn.query_layernorm "
+           "self_attn.key_layernorm";
+  }
+  if (kind == "starcoder2") {
+    return "self_attn.qkv_proj mlp.gate_up_proj mlp.gate_proj mlp.up_proj mlp.down_proj self_attn.query_layernorm "
+           "self_attn.key_layernorm";
+  }
+  if (kind == "hunyuan-dense") {
+    return "self_attn.qkv_proj mlp.gate_up_proj mlp.c_fc mlp.c_proj self_attn.q_norm self_attn.k_norm";
+  }
+  return "self_attn.qkv_proj mlp.gate_up_proj mlp.c_fc mlp.c_proj self_attn.query_layernorm self_attn.key_layernorm";
+}
+
+// The names of two tensors that are one in the file, one half of rows behind the other; of each expert, or once.
+struct Halves {
+  std::string first, second;
+  bool experts;
+};
+
 class Names {
  public:
   explicit Names(const HfNetwork& network) : network_(network) {
-    const bool phi = network.decoder.architecture == "phi3";
-    for (const NamePair& p : kParts) {
-      const bool joined = p.first == "self_attn.qkv_proj" || p.first == "mlp.gate_up_proj";
-      const bool apart = p.first.starts_with("mlp.gate_p") || p.first.starts_with("mlp.up") || p.second == "attn_q" ||
-                         p.second == "attn_k" || p.second == "attn_v";
-      if (phi ? !apart : !joined) parts_.push_back(p);
-    }
     const std::string& kind = network.decoder.architecture;
+    for (const NamePair& p : kParts) {
+      if (!has_word(names_of_others(kind), p.first)) parts_.push_back(p);
+    }
     for (const NamePair& p : kExpertParts) {
       const bool router = p.second == "ffn_gate_inp";
-      const std::string_view of = kind == "mixtral" ? "block_sparse_moe.gate" : kind == "gpt-oss" ? "mlp.router" : "mlp.gate";
-      if (network.decoder.experts.count > 0 && (!router || p.first == of)) parts_.push_back(p);
+      const std::string_view of = kind == "mixtral"      ? "block_sparse_moe.gate"
+                                  : kind == "gpt-oss"    ? "mlp.router"
+                                  : kind == "granitemoe" ? "block_sparse_moe.router.layer"
+                                                         : "mlp.gate";
+      const bool granite = p.first.ends_with(".output_linear"), qwen = p.first.starts_with("mlp.shared");
+      const bool fits = router ? p.first == of : kind == "granitemoe" ? granite : qwen;
+      if (network.decoder.experts.count > 0 && fits) parts_.push_back(p);
     }
-    if (network.decoder.post_norms) {
+    if (kind == "glm4") {
+      parts_.insert(parts_.end(), kGlmNorms.begin(), kGlmNorms.end());
+    } else if (network.decoder.post_norms) {
       parts_.insert(parts_.end(), kGemmaNorms.begin(), kGemmaNorms.end());
     } else {
       parts_.insert(parts_.end(), kNorms.begin(), kNorms.end());
@@ -73,6 +117,7 @@ class Names {
     }
     if (name.ends_with(".rotary_emb.inv_freq")) return "";  // of older files: computed here
     if (name == network_.head || name == "lm_head.weight") return "output.weight";
+    if (name == network_.prefix + "norm.bias") return "output_norm.bias";
     for (const std::string& prefix : {network_.prefix, std::string("model.language_model.")}) {
       if (!name.starts_with(prefix)) continue;
       std::string made = inside(std::string_view(name).substr(prefix.size()));
@@ -85,12 +130,18 @@ class Names {
     if (name == "output.weight") return network_.head;
     if (name == "token_embd.weight") return network_.prefix + "embed_tokens.weight";
     if (name == "output_norm.weight") return network_.prefix + "norm.weight";
+    if (name == "output_norm.bias") return network_.prefix + "norm.bias";
     const std::size_t dot = name.find('.', 4), end = name.rfind('.');
     if (!name.starts_with("blk.") || dot == std::string::npos || end <= dot) return name;
     const std::string_view part = std::string_view(name).substr(dot + 1, end - dot - 1);
     if (part == "attn_sinks") return network_.prefix + "layers." + name.substr(4, dot - 4) + "." + std::string(kSinks);
     const auto p = std::find_if(parts_.begin(), parts_.end(), [&](const NamePair& n) { return n.second == part; });
     const std::size_t number = part.find('.');
+    const std::string_view whole = part.substr(0, number);
+    if (network_.decoder.architecture == "granitemoe" && has_word("ffn_gate ffn_up ffn_gate_shexp ffn_up_shexp", whole)) {
+      const std::string_view module = whole.ends_with("_shexp") ? "shared_mlp" : "block_sparse_moe";
+      return fmt::format("{}layers.{}.{}.input_linear{}", network_.prefix, name.substr(4, dot - 4), module, name.substr(end));
+    }
     if (p == parts_.end() && number != std::string_view::npos) {
       for (const NamePair& n : mixtral() ? kMixtralExpert : kExpert) {
         if (n.second != part.substr(0, number)) continue;
@@ -111,6 +162,19 @@ class Names {
     const std::size_t dot = name.find('.');
     if (dot == std::string_view::npos || !is_joined_expert(name.substr(dot + 1))) return std::nullopt;
     return std::pair(std::string(name.substr(0, dot)), std::string(name.substr(dot + 1)));
+  }
+
+  // Where Granite's experts, or the one that all tokens go through, have gates and what they multiply in one tensor.
+  std::optional<Halves> halves(std::string_view name) const {
+    if (network_.decoder.architecture != "granitemoe" || !name.starts_with(network_.prefix)) return std::nullopt;
+    name.remove_prefix(network_.prefix.size());
+    const std::size_t dot = name.starts_with("layers.") ? name.find('.', 7) : std::string_view::npos;
+    if (dot == std::string_view::npos) return std::nullopt;
+    const std::string of = fmt::format("blk.{}.", name.substr(7, dot - 7));
+    const std::string_view part = name.substr(dot + 1);
+    if (part == "block_sparse_moe.input_linear.weight") return Halves{of + "ffn_gate", of + "ffn_up", true};
+    if (part == "shared_mlp.input_linear.weight") return Halves{of + "ffn_gate_shexp", of + "ffn_up_shexp", false};
+    return std::nullopt;
   }
 
  private:
@@ -148,39 +212,13 @@ class Names {
   std::vector<NamePair> parts_;
 };
 
-std::optional<GgmlType> type_of(DataType t) {
-  if (t == DataType::float32) return GgmlType::f32;
-  if (t == DataType::float16) return GgmlType::f16;
-  if (t == DataType::bfloat16) return GgmlType::bf16;
-  return std::nullopt;
-}
-
 class Reader {
  public:
   Reader(const HfNetwork& network, TensorFiles& to) : names_(network), network_(network), to_(to) {}
 
-  // `wanted`: names that the index assigns to this file; null: all.
-  void add(const fs::path& path, const std::vector<std::string>* wanted) {
-    const auto mapped = MappedFile::open(path);
-    const std::size_t file = to_.paths().size();
-    to_.add_file(path, mapped->bytes(), mapped);
-    try {
-      const SafeTensors all = parse_safetensors(mapped->bytes(), mapped);
-      mapped->check_unchanged();
-      if (wanted == nullptr) {
-        for (const auto& [name, tensor] : all.tensors) take(name, tensor, file);
-        return;
-      }
-      for (const std::string& name : *wanted) {
-        const auto t = all.tensors.find(name);
-        if (t == all.tensors.end())
-          fail(ErrorCode::invalid_model, "the index says that tensor '{}' is here, but it is not", name);
-        take(name, t->second, file);
-      }
-    } catch (Error& e) {
-      if (e.code() != ErrorCode::invalid_argument) throw e.add_context("in '" + path.string() + "'");
-      fail(ErrorCode::invalid_model, "'{}': {}", path.string(), e.message());
-    }
+  void add(const fs::path& listing) {
+    each_safetensor(listing, to_,
+                    [&](const std::string& name, const Tensor& tensor, std::size_t file) { take(name, tensor, file); });
   }
 
   // Puts experts that are stored in another order into that of GGUF files.
@@ -200,7 +238,8 @@ class Reader {
       }
     }
     for (const StoredTensor& t : to_.tensors()) {
-      if (!t.name.ends_with(".bias") || t.name.ends_with("_exps.bias")) continue;
+      // Those of norms are asked for, or unknown, as the architecture has it.
+      if (!t.name.ends_with(".bias") || t.name.ends_with("_exps.bias") || t.name.ends_with("_norm.bias")) continue;
       const std::string name = names_.hugging_face(t.name);
       const bool known = std::any_of(network_.biased.begin(), network_.biased.end(),
                                      [&](const std::string& part) { return name.ends_with("." + part + ".bias"); });
@@ -227,19 +266,29 @@ class Reader {
       joined_[joined->first][joined->second] = tensor;
       return;
     }
-    StoredTensor t;
-    t.name = names_.gguf(name);
-    if (t.name.empty()) return;
-    const auto type = type_of(tensor.dtype());
-    if (!type) {
-      fail(ErrorCode::not_implemented, "tensor '{}' is {}: weights must be F32, F16 or BF16", name, tensor.type_string());
-    }
-    t.type = static_cast<std::uint32_t>(*type);
-    t.shape = tensor.shape();
-    t.data = {static_cast<const std::byte*>(tensor.data()), tensor.bytes()};
-    t.offset = static_cast<std::uint64_t>(t.data.data() - to_.bytes(file).data());
-    t.file = file;
+    std::string own = names_.gguf(name);
+    if (own.empty()) return;
+    StoredTensor t = stored_tensor(name, tensor, to_, file);
+    t.name = std::move(own);
+    const auto halves = names_.halves(name);
+    if (halves && t.shape.size() == (halves->experts ? 3U : 2U)) return add_halves(t, *halves, name);
     if (!to_.add_tensor(std::move(t))) fail(ErrorCode::invalid_model, "tensor '{}' occurs twice", name);
+  }
+
+  void add_halves(const StoredTensor& all, const Halves& names, const std::string& name) {
+    const std::int64_t experts = names.experts ? all.shape[0] : 1, both = *(all.shape.end() - 2), k = all.shape.back();
+    if (experts < 1 || both < 2 || k < 1 || both % 2 != 0)
+      fail(ErrorCode::invalid_model, "tensor '{}' is {}, which has no halves", name, to_string(all.shape));
+    const std::size_t bytes = all.data.size() / static_cast<std::size_t>(2 * experts);
+    for (std::int64_t i = 0; i < 2 * experts; ++i) {
+      StoredTensor t = all;
+      const std::string& half = i % 2 == 0 ? names.first : names.second;
+      t.name = names.experts ? fmt::format("{}.{}.weight", half, i / 2) : half + ".weight";
+      t.shape = {both / 2, k};
+      t.data = all.data.subspan(static_cast<std::size_t>(i) * bytes, bytes);
+      t.offset = all.offset + static_cast<std::uint64_t>(i) * bytes;
+      if (!to_.add_tensor(std::move(t))) fail(ErrorCode::invalid_model, "tensor '{}' occurs twice", name);
+    }
   }
 
   Names names_;
@@ -248,43 +297,13 @@ class Reader {
   std::map<std::string, std::map<std::string, Tensor>> joined_;  // by layer
 };
 
-std::map<std::string, std::vector<std::string>> read_index(const fs::path& path) {
-  const nlohmann::json file = read_json_file(path);
-  const auto wrong = [&](const std::string& why) { fail(ErrorCode::invalid_model, "'{}': {}", path.string(), why); };
-  const auto map = file.is_object() ? file.find("weight_map") : file.end();
-  if (map == file.end() || !map->is_object() || map->empty()) wrong("'weight_map' must be an object that names files");
-  std::map<std::string, std::vector<std::string>> files;
-  for (const auto& [name, in] : map->items()) {
-    if (!in.is_string()) wrong("'weight_map' gives no file for '" + name + "'");
-    const std::string why = unsafe_name(in.get_ref<const std::string&>());
-    if (!why.empty() || in.get_ref<const std::string&>().find('/') != std::string::npos) {
-      wrong("the file of '" + name + "' must be beside the index" + (why.empty() ? "" : ": " + why));
-    }
-    files[in.get<std::string>()].push_back(name);
-    if (files.size() > kMostFiles) wrong(fmt::format("at most {} files are read", kMostFiles));
-  }
-  return files;
-}
-
 }  // namespace
-
-std::optional<fs::path> find_safetensors(const fs::path& folder) {
-  for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) {
-    std::error_code error;
-    if (fs::is_regular_file(folder / name, error)) return folder / name;
-  }
-  return std::nullopt;
-}
 
 std::shared_ptr<const TensorFiles> open_safetensors(const fs::path& listing, const HfNetwork& network) {
   auto files = std::make_shared<TensorFiles>();
   files->show_names_by([network](const std::string& name) { return Names(network).hugging_face(name); });
   Reader reader(network, *files);
-  if (listing.extension() == ".json") {
-    for (const auto& [name, tensors] : read_index(listing)) reader.add(listing.parent_path() / name, &tensors);
-  } else {
-    reader.add(listing, nullptr);
-  }
+  reader.add(listing);
   reader.add_joined();
   reader.check_biases();
   reader.tie();

@@ -3,15 +3,11 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "tensor/gguf/tensor_files.h"
 #include "text/model/network/hf_config.h"
 
 namespace sdx::text {
-
-// The file that says where the weights are; nothing: there is none.
-std::optional<std::filesystem::path> find_safetensors(const std::filesystem::path& folder);
 
 // Throws Error(io | invalid_model | not_implemented) naming the file and the tensor.
 std::shared_ptr<const TensorFiles> open_safetensors(const std::filesystem::path& listing, const HfNetwork& network);

@@ -8,7 +8,7 @@
 
 namespace sdx::text {
 
-// Additional inputs of the rewritten network; docs/paged-attention.md describes their contents. All tokens of a step
+// Additional inputs of the rewritten network; docs/design/paged-attention.md describes their contents. All tokens of a step
 // are in one row: input_ids [1,T], position_ids [1,T]. Pasts and presents are pools of blocks, with scales for int8 (their
 // names and kScales). The mask is gone where nothing else reads it.
 inline constexpr const char *kStarts = "sequence_starts", *kPastLengths = "past_lengths", *kTable = "block_table",
