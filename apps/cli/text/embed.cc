@@ -142,7 +142,7 @@ void add_embed(const Command& app, Action& action) {
   const Command command =
       app.add_subcommand("embed", "Convert texts to embedding vectors: similar meanings have similar vectors");
   const auto c = std::make_shared<EmbedCommand>();
-  command->add_option("MODEL", c->model, "Folder that contains an embedding model")->required();
+  command->add_option("MODEL", c->model, "Folder that contains an embedding model, or a .gguf file")->required();
   command->add_option("-i,--input", c->input, "Texts, one per line; '-' (default) reads standard input")->type_name("FILE");
   command->add_option("-o,--output", c->output, "A .npy or .jsonl file; default: JSON lines to standard output")
       ->type_name("FILE");

@@ -10,6 +10,7 @@
 
 #include "serve/models/load_model.h"
 #include "serve/models/model_files.h"
+#include "support/gguf_bytes.h"
 #include "support/session.h"
 #include "support/temporary_folder.h"
 
@@ -391,13 +392,18 @@ class ModelFilesTest : public CatalogTest {
   }
 };
 
-TEST_F(ModelFilesTest, folders_of_weights_are_language_models) {
+TEST_F(ModelFilesTest, folders_of_weights_are_told_by_their_networks) {
   write(folder_ / "hf/config.json", "{}");
   write(folder_ / "hf/model.safetensors", "x");
   EXPECT_EQ(kind("hf"), "language hf");
   write(folder_ / "shards/config.json", "{}");
   write(folder_ / "shards/model.safetensors.index.json", "{}");
   EXPECT_EQ(kind("shards"), "language shards");
+  write(folder_ / "encoder/config.json", R"({"model_type": "xlm-roberta"})");
+  write(folder_ / "encoder/model.safetensors", "x");
+  EXPECT_EQ(kind("encoder"), "embedding encoder");
+  write(folder_ / "bert.gguf", test::GgufBytes().text("general.architecture", "bert").text("x", "y").bytes());
+  EXPECT_EQ(kind("bert.gguf"), "embedding bert.gguf");
   write(folder_ / "vision/model.gguf", "x");
   write(folder_ / "vision/mmproj.gguf", "x");
   EXPECT_EQ(kind("vision"), "language vision/model.gguf");

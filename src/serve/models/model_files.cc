@@ -10,9 +10,12 @@
 #include "base/error.h"
 #include "base/system/file.h"
 #include "base/system/mapped_file.h"
+#include "base/words.h"
 #include "onnx/external_names.h"
 #include "project/find.h"
 #include "serve/models/catalog.h"
+#include "tensor/gguf/encoder_names.h"
+#include "tensor/gguf/gguf_model.h"
 #include "tensor/gguf/gguf_names.h"
 
 namespace sdx::serve {
@@ -122,6 +125,16 @@ bool has_safetensors(const fs::path& folder) {
          (is_file(folder / "model.safetensors") || is_file(folder / "model.safetensors.index.json"));
 }
 
+// A file that cannot be read is reported when it is loaded.
+ModelKind kind_of_gguf(const fs::path& file) {
+  try {
+    const auto architecture = GgufModel::open(file)->metadata().text("general.architecture");
+    if (architecture && has_word(kEncoderArchitectures, *architecture)) return ModelKind::embedding;
+  } catch (const Error&) {
+  }
+  return ModelKind::language;
+}
+
 ModelFiles recognise_folder(const fs::path& folder) {
   if (const auto project = project::project_file_in(folder)) return {ModelKind::tensors, *project, true};
   if (is_file(folder / "genai_config.json")) return {ModelKind::language, folder};
@@ -131,9 +144,15 @@ ModelFiles recognise_folder(const fs::path& folder) {
   if (onnx && has_tokenizer(folder)) return {kind_of_export(folder), folder};
   if (is_file(folder / "model.onnx")) return {ModelKind::tensors, folder / "model.onnx"};
   if (models.size() == 1) return {ModelKind::tensors, folder / models.front()};
-  if (models.empty() && has_safetensors(folder)) return {ModelKind::language, folder};
+  if (models.empty() && has_safetensors(folder)) {
+    const json config = read_config(folder / "config.json");
+    const auto type = config.find("model_type");
+    const bool encoder =
+        type != config.end() && type->is_string() && has_word(kEncoderTypes, type->get_ref<const std::string&>());
+    return {encoder ? ModelKind::embedding : ModelKind::language, folder};
+  }
   if (models.empty()) {
-    if (const auto gguf = gguf_in(folder)) return {ModelKind::language, *gguf};
+    if (const auto gguf = gguf_in(folder)) return {kind_of_gguf(*gguf), *gguf};
   }
   if (models.size() > 1) {
     fail(ErrorCode::invalid_argument, "'{}' has {} .onnx files and none is model.onnx: name one", folder.string(), models.size());
@@ -146,7 +165,7 @@ ModelFiles recognise_folder(const fs::path& folder) {
 
 ModelFiles recognise_file(const fs::path& file) {
   const std::string ending = file.extension().string();
-  if (ending == ".gguf") return {ModelKind::language, file};
+  if (ending == ".gguf") return {kind_of_gguf(file), file};
   if (ending == ".yml" || ending == ".yaml") return {ModelKind::tensors, file, true};
   return {ModelKind::tensors, file};
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "tensor/element.h"
+#include "text/embed/encoder_network.h"
 
 namespace sdx::text {
 namespace {
@@ -103,7 +104,8 @@ Tensor input_of(const ValueSpec& spec, std::span<const TokenizedText> texts, std
 }  // namespace
 
 Encoder::Encoder(const std::filesystem::path& model, const SessionOptions& options, std::size_t rank, std::int64_t padding)
-    : session_(Session::open(model, with_plans(options))), padding_(padding) {
+    : session_(is_encoder_weights(model) ? open_encoder(model, with_plans(options)) : Session::open(model, with_plans(options))),
+      padding_(padding) {
   check_inputs(session_);
   const ValueSpec& output = choose_output(session_, rank);
   output_ = output.name;

@@ -7,8 +7,11 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/text/safe_name.h"
+#include "tensor/gguf/gguf_names.h"
 #include "tensor/json.h"
 #include "tensor/safetensors.h"
+#include "text/embed/encoder_network.h"
+#include "text/model/network/safetensors_files.h"
 
 namespace sdx::text {
 namespace {
@@ -50,7 +53,12 @@ fs::path find_model(const fs::path& folder) {
     }
   }
   std::sort(found.begin(), found.end());
-  if (found.empty()) fail(ErrorCode::io, "{} has no .onnx file, nor has its folder 'onnx'", folder.string());
+  if (found.empty()) {
+    if (const auto listing = find_safetensors(folder)) return *listing;
+    if (const auto gguf = gguf_in(folder)) return *gguf;
+    fail(ErrorCode::io, "{} has no .onnx file, nor has its folder 'onnx', and neither model.safetensors nor a .gguf file",
+         folder.string());
+  }
   if (found.size() > 1) {
     fail(ErrorCode::invalid_argument, "{} has {} models; name the file: {}", folder.string(), found.size(),
          found.front().string());
@@ -172,11 +180,18 @@ EmbedFolder read_embed_folder(const fs::path& path) {
   out.model = file ? path : find_model(path);
   fs::path root = file ? path.parent_path() : path;
   if (file && root.filename() == "onnx" && !fs::exists(root / "tokenizer.json")) root = root.parent_path();
+  if (out.model.extension() == ".gguf") root = out.model;  // which has the tokenizer
   out.root = root;
+  if (is_encoder_weights(out.model)) {
+    const EncoderConfig config = read_encoder_config(out.model);
+    out.most_length = static_cast<int>(config.context);
+    if (config.pooling) out.pooling = {*config.pooling};
+  }
   const json modules = read_json(root / "modules.json");
   out.modules = !modules.is_null();
   if (out.modules) read_modules(root, modules, out);
   out.max_length = read_max_length(root);
+  if (out.most_length > 0 && (out.max_length == 0 || out.max_length > out.most_length)) out.max_length = out.most_length;
   const fs::path prompts = root / "config_sentence_transformers.json";
   const json config = read_json(prompts);
   out.prompts = member(config, "prompts", out.prompts, prompts);

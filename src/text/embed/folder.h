@@ -12,19 +12,20 @@
 namespace sdx::text {
 
 struct EmbedFolder {
-  std::filesystem::path root;   // where tokenizer and configuration are
-  std::filesystem::path model;  // the .onnx file
+  std::filesystem::path root;   // where tokenizer and configuration are: a folder, or the .gguf file
+  std::filesystem::path model;  // the .onnx file, .gguf file, or model.safetensors or its index
   bool modules = false;         // there is a modules.json: what follows comes from it
   std::vector<Pooling> pooling;
   bool include_prompt = true;  // false: the prompt's tokens do not count in pooling
   std::vector<Layer> layers;
-  int max_length = 0;  // tokens; 0: not said
+  int max_length = 0;   // tokens; 0: not said
+  int most_length = 0;  // for which the network has positions; 0: not known
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  // a name in `prompts`; "": none
 };
 
-// `path`: a folder, or an .onnx file in one. Throws Error(io), Error(invalid_argument) naming the file and the error: no or
-// several models, or unknown modules.
+// `path`: a folder, or an .onnx file in one, or a .gguf file. Throws Error(io), Error(invalid_argument) naming the file and the
+// error: no or several models, or unknown modules.
 EmbedFolder read_embed_folder(const std::filesystem::path& path);
 
 }  // namespace sdx::text

@@ -1,0 +1,12 @@
+#pragma once
+// Networks that embed texts.
+
+#include <string_view>
+
+namespace sdx {
+
+// Their architectures in GGUF files, and their model_type in folders.
+inline constexpr std::string_view kEncoderArchitectures = "bert nomic-bert";
+inline constexpr std::string_view kEncoderTypes = "bert roberta xlm-roberta camembert nomic_bert";
+
+}  // namespace sdx
