@@ -23,6 +23,8 @@ SCRIPTS = {
     **scripted.SCRIPTS,
     "s": ["<tool_call>\n", '{"name": "weather", "arguments": ', '{"place": "Rome"}', "}\n</tool_call>"],
     "w": ["<tool_call>\n{", '"name": "weather", ', '"arguments": {"place": ', "5}}", "\n</tool_call>"],
+    "h": ["<|channel|>analysis<|message|>", "Hm.", "<|end|><|start|>assistant", "<|channel|>final<|message|>", "Yes."],
+    "g": ["<|channel|>analysis<|message|>", "So.", "<|end|><|start|>assistant", "<|channel|>final<|message|>", '{"place":', ' "Ulm"}'],
     "k": ["<think>", "Let <me> {see}.", "</think>", '{"place":', ' "Bonn"}'],
 }
 
@@ -94,6 +96,11 @@ def reasoning(test):
     with serve(test, template=THINKS + "<think>\n"):  # the prompt begins the reasoning
         told = message(test, [{"role": "user", "content": "x"}], response_format=FORM, max_tokens=1000)
         expect(hasattr(told, "reasoning_content"), told)
+    with serve(test, template=scripted.TEMPLATE + "{# <|channel|> <|message|> #}"):  # Harmony's channels, without tools
+        told = message(test, "h")
+        expect((told.reasoning_content, told.content) == ("Hm.", "Yes."), told)
+        told = message(test, "g", response_format=FORM)
+        expect(told.reasoning_content == "So." and json.loads(told.content) == {"place": "Ulm"}, told)
     with serve(test):
         told = message(test, "k", response_format=FORM)
         expect("<think>" not in told.content and not hasattr(told, "reasoning_content"), told)
