@@ -45,6 +45,25 @@ def completion(test):
         expect([e["stop"] for e in events] == [False] * (len(events) - 1) + [True] and events[-1]["tokens_predicted"] == 3, events)
 
 
+def infill(test):
+    import openai
+    import scripted
+
+    scripts = {**scripted.SCRIPTS, "y": ["<fim_prefix>", "<fim_suffix>"], "z": ["<fim_middle>", "x = 1"]}
+    (test.folder / "scripted.gguf").write_bytes(scripted.scripted(scripts))
+    with test.serve():
+        told = asked(test, "/infill", input_prefix="def f():<end> ", input_suffix=" return x", n_predict=9, temperature=0)
+        expect(told["content"] == "x = 1" and told["tokens_evaluated"] == len("def f():<end>  return x") + 3, told)
+        more = asked(test, "/infill", input_prefix="a", input_suffix="b", input_extra=[{"filename": "f", "text": "t"}], prompt="hi a")
+        expect(more["content"] == HELLO and more["tokens_evaluated"] == len("ab") + 3 + len("f\nt\n") + len("hi a"), more)
+        client = openai.OpenAI(base_url=test.url + "/v1", api_key="none", max_retries=0)
+        told = client.completions.create(model="scripted", prompt="def f(): ", suffix=" return x", temperature=0)
+        expect(told.choices[0].text == "x = 1" and told.usage.prompt_tokens == len("def f():  return x") + 3, told)
+        expect(test.post("/infill", {"model": "letters", "input_prefix": "a", "input_suffix": "b"}).status == 400, "a model without such tokens")
+        body = {"model": "scripted", "input_prefix": "a", "input_suffix": "b", "input_extra": [{"filename": "f", "text": "t"}], "prompt": "p", "n_predict": 2}
+        attack(test, "/infill", body, lambda e: e["error"]["message"])
+
+
 def tokens(test):
     with test.serve():
         ids = asked(test, "/tokenize", content="h\u00e9<end>")["tokens"]
@@ -91,4 +110,4 @@ def errors(test):
         attack(test, "/apply-template", {"model": "scripted", "messages": [{"role": "user", "content": "a"}]}, is_error)
 
 
-interfaces.main([completion, tokens, server, errors])
+interfaces.main([completion, infill, tokens, server, errors])

@@ -9,6 +9,7 @@
 #include "serve/llama/completion_answer.h"
 #include "serve/llama/requests.h"
 #include "serve/openai/chat/handlers.h"
+#include "serve/openai/fill.h"
 
 namespace sdx::serve::llama {
 namespace {
@@ -73,6 +74,19 @@ void completion(Shared& shared, const RequestPtr& request, const ResponderPtr& r
     r.chat.raw = std::move(tokens);
   }
   openai::PreparedChat prepared = openai::prepare_chat(shared, *request, r.chat, openai::PromptKind::completion, "completion");
+  auto writer = std::make_unique<CompletionAnswer>(prepared, r.chat, r.return_tokens);
+  openai::answer_chat(shared, request, responder, std::move(prepared), std::move(writer), r.chat.generation.stream, reply_form());
+}
+
+void infill(Shared& shared, const RequestPtr& request, const ResponderPtr& responder) {
+  openai::FillRequest fill;
+  CompletionRequest r = read_infill(openai::read_body(request->body), fill);
+  r.chat.generation.model = model_name(shared, r.chat.generation.model);
+  const Found found = find(shared, *request, r.chat.generation.model, "infill");
+  const LanguageModel& model = found.model->language->model;
+  r.chat.raw = openai::fill_prompt(model, fill, "input_suffix");
+  for (const TokenId id : openai::fill_ends(model)) r.chat.generation.stop_tokens.push_back(id);
+  openai::PreparedChat prepared = openai::prepare_chat(shared, *request, r.chat, openai::PromptKind::completion, "infill");
   auto writer = std::make_unique<CompletionAnswer>(prepared, r.chat, r.return_tokens);
   openai::answer_chat(shared, request, responder, std::move(prepared), std::move(writer), r.chat.generation.stream, reply_form());
 }
@@ -176,6 +190,8 @@ void add_routes(Router& router, Shared& shared) {
     router.add(openai::pool_route("POST", pattern, all->body_bytes, error_shape),
                openai::later([all](auto& request, auto& responder) { completion(*all, request, responder); }, failed));
   }
+  router.add(openai::pool_route("POST", "/infill", all->body_bytes, error_shape),
+             openai::later([all](auto& request, auto& responder) { infill(*all, request, responder); }, failed));
   add("POST", "/tokenize", tokenize);
   add("POST", "/detokenize", detokenize);
   add("POST", "/apply-template", apply_template);

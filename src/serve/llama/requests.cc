@@ -14,7 +14,7 @@ using openai::Fields;
 using openai::Json;
 using openai::refuse;
 
-constexpr std::size_t kMostParts = 1 << 20, kMostStops = 128, kLongestStop = 1024, kMostBiases = 1 << 20;
+constexpr std::size_t kMostParts = 1 << 20, kMostStops = 128, kLongestStop = 1024, kMostBiases = 1 << 20, kMostExtra = 1024;
 constexpr std::size_t kMostText = 1 << 20;  // bytes: the tokens of a text take a hundred times its memory
 
 TokenId token_of(const Json& value, const std::string& param) {
@@ -123,13 +123,13 @@ void read_format(Fields& fields, openai::GenerationFields& to) {
 
 }  // namespace
 
-CompletionRequest read_completion(const Json& body, std::vector<PromptPart>& prompt) {
-  openai::Ignored ignored;
-  Fields fields(body, "", ignored);
+namespace {
+
+// All but the prompt.
+CompletionRequest read_settings(Fields& fields, openai::Ignored& ignored) {
   CompletionRequest r;
   openai::GenerationFields& g = r.chat.generation;
   g.model = fields.text("model").value_or("");
-  read_prompt(fields, prompt);
   auto most = fields.integer("n_predict", -2);
   if (!most) most = fields.integer("max_tokens", -2);
   g.unlimited = !most || *most < 0;
@@ -150,6 +150,37 @@ CompletionRequest read_completion(const Json& body, std::vector<PromptPart>& pro
   fields.finish();
   g.ignored = std::move(ignored);
   return r;
+}
+
+// Other files' names and texts.
+void read_extra(Fields& fields, openai::FillRequest& to) {
+  const Json* extra = fields.array("input_extra", 0, kMostExtra);
+  if (extra == nullptr) return;
+  for (std::size_t i = 0; i < extra->size(); ++i) {
+    Fields file = fields.within((*extra)[i], fmt::format("input_extra[{}]", i));
+    std::string name = file.text("filename").value_or("tmp");
+    to.others.emplace_back(std::move(name), file.required_text("text"));
+    file.finish();
+  }
+}
+
+}  // namespace
+
+CompletionRequest read_completion(const Json& body, std::vector<PromptPart>& prompt) {
+  openai::Ignored ignored;
+  Fields fields(body, "", ignored);
+  read_prompt(fields, prompt);
+  return read_settings(fields, ignored);
+}
+
+CompletionRequest read_infill(const Json& body, openai::FillRequest& fill) {
+  openai::Ignored ignored;
+  Fields fields(body, "", ignored);
+  fill.before = fields.required_text("input_prefix");
+  fill.after = fields.required_text("input_suffix");
+  fill.begun = fields.text("prompt").value_or("");
+  read_extra(fields, fill);
+  return read_settings(fields, ignored);
 }
 
 TokenizeRequest read_tokenize(const Json& body) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "serve/openai/fill.h"
 #include "serve/openai/requests.h"
 
 namespace sdx::serve::llama {
@@ -29,6 +30,8 @@ struct DetokenizeRequest {
 
 // All throw openai::ApiError.
 CompletionRequest read_completion(const openai::Json& body, std::vector<PromptPart>& prompt);
+// /infill: the same with the texts around the answer, instead of a prompt.
+CompletionRequest read_infill(const openai::Json& body, openai::FillRequest& fill);
 TokenizeRequest read_tokenize(const openai::Json& body);
 DetokenizeRequest read_detokenize(const openai::Json& body);
 

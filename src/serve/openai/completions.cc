@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "serve/openai/api_impl.h"
+#include "serve/openai/fill.h"
 
 namespace sdx::serve::openai {
 namespace {
@@ -72,6 +73,10 @@ std::vector<TokenList> read_prompts(const CompletionRequest& r, const LanguageMo
   std::vector<TokenList> out;
   for (const PromptText& prompt : r.prompts) {
     const auto* tokens = std::get_if<TokenList>(&prompt);
+    if (!r.suffix.empty()) {
+      out.push_back(fill_prompt(model, {std::get<std::string>(prompt), r.suffix, {}, {}}, "suffix"));
+      continue;
+    }
     out.push_back(tokens != nullptr ? *tokens : tokens_of(model, std::get<std::string>(prompt), true, PromptKind::completion));
     const std::int64_t vocabulary = model.info().vocabulary;
     for (const TokenId id : out.back()) {
@@ -103,6 +108,9 @@ GenerationSettings settings_of(const CompletionRequest& r, const LanguageModel& 
   GenerationSettings s = generation_settings(r.generation, model, room);
   hold_to_format(s, r.generation, model, ignored);
   model.prepare_answer(s);
+  if (!r.suffix.empty()) {
+    for (const TokenId id : fill_ends(model)) s.stop_tokens.push_back(id);
+  }
   s.n = r.best_of;
   s.logprobs = r.best_of > r.generation.n ? std::max(r.logprobs, 0) : r.logprobs;
   return s;

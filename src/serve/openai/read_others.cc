@@ -48,8 +48,10 @@ CompletionRequest read_completion_request(const Json& body) {
   const auto best = fields.integer("best_of", 1, 128);
   r.best_of = static_cast<int>(best.value_or(r.generation.n));
   check_answers(r, best.has_value());
-  if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty()) {
-    refuse("Unsupported parameter: 'suffix'. This server's models do not insert text.", "suffix", "unsupported_parameter");
+  r.suffix = fields.text("suffix").value_or("");
+  for (const PromptText& prompt : r.prompts) {
+    if (r.suffix.empty() || std::holds_alternative<std::string>(prompt)) continue;
+    refuse("Invalid 'prompt': with 'suffix', prompts must be texts.", "prompt", "invalid_value");
   }
   fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
   fields.finish();

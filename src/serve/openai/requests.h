@@ -69,6 +69,7 @@ struct ChatRequest {
 struct CompletionRequest {
   GenerationFields generation;
   std::vector<PromptText> prompts;
+  std::string suffix;  // the text behind the answer
   bool echo = false;
   int logprobs = -1;
   int best_of = 1;  // answers of which the n best are returned

@@ -151,7 +151,7 @@ TEST(OpenAiRequests, MalformedOthers) {
       {Path::completion, R"({"model": "m", "prompt": {}})", "prompt invalid_type"},
       {Path::completion, completion(R"("n": 2, "best_of": 1)"), "best_of invalid_value"},
       {Path::completion, completion(R"("best_of": 2, "stream": true)"), "best_of invalid_value"},
-      {Path::completion, completion(R"("suffix": "x")"), "suffix unsupported_parameter"},
+      {Path::completion, R"({"model": "m", "prompt": [1, 2], "suffix": "x"})", "prompt invalid_value"},
       {Path::completion, completion(R"("max_tokens": 0)"), "max_tokens integer_below_min_value"},
       {Path::completion, completion(R"("logprobs": true)"), "logprobs invalid_type"},
       {Path::embedding, R"({"model": "m"})", "input missing_required_parameter"},

@@ -1,0 +1,24 @@
+#pragma once
+// Prompts for text between two others: models for code have tokens that mark its place.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "serve/openai/requests.h"
+
+namespace sdx::serve::openai {
+
+struct FillRequest {
+  std::string before, after;
+  std::string begun;                                        // the beginning of the answer
+  std::vector<std::pair<std::string, std::string>> others;  // names and texts of other files
+};
+
+// The prompt, in the order in which the model was trained: names of special tokens in the texts are text. `param`: the field to
+// blame. Throws ApiError for a model without such tokens, and for texts that are too long.
+TokenList fill_prompt(const LanguageModel& model, const FillRequest& request, const std::string& param);
+// Tokens that end what is filled in, where the model's files do not name them.
+std::vector<TokenId> fill_ends(const LanguageModel& model);
+
+}  // namespace sdx::serve::openai
