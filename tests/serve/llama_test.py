@@ -59,6 +59,8 @@ def infill(test):
         client = openai.OpenAI(base_url=test.url + "/v1", api_key="none", max_retries=0)
         told = client.completions.create(model="scripted", prompt="def f(): ", suffix=" return x", temperature=0)
         expect(told.choices[0].text == "x = 1" and told.usage.prompt_tokens == len("def f():  return x") + 3, told)
+        told = asked(test, "/api/generate", prompt="def f(): ", suffix=" return x", stream=False, options={"temperature": 0})
+        expect(told["response"] == "x = 1" and told["prompt_eval_count"] == len("def f():  return x") + 3, told)
         expect(test.post("/infill", {"model": "letters", "input_prefix": "a", "input_suffix": "b"}).status == 400, "a model without such tokens")
         body = {"model": "scripted", "input_prefix": "a", "input_suffix": "b", "input_extra": [{"filename": "f", "text": "t"}], "prompt": "p", "n_predict": 2}
         attack(test, "/infill", body, lambda e: e["error"]["message"])

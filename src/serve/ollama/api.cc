@@ -8,6 +8,7 @@
 #include "serve/ollama/requests.h"
 #include "serve/ollama/text_answer.h"
 #include "serve/openai/chat/handlers.h"
+#include "serve/openai/fill.h"
 #include "serve/openai/vectors.h"
 
 namespace sdx::serve::ollama {
@@ -34,6 +35,12 @@ void text(Shared& shared, const RequestPtr& request, const ResponderPtr& respond
     if (g.stream) response.headers = {{"Content-Type", std::string(reply_form().content_type)}};
     responder->respond(std::move(response));
     return;
+  }
+  if (!r.suffix.empty()) {
+    const Found found = shared.models.get(g.model, ModelKind::language, path_of(kind));
+    const LanguageModel& model = found.model->language->model;
+    r.chat.raw = openai::fill_prompt(model, {r.chat.messages.back()["content"].get<std::string>(), r.suffix, {}, {}}, "suffix");
+    for (const TokenId id : openai::fill_ends(model)) g.stop_tokens.push_back(id);
   }
   if (kind == Kind::generate && !r.chat.raw) {
     // A model without a template continues the prompt.

@@ -95,7 +95,7 @@ TEST(OllamaRequests, Refused) {
           read_chat,
           R"({"model": "m", "messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": 3}}]}]})"),
       "messages[0].tool_calls[0].function.arguments");
-  EXPECT_EQ(verdict(read_generate, R"({"model": "m", "prompt": "p", "suffix": "s"})"), "suffix");
+  EXPECT_EQ(verdict(read_generate, R"({"model": "m", "prompt": "p", "suffix": "s"})"), "fine");
   EXPECT_EQ(verdict(read_generate, R"({"model": "m", "prompt": "p", "context": [1]})"), "context");
   EXPECT_EQ(verdict(read_embed, R"({"model": "m", "input": [1, 2]})"), "input");
   EXPECT_EQ(verdict(read_embed, R"({"model": "m", "input": 3})"), "input");

@@ -222,20 +222,17 @@ TextRequest read_generate(const Json& body) {
   read_shared(fields, r.chat);
   const std::string prompt = fields.text("prompt").value_or("");
   refuse_images(fields);
-  for (const char* name : {"suffix", "template"}) {
-    if (const auto text = fields.text(name); text && !text->empty()) {
-      refuse(fmt::format("{} is not supported: {}", name,
-                         std::string_view(name) == "suffix" ? "this server's models do not insert text"
-                                                            : "models have their own chat templates, and 'raw' goes without one"),
-             name, "unsupported_parameter");
-    }
+  r.suffix = fields.text("suffix").value_or("");
+  if (const auto text = fields.text("template"); text && !text->empty()) {
+    refuse("template is not supported: models have their own chat templates, and 'raw' goes without one", "template",
+           "unsupported_parameter");
   }
   fields.unsupported("context", "Use /api/chat, which has the conversation in its messages.");
   const auto system = fields.text("system");
   if (fields.boolean("raw").value_or(false)) r.chat.raw = prompt;
   if (system && !system->empty()) r.chat.messages.push_back({{"role", "system"}, {"content", *system}});
   r.chat.messages.push_back({{"role", "user"}, {"content", prompt}});
-  r.empty = prompt.empty();
+  r.empty = prompt.empty() && r.suffix.empty();
   fields.finish();
   r.chat.generation.ignored = std::move(ignored);
   return r;

@@ -12,6 +12,7 @@ enum class Kind { chat, generate };
 
 struct TextRequest {
   openai::ChatRequest chat;
+  std::string suffix;  // the text behind the answer; the prompt is then the one before it
   bool empty = false;  // nothing to answer: the client only wants the model to be loaded
 };
 
