@@ -2,6 +2,7 @@
 `ollama`. WHAT is one of the functions at the end."""
 
 import json
+import struct
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import jsonschema  # noqa: E402
 import ollama  # noqa: E402
 import openai  # noqa: E402
 import scripted  # noqa: E402
+import tiny_models  # noqa: E402
 
 SCHEMA = {"type": "object", "properties": {"place": {"type": "string", "maxLength": 20}}, "required": ["place"], "additionalProperties": False}
 FORM = {"type": "json_schema", "json_schema": {"name": "place", "schema": SCHEMA}}
@@ -186,4 +188,28 @@ def settings(test):
         expect(contexts == {"own": 50, "usual": 2000}, contexts)
 
 
-interfaces.main([forms, reasoning, strict, continued, plain, settings])
+def adapters(test):
+    """An adapter is the model under another name."""
+    folder = test.folder / "adapter"
+    folder.mkdir()
+    model = scripted.scripted(SCRIPTS)
+    width = struct.unpack("<I", model.split(b"llama.embedding_length")[1][4:8])[0]
+    # It makes the letter x the likeliest token everywhere.
+    words = tiny_models.alphabet()
+    vocabulary = struct.unpack("<Q", model.split(b"tokenizer.ggml.tokens")[1][8:16])[0]
+    header, data = {}, b""
+    for part, shape, values in (("lora_A", (1, width), [3.0] * width), ("lora_B", (vocabulary, 1), [9.0 * (i == words.index("x")) for i in range(vocabulary)])):
+        packed = struct.pack(f"<{len(values)}f", *values)
+        header[f"base_model.model.lm_head.{part}.weight"] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
+        data += packed
+    text = json.dumps(header).encode()
+    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["lm_head"]}))
+    with serve(test, "--lora", f"fine={folder}", "--lora", f"none={folder}=0"):
+        names = {m["id"] for m in test.server.ask("GET", "/v1/models").json()["data"]}
+        expect(names == {"scripted", "fine", "none"}, names)
+        told = {name: message(test, "hi a", model=name, max_tokens=8).content for name in names}
+        expect(told["none"] == told["scripted"] == "Hello there, my friend." and told["fine"] == "xxxxxxxx", told)
+
+
+interfaces.main([forms, reasoning, strict, continued, plain, settings, adapters])
