@@ -16,7 +16,8 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(ENV{PKG_CONFIG_LIBDIR} ${sdx_windows_libraries}/lib/pkgconfig)
 set(CMAKE_CROSSCOMPILING_EMULATOR ${sdx_root}/tools/wine.sh)
 # Windows 10: what is newer is looked for at run time.
-set(CMAKE_C_FLAGS_INIT "-D_WIN32_WINNT=0x0A00")
-set(CMAKE_CXX_FLAGS_INIT "-D_WIN32_WINNT=0x0A00")
+# gmtime_r() and localtime_r() come with _POSIX_C_SOURCE.
+set(CMAKE_C_FLAGS_INIT "-D_WIN32_WINNT=0x0A00 -D_POSIX_C_SOURCE=200809L")
+set(CMAKE_CXX_FLAGS_INIT "-D_WIN32_WINNT=0x0A00 -D_POSIX_C_SOURCE=200809L")
 # A program needs no libraries of the compiler beside it, takes text as UTF-8, and paths of any length.
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-static ${sdx_root}/build/windows-libraries/manifest.o")

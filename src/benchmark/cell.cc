@@ -1,12 +1,11 @@
 #include "benchmark/cell.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <optional>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/processes/usage.h"
 #include "benchmark/calibrate.h"
 #include "benchmark/machine.h"
 #include "benchmark/profile.h"
@@ -167,10 +166,6 @@ class LocalCell : public Cell {
 
 std::unique_ptr<Cell> make_local_cell(CellOptions options) { return std::make_unique<LocalCell>(std::move(options)); }
 
-double peak_rss_mb() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;  // Linux counts in KiB
-}
+double peak_rss_mb() { return static_cast<double>(process_use().peak_bytes) / (1 << 20); }
 
 }  // namespace sdx::benchmark

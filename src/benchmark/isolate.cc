@@ -1,18 +1,12 @@
-// A cell in a process of its own. Parent and child talk over a socket: a letter, a length, and as many bytes.
+// A cell in a process of its own. Parent and child send each other a letter, a length, and as many bytes.
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "base/error.h"
 #include "base/log.h"
-#include "base/system/fork.h"
+#include "base/system/processes/worker.h"
 #include "base/text/json_text.h"
 #include "benchmark/cell.h"
 
@@ -28,40 +22,16 @@ struct Message {
   std::string body;
 };
 
-bool write_all(int fd, const void* data, std::size_t size) {
-  const char* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t n = ::send(fd, at, size, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
-bool read_all(int fd, void* data, std::size_t size) {
-  char* at = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t n = ::read(fd, at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
-bool send(int fd, Kind kind, std::string_view body) {
+bool send(const Channel& channel, Kind kind, std::string_view body) {
   const std::uint64_t size = body.size();
-  return write_all(fd, &kind, 1) && write_all(fd, &size, sizeof size) && write_all(fd, body.data(), body.size());
+  return channel.write(&kind, 1) && channel.write(&size, sizeof size) && channel.write(body.data(), body.size());
 }
 
-bool receive(int fd, Message& m) {
+bool receive(const Channel& channel, Message& m) {
   std::uint64_t size = 0;
-  if (!read_all(fd, &m.kind, 1) || !read_all(fd, &size, sizeof size)) return false;
+  if (!channel.read(&m.kind, 1) || !channel.read(&size, sizeof size)) return false;
   m.body.resize(size);
-  return read_all(fd, m.body.data(), size);
+  return channel.read(m.body.data(), size);
 }
 
 // Text of other libraries may hold anything; it must not break the message.
@@ -128,54 +98,33 @@ Load unpack(const std::string& body) {
 }
 
 // The child's side.
-void serve(int fd, CellOptions options) {
+void serve(const Channel& channel, CellOptions options) {
   const std::unique_ptr<Cell> cell = make_local_cell(std::move(options));
   Message m;
-  while (receive(fd, m)) {
+  while (receive(channel, m)) {
     try {
       if (m.kind == Kind::open) {
         const Opened o = cell->open();
-        send(fd, Kind::open,
+        send(channel, Kind::open,
              dump_json(json{o.provider, o.runtime, o.fallbacks, o.notes, o.load_ms, o.init_ms, places_json(o.places)}));
       } else if (m.kind == Kind::run) {
         Order order;
         std::memcpy(&order, m.body.data(), std::min(m.body.size(), sizeof order));
-        send(fd, Kind::run, pack(cell->run(order, {})));
+        send(channel, Kind::run, pack(cell->run(order, {})));
       } else {
         const Closed c = cell->close();
-        send(fd, Kind::close, dump_json(json{c.peak_rss_mb, operators_json(c.operators), nodes_json(c.nodes)}));
+        send(channel, Kind::close, dump_json(json{c.peak_rss_mb, operators_json(c.operators), nodes_json(c.nodes)}));
         return;
       }
     } catch (const CellError& e) {
-      send(fd, Kind::error, dump_json(json{e.code, e.message}));
+      send(channel, Kind::error, dump_json(json{e.code, e.message}));
     }
   }
-}
-
-std::string ending_of(int status) {
-  if (WIFSIGNALED(status)) {
-    const int signal = WTERMSIG(status);
-    const char* hint = signal == SIGKILL ? "; perhaps the machine ran out of memory" : "";
-    return fmt::format("the backend's process ended by signal {} ({}){}", signal, ::strsignal(signal), hint);
-  }
-  return fmt::format("the backend's process ended with exit code {}", WEXITSTATUS(status));
 }
 
 class IsolatedCell : public Cell {
  public:
   explicit IsolatedCell(CellOptions options) : options_(std::move(options)) {}
-
-  ~IsolatedCell() override {
-    if (fd_ >= 0) ::close(fd_);  // the child sees the end and leaves
-    if (child_ <= 0) return;
-    int status = 0;
-    for (int i = 0; i < 50; ++i) {
-      if (::waitpid(child_, &status, WNOHANG) != 0) return;
-      ::usleep(20'000);
-    }
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, &status, 0);
-  }
 
   Opened open() override {
     start();
@@ -194,42 +143,28 @@ class IsolatedCell : public Cell {
 
  private:
   void start() {
-    int fds[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
-      throw CellError{"io", fmt::format("cannot make a socket pair: {}", std::strerror(errno))};
+    try {
+      worker_.emplace([this](const Channel& channel) {
+        if (options_.quiet) log::set_level(log::Level::error);
+        serve(channel, std::move(options_));
+      });
+    } catch (const Error& e) {
+      throw CellError{"io", e.what()};
     }
-    child_ = fork_worker();
-    if (child_ < 0) {
-      ::close(fds[0]);
-      ::close(fds[1]);
-      throw CellError{"io", fmt::format("cannot start a process: {}", std::strerror(errno))};
-    }
-    if (child_ == 0) {
-      ::close(fds[0]);
-      if (options_.quiet) log::set_level(log::Level::error);
-      serve(fds[1], std::move(options_));
-      ::_exit(0);
-    }
-    ::close(fds[1]);
-    fd_ = fds[0];
   }
 
   std::string ask(Kind kind, std::string_view body) {
     Message m;
-    if (fd_ >= 0 && send(fd_, kind, body) && receive(fd_, m)) {
+    if (worker_ && send(worker_->channel(), kind, body) && receive(worker_->channel(), m)) {
       if (m.kind != Kind::error) return std::move(m.body);
       const json j = json::parse(m.body);
       throw CellError{j[0], j[1]};
     }
-    int status = 0;
-    const bool ended = child_ > 0 && ::waitpid(child_, &status, 0) == child_;
-    child_ = -1;
-    throw CellError{"crashed", ended ? ending_of(status) : "the backend's process is gone"};
+    throw CellError{"crashed", "the backend's process " + (worker_ ? worker_->ended() : "is gone")};
   }
 
   CellOptions options_;
-  int fd_ = -1;
-  pid_t child_ = -1;
+  std::optional<Worker> worker_;
 };
 
 }  // namespace

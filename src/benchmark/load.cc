@@ -1,7 +1,5 @@
 #include "benchmark/load.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,6 +8,7 @@
 #include <thread>
 
 #include "base/splitmix64.h"
+#include "base/system/processes/usage.h"
 
 namespace sdx::benchmark {
 namespace {
@@ -24,8 +23,6 @@ void wait_until(std::int64_t when_ns) {
   while (now_ns() < when_ns) {
   }
 }
-
-std::int64_t nanoseconds(const timeval& t) { return t.tv_sec * 1'000'000'000LL + t.tv_usec * 1000LL; }
 
 // Hands out runs to clients. With a rate each has a moment at which it is to start.
 class Schedule {
@@ -103,14 +100,12 @@ Load generate_load(const LoadOptions& options, std::int64_t count, std::int64_t 
       schedule.stop(std::current_exception());
     }
   };
-  rusage before{};
-  ::getrusage(RUSAGE_SELF, &before);
+  const ProcessUse before = process_use();
   std::vector<std::thread> threads;
   for (int i = 1; i < options.clients; ++i) threads.emplace_back(client, i);
   client(0);
   for (std::thread& t : threads) t.join();
-  rusage after{};
-  ::getrusage(RUSAGE_SELF, &after);
+  const ProcessUse after = process_use();
   schedule.rethrow();
   Load load;
   for (const auto& part : samples) load.samples.insert(load.samples.end(), part.begin(), part.end());
@@ -120,9 +115,8 @@ Load generate_load(const LoadOptions& options, std::int64_t count, std::int64_t 
                                        [](const Sample& a, const Sample& b) { return a.end_ns < b.end_ns; });
     load.wall_ns = last->end_ns - load.samples.front().start_ns;
   }
-  load.cpu_ns =
-      nanoseconds(after.ru_utime) + nanoseconds(after.ru_stime) - nanoseconds(before.ru_utime) - nanoseconds(before.ru_stime);
-  load.preempted = after.ru_nivcsw - before.ru_nivcsw;
+  load.cpu_ns = after.cpu_ns - before.cpu_ns;
+  load.preempted = after.preempted - before.preempted;
   return load;
 }
 

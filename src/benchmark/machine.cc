@@ -1,8 +1,6 @@
 #include "benchmark/machine.h"
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include <ctime>
 #include <filesystem>
@@ -14,6 +12,9 @@
 #include "base/error.h"
 #include "base/system/control_group.h"
 #include "base/system/cpu_features.h"
+#include "base/system/pages.h"
+#include "base/system/process.h"
+#include "base/system/processes/usage.h"
 #include "benchmark/load.h"
 
 namespace sdx::benchmark {
@@ -66,11 +67,11 @@ MachineInfo machine_info() {
   MachineInfo m;
   m.cpu = processor_name();
   m.isa = std::string(name(cpu_isa()));
-  utsname names{};
-  if (::uname(&names) == 0) m.kernel = fmt::format("{} {}", names.sysname, names.release);
+  const SystemNames names = system_names();
+  m.kernel = fmt::format("{} {}", names.system, names.release);
   m.governor = line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   m.cores = usable_cores();
-  m.memory_mb = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE)) / 1048576;
+  m.memory_mb = static_cast<double>(sdx::machine_memory()) / 1048576;
   m.frequency_mhz = frequency_mhz();
   m.load_average = number_of("/proc/loadavg");
   m.sdx_version = version();
@@ -80,14 +81,10 @@ MachineInfo machine_info() {
 MachineState machine_state() {
   MachineState s;
   s.at_ns = now_ns();
-  std::istringstream in(line_of("/proc/stat"));
-  std::string word;
-  double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
-  in >> word >> user >> nice >> system >> idle >> iowait >> irq >> softirq >> steal;
-  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  s.busy_s = (user + nice + system + irq + softirq) / ticks;
-  s.idle_s = (idle + iowait) / ticks;
-  s.steal_s = steal / ticks;
+  const ProcessorTimes times = processor_times().value_or(ProcessorTimes());
+  s.busy_s = times.busy;
+  s.idle_s = times.idle;
+  s.steal_s = times.steal;
   s.frequency_mhz = frequency_mhz();
   s.throttle_events = throttle_events();
   return s;

@@ -1,7 +1,6 @@
 // The coordinator: combinations of backend, threads and batch size, each a Cell, taking turns.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/fork.h"
+#include "base/system/processes/usage.h"
 #include "benchmark/cell.h"
 #include "benchmark/machine.h"
 #include "benchmark/machine_limits.h"
@@ -379,16 +379,7 @@ void Bench::add_machine_notes(std::vector<std::string>& notes) const {
 }
 
 // Processor time of this process and of those that it started and that have ended.
-double own_cpu_s() {
-  double sum = 0;
-  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-    rusage usage{};
-    ::getrusage(who, &usage);
-    for (const timeval& t : {usage.ru_utime, usage.ru_stime})
-      sum += static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  }
-  return sum;
-}
+double own_cpu_s() { return static_cast<double>(process_use().cpu_ns + ended_children_cpu_ns()) * 1e-9; }
 
 BenchRun Bench::run() {
   BenchRun out;

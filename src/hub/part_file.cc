@@ -1,9 +1,6 @@
 #include "hub/part_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -39,23 +36,22 @@ PartFile::PartFile(fs::path target, std::string url) : target_(std::move(target)
       etag_ = state["etag"].get<std::string>();
     }
   }
-  fd_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd_ < 0) fail_io("open", part_);
-  struct stat info {};
-  if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) fail_io("use", part_);
-  size_ = static_cast<std::uint64_t>(info.st_size);
+  file_ = File::open(part_, File::For::making_no_link);
+  if (!file_) fail_io("open", part_);
+  const auto facts = file_.facts();
+  if (!facts || facts->kind != FileFacts::Kind::regular) fail_io("use", part_);
+  size_ = facts->stamp.bytes;
   if (etag_.empty() && size_ > 0) restart("");
 }
 
-PartFile::~PartFile() {
-  if (fd_ >= 0) ::close(fd_);
+fs::path PartFile::state_path() const {
+  fs::path path = part_;
+  return path += ".json";
 }
-
-fs::path PartFile::state_path() const { return part_.string() + ".json"; }
 
 void PartFile::restart(const std::string& etag) {
   // The order matters: bytes of one version must never stand beside the ETag of another.
-  if (::ftruncate(fd_, 0) != 0) fail_io("truncate", part_);
+  if (!file_.resize(0)) fail_io("truncate", part_);
   size_ = 0;
   etag_ = strong(etag) ? etag : "";
   if (etag_.empty()) {
@@ -67,14 +63,8 @@ void PartFile::restart(const std::string& etag) {
 }
 
 void PartFile::append(const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t n = ::pwrite(fd_, data, size, static_cast<off_t>(size_));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_io("write", part_);
-    data += n;
-    size -= static_cast<std::size_t>(n);
-    size_ += static_cast<std::uint64_t>(n);
-  }
+  if (!file_.write_at(data, size, size_)) fail_io("write", part_);
+  size_ += size;
 }
 
 std::string PartFile::digest(const char* algorithm, const std::string& prefix) const {
@@ -83,8 +73,7 @@ std::string PartFile::digest(const char* algorithm, const std::string& prefix) c
   std::vector<char> buffer(1 << 20);
   std::uint64_t at = 0;
   while (at < size_) {
-    const ssize_t n = ::pread(fd_, buffer.data(), buffer.size(), static_cast<off_t>(at));
-    if (n < 0 && errno == EINTR) continue;
+    const std::ptrdiff_t n = file_.read_at(buffer.data(), std::min<std::uint64_t>(buffer.size(), size_ - at), at);
     if (n <= 0) fail_io("read", part_);
     digest.update(buffer.data(), static_cast<std::size_t>(n));
     at += static_cast<std::uint64_t>(n);
@@ -101,8 +90,8 @@ std::string PartFile::git_sha1() const {
 }
 
 void PartFile::finish() {
-  if (::fsync(fd_) != 0 && errno != EINVAL) fail_io("sync", part_);
-  if (::rename(part_.c_str(), target_.c_str()) != 0) fail_io("rename into place", part_);
+  if (!file_.sync() && errno != EINVAL) fail_io("sync", part_);
+  if (!rename_over(part_, target_)) fail_io("rename into place", part_);
   std::error_code ignored;
   fs::remove(state_path(), ignored);
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/system/file.h"
 #include "hub/transport.h"
 
 namespace sdx::hub {
@@ -14,9 +15,6 @@ class PartFile {
  public:
   // Opens or creates the file. What it holds counts only if it belongs to `url`.
   PartFile(std::filesystem::path target, std::string url);
-  ~PartFile();
-  PartFile(const PartFile&) = delete;
-  PartFile& operator=(const PartFile&) = delete;
 
   std::uint64_t size() const { return size_; }
   // The version that the bytes belong to: a strong ETag, without which nothing can be continued.
@@ -38,7 +36,7 @@ class PartFile {
   std::filesystem::path target_, part_;
   std::string url_, etag_;
   std::uint64_t size_ = 0;
-  int fd_ = -1;
+  File file_;
 };
 
 }  // namespace sdx::hub

@@ -1,17 +1,12 @@
 #include "hub/staging.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/system/files/placing.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
 #include "base/text/json_text.h"
@@ -24,12 +19,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 std::string text(const json& document) { return dump_json(document, 1) + "\n"; }
-
-// Swaps two names at once. By the number of the system call, because musl has no function for it.
-bool exchange(const fs::path& a, const fs::path& b) {
-  constexpr unsigned kExchange = 2;  // RENAME_EXCHANGE
-  return ::syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), kExchange) == 0;
-}
 
 std::string word(const json& object, const char* key) {
   const json value = object.is_object() ? object.value(key, json()) : json();
@@ -68,10 +57,10 @@ void remove_tree(const fs::path& path) {
   if (error) fail(ErrorCode::io, "cannot remove '{}': {}", path.string(), error.message());
 }
 
-bool same_folder(int descriptor, const fs::path& path) {
-  struct stat a {
-  }, b{};
-  return ::fstat(descriptor, &a) == 0 && ::stat(path.c_str(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+// Whether the folder is still the one that was locked.
+bool locks(const File& lock, const fs::path& folder) {
+  const auto a = lock.facts(), b = open_folder_lock(folder).facts();
+  return a && b && a->stamp.device == b->stamp.device && a->stamp.inode == b->stamp.inode;
 }
 
 // Names the requested folder in the error, not the one beside it that collects the files.
@@ -80,20 +69,16 @@ bool same_folder(int descriptor, const fs::path& path) {
        error.message());
 }
 
-int lock_folder(const fs::path& folder, const fs::path& target) {
+File lock_folder(const fs::path& folder, const fs::path& target) {
   for (;;) {
     std::error_code error;
     fs::create_directories(folder, error);
-    const int fd = error ? -1 : ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (error) cannot_write(target, error);
-    if (fd < 0 && errno == ENOENT) continue;  // another process has just finished with it
-    if (fd < 0) fail(ErrorCode::io, "cannot open '{}': {}", folder.string(), std::strerror(errno));
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      ::close(fd);
-      fail(ErrorCode::io, "another pull into '{}' is at work", target.string());
-    }
-    if (same_folder(fd, folder)) return fd;
-    ::close(fd);
+    File lock = open_folder_lock(folder);
+    if (!lock && errno == ENOENT) continue;  // another process has just finished with it
+    if (!lock) fail(ErrorCode::io, "cannot open '{}': {}", folder.string(), std::strerror(errno));
+    if (!lock.lock(File::Lock::exclusive, false)) fail(ErrorCode::io, "another pull into '{}' is at work", target.string());
+    if (locks(lock, folder)) return lock;
   }
 }
 
@@ -102,21 +87,16 @@ int lock_folder(const fs::path& folder, const fs::path& target) {
 Staging::Staging(const fs::path& target, const std::string& plan)
     : target_(target), folder_(target.parent_path() / (".pull-" + target.filename().string())), plan_(plan) {
   lock_ = lock_folder(folder_, target_);
-  try {
-    const json state = read_json(folder_ / "state.json");
-    if (word(state, "plan") == plan_) {
-      for (PulledFile& f : files_of(state, folder_ / "files")) done_.emplace(f.name, f);
-    } else {
-      remove_tree(folder_ / "files");
-    }
-    std::error_code error;
-    fs::create_directories(folder_ / "files", error);
-    if (error) cannot_write(target_, error);
-    write_state();
-  } catch (...) {
-    ::close(lock_);
-    throw;
+  const json state = read_json(folder_ / "state.json");
+  if (word(state, "plan") == plan_) {
+    for (PulledFile& f : files_of(state, folder_ / "files")) done_.emplace(f.name, f);
+  } else {
+    remove_tree(folder_ / "files");
   }
+  std::error_code error;
+  fs::create_directories(folder_ / "files", error);
+  if (error) cannot_write(target_, error);
+  write_state();
 }
 
 namespace {
@@ -133,10 +113,7 @@ bool holds_anything(const fs::path& folder) {
 }  // namespace
 
 Staging::~Staging() {
-  if (lock_ < 0) return;
-  std::error_code ignored;
-  if (same_folder(lock_, folder_) && (useless_ || !holds_anything(folder_ / "files"))) fs::remove_all(folder_, ignored);
-  ::close(lock_);
+  if (lock_ && locks(lock_, folder_) && (useless_ || !holds_anything(folder_ / "files"))) remove_locked_folder(folder_, lock_);
 }
 
 void Staging::drop() noexcept { useless_ = true; }
@@ -179,7 +156,7 @@ void Staging::commit() {
   fs::remove(folder_ / "state.json", error);
   if (!fs::exists(fs::symlink_status(target_))) {
     fs::rename(files, target_, error);
-  } else if (!exchange(files, target_)) {
+  } else if (!exchange_names(files, target_)) {
     // A file system that cannot exchange: for a moment neither is there, but never half of one.
     const fs::path old = folder_ / "old";
     remove_tree(old);
@@ -187,7 +164,9 @@ void Staging::commit() {
     if (!error) fs::rename(files, target_, error);
   }
   if (error) fail(ErrorCode::io, "cannot put '{}' into place: {}", target_.string(), error.message());
-  remove_tree(folder_);
+  if (const std::error_code left = remove_locked_folder(folder_, lock_)) {
+    fail(ErrorCode::io, "cannot remove '{}': {}", folder_.string(), left.message());
+  }
 }
 
 void write_manifest(const fs::path& folder, const Pulled& p) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "base/system/file.h"
 #include "hub/pull.h"
 
 namespace sdx::hub {
@@ -36,7 +37,7 @@ class Staging {
   std::filesystem::path target_, folder_;
   std::string plan_;
   std::map<std::string, PulledFile> done_;
-  int lock_ = -1;
+  File lock_;
   bool useless_ = false;
 };
 

@@ -1,14 +1,13 @@
 #include "cli/text/line_editor.h"
 
-#include <dlfcn.h>
-#include <poll.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string_view>
 
+#include "base/system/dynlib.h"
+#include "base/system/files/input.h"
+#include "base/system/terminal.h"
 #include "cli/command.h"
 
 namespace sdx::cli {
@@ -20,24 +19,24 @@ const volatile std::sig_atomic_t* interrupted_flag = nullptr;
 int (**event_hook)() = nullptr;
 
 int wait_for_key() {
-  pollfd keys{STDIN_FILENO, POLLIN, 0};
-  ::poll(&keys, 1, 100);  // not without end: the signal may come just before it
-  if (*interrupted_flag != 0 || (keys.revents & (POLLHUP | POLLERR)) != 0) *event_hook = nullptr;
+  const InputState keys = wait_for_input(kInput, 100);  // not without end: the signal may come just before it
+  if (*interrupted_flag != 0 || keys == InputState::ended) *event_hook = nullptr;
   return 0;
 }
 
 }  // namespace
 
-LineEditor::LineEditor(const volatile std::sig_atomic_t& interrupted) : terminal_(::isatty(STDIN_FILENO) != 0) {
+LineEditor::LineEditor(const volatile std::sig_atomic_t& interrupted) : terminal_(is_terminal(kInput)) {
   const char* const kind = std::getenv("TERM");
   const bool dumb = kind == nullptr || std::string_view(kind) == "dumb";
-  if (!terminal_ || dumb || ::isatty(STDOUT_FILENO) == 0) return;
+  if (!terminal_ || dumb || !is_terminal(kOutput)) return;
   for (const char* name : {"libedit.so.2", "libedit.so.0", "libedit.so"}) {
-    void* const library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    std::string why;
+    const auto library = DynamicLibrary::open_for_good(name, why);
     if (library == nullptr) continue;
-    readline_ = reinterpret_cast<char* (*)(const char*)>(::dlsym(library, "readline"));
-    add_history_ = reinterpret_cast<int (*)(const char*)>(::dlsym(library, "add_history"));
-    event_hook = static_cast<int (**)()>(::dlsym(library, "rl_event_hook"));
+    readline_ = reinterpret_cast<char* (*)(const char*)>(library->symbol("readline"));
+    add_history_ = reinterpret_cast<int (*)(const char*)>(library->symbol("add_history"));
+    event_hook = static_cast<int (**)()>(library->symbol("rl_event_hook"));
     interrupted_flag = &interrupted;
     return;
   }

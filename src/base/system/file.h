@@ -43,6 +43,7 @@ class SDX_TOOLS_API File {
     changing,          // what is there, for reading and writing
     changing_no_link,  // the same; a link is refused
     making,            // for reading and writing; made if it is not there
+    making_no_link,    // the same; a link is refused
     making_new,        // the same; EEXIST if it is there
     appending,         // each write goes to the end; made if it is not there
     writing_anew,      // emptied, or made

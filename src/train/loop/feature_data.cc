@@ -1,9 +1,5 @@
 // The frozen part's results for all samples.
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -12,7 +8,7 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/system/new_file.h"
+#include "base/system/files/placing.h"
 #include "tensor/element.h"
 #include "train/loop/features.h"
 #include "train/loop/loader.h"
@@ -23,35 +19,23 @@ namespace {
 constexpr std::int64_t kChecked = 4;  // samples that are also computed alone
 constexpr double kTolerance = 1e-3;   // of the largest value: other sums than in a batch
 
-// Memory in a file that has no name.
-class FileMemory {
+class DiskMemory {
  public:
-  explicit FileMemory(std::size_t bytes) : bytes_(bytes) {
-    std::string name = (std::filesystem::temp_directory_path() / "sdx-features-XXXXXX").string();
-    const int fd = ::mkstemp(name.data());
-    if (fd < 0) broken(errno);
-    ::unlink(name.c_str());
-    // Reserves all of its room at once: a page for which the disk has no room would end the process when it is written to.
-    const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
-    if (error == 0) data_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    const int kept = error == 0 ? errno : error;
-    ::close(fd);
-    if (error != 0 || data_ == MAP_FAILED) broken(kept);
-  }
-  ~FileMemory() { ::munmap(data_, bytes_); }
-  FileMemory(const FileMemory&) = delete;
-  FileMemory& operator=(const FileMemory&) = delete;
-  void* data() const { return data_; }
-
- private:
-  [[noreturn]] void broken(int error) const {
+  explicit DiskMemory(std::size_t bytes) : bytes_(bytes), data_(take_disk_memory(bytes)) {
+    if (data_ != nullptr) return;
     fail(ErrorCode::io,
          "--cache-features: {} bytes of features do not fit into --memory, and not into a temporary file: {}; raise "
          "--memory, or set TMPDIR to a folder with more room",
-         bytes_, std::generic_category().message(error));
+         bytes_, std::generic_category().message(errno));
   }
+  ~DiskMemory() { give_back_disk_memory(data_, bytes_); }
+  DiskMemory(const DiskMemory&) = delete;
+  DiskMemory& operator=(const DiskMemory&) = delete;
+  void* data() const { return data_; }
+
+ private:
   std::size_t bytes_;
-  void* data_ = MAP_FAILED;
+  void* data_;
 };
 
 Tensor make_array(DataType type, const Shape& shape, std::uint64_t& memory_left) {
@@ -60,8 +44,8 @@ Tensor make_array(DataType type, const Shape& shape, std::uint64_t& memory_left)
     memory_left -= bytes;
     return Tensor(type, shape);
   }
-  const auto file = std::make_shared<FileMemory>(bytes);
-  return Tensor::view_mutable(file->data(), type, shape, file);
+  const auto memory = std::make_shared<DiskMemory>(bytes);
+  return Tensor::view_mutable(memory->data(), type, shape, memory);
 }
 
 class Cutting {

@@ -31,6 +31,7 @@ int flags_of(File::For what) {
     case For::changing: return O_RDWR | O_NONBLOCK;
     case For::changing_no_link: return O_RDWR | O_NOFOLLOW | O_NONBLOCK;
     case For::making: return O_RDWR | O_CREAT;
+    case For::making_no_link: return O_RDWR | O_CREAT | O_NOFOLLOW;
     case For::making_new: return O_RDWR | O_CREAT | O_EXCL;
     case For::appending: return O_WRONLY | O_CREAT | O_APPEND;
     case For::writing_anew: return O_WRONLY | O_CREAT | O_TRUNC;

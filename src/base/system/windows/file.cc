@@ -61,6 +61,7 @@ Opening opening_of(File::For what) {
     case For::changing: return {kBoth, OPEN_EXISTING, 0, _O_RDWR};
     case For::changing_no_link: return {kBoth, OPEN_EXISTING, FILE_FLAG_OPEN_REPARSE_POINT, _O_RDWR};
     case For::making: return {kBoth, OPEN_ALWAYS, 0, _O_RDWR};
+    case For::making_no_link: return {kBoth, OPEN_ALWAYS, FILE_FLAG_OPEN_REPARSE_POINT, _O_RDWR};
     case For::making_new: return {kBoth, CREATE_NEW, 0, _O_RDWR};
     case For::appending: return {FILE_APPEND_DATA | SYNCHRONIZE, OPEN_ALWAYS, 0, _O_WRONLY | _O_APPEND};
     case For::writing_anew: return {GENERIC_WRITE, CREATE_ALWAYS, 0, _O_WRONLY};

@@ -1,8 +1,6 @@
 #include "vision/batch/input/feed.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/system/files/input.h"
 #include "base/system/interrupt.h"
 
 namespace sdx::vision::batch {
@@ -23,11 +22,9 @@ class InterruptibleBuffer : public std::streambuf {
  protected:
   int_type underflow() override {
     while (!Interrupt::requested()) {
-      pollfd wait{fd_, POLLIN, 0};
-      const int ready = ::poll(&wait, 1, Interrupt::kLookMs);
-      if (ready < 0 && errno != EINTR) broken();
-      if (ready <= 0) continue;
-      const ssize_t n = ::read(fd_, buffer_.data(), buffer_.size());
+      const InputState state = wait_for_input(fd_, Interrupt::kLookMs);
+      if (state == InputState::nothing) continue;
+      const std::ptrdiff_t n = read_some(fd_, buffer_.data(), buffer_.size());
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (n < 0) broken();
       if (n == 0) break;

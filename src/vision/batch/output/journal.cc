@@ -1,9 +1,6 @@
 #include "vision/batch/output/journal.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -72,12 +69,11 @@ std::string timestamp_now() {
 }
 
 std::optional<Identity> identity_of(const fs::path& file) {
-  struct stat s {};
-  if (::stat(file.c_str(), &s) != 0 || !S_ISREG(s.st_mode)) return std::nullopt;
+  const auto stamp = file_stamp(file);
+  if (!stamp) return std::nullopt;
   std::error_code error;
   const fs::path absolute = fs::absolute(file, error).lexically_normal();
-  return Identity{absolute.string(), static_cast<std::uint64_t>(s.st_size),
-                  static_cast<std::int64_t>(s.st_mtim.tv_sec) * 1'000'000'000 + s.st_mtim.tv_nsec};
+  return Identity{text_of(absolute), stamp->bytes, stamp->modified_ns};
 }
 
 Journal::Journal(const fs::path& folder, std::string settings, bool resume, bool dry)
@@ -86,16 +82,10 @@ Journal::Journal(const fs::path& folder, std::string settings, bool resume, bool
   existed_ = fs::exists(path_, ignored);
   if (existed_) read();
   if (dry) return;
-  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd_ < 0) fail(ErrorCode::io, "cannot write to '{}': {}", folder.string(), std::strerror(errno));
-  char last = '\n';
-  const off_t end = ::lseek(fd_, 0, SEEK_END);
-  if (existed_ && end > 0 && ::pread(fd_, &last, 1, end - 1) == 1 && last != '\n') append("\n");
+  file_ = File::open(path_, File::For::appending);
+  if (!file_) fail(ErrorCode::io, "cannot write to '{}': {}", text_of(folder), std::strerror(errno));
+  if (cut_short_) append("\n");
   append(Json{{"version", kVersion}, {"run", settings_}, {"timestamp", timestamp_}}.dump() + "\n");
-}
-
-Journal::~Journal() {
-  if (fd_ >= 0) ::close(fd_);
 }
 
 void Journal::read() {
@@ -103,7 +93,8 @@ void Journal::read() {
   std::string begun;
   for (std::size_t at = 0; at < content.size();) {
     const std::size_t end = content.find('\n', at);
-    if (end == std::string::npos) break;  // cut short
+    cut_short_ = end == std::string::npos;
+    if (cut_short_) break;
     const Json j = Json::parse(content.begin() + static_cast<std::ptrdiff_t>(at),
                                content.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     at = end + 1;
@@ -161,15 +152,14 @@ void Journal::add(const JournalEntry& e) {
 }
 
 void Journal::append(const std::string& line) {
-  if (fd_ < 0) return;
-  if (!write_all(fd_, line.data(), line.size())) {
-    fail(ErrorCode::io, "cannot write to '{}': {}", path_.string(), std::strerror(errno));
+  if (file_ && !file_.write(line.data(), line.size())) {
+    fail(ErrorCode::io, "cannot write to '{}': {}", text_of(path_), std::strerror(errno));
   }
 }
 
 void Journal::sync() {
-  if (fd_ >= 0 && ::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) {
-    fail(ErrorCode::io, "cannot write '{}' to the disk: {}", path_.string(), std::strerror(errno));
+  if (file_ && !file_.sync() && errno != EROFS) {
+    fail(ErrorCode::io, "cannot write '{}' to the disk: {}", text_of(path_), std::strerror(errno));
   }
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/system/file.h"
+
 namespace sdx::vision::batch {
 
 // Identifies an input file and its state.
@@ -42,7 +44,6 @@ class Journal {
   // `settings`: a hash of everything that changes the outputs. `resume`: this run continues earlier ones with the same settings.
   // Throws Error(io). `dry`: the journal is only read, and add() keeps nothing.
   Journal(const std::filesystem::path& folder, std::string settings, bool resume, bool dry = false);
-  ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
@@ -71,8 +72,8 @@ class Journal {
 
   std::filesystem::path path_;
   std::string settings_, timestamp_;
-  bool resume_ = false, existed_ = false, begun_ = false;
-  int fd_ = -1;
+  bool resume_ = false, existed_ = false, begun_ = false, cut_short_ = false;
+  File file_;
   std::unordered_map<std::string, JournalEntry> entries_;  // by path and label
 };
 

@@ -1,10 +1,6 @@
 #include "vision/batch/output/output_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -12,7 +8,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/system/new_file.h"
+#include "base/system/file.h"
+#include "base/system/process.h"
+#include "base/system/processes/usage.h"
 #include "vision/batch/output/naming.h"
 
 namespace sdx::vision::batch {
@@ -20,10 +18,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The standard library has no name for it.
+#ifdef EDQUOT
+const std::error_code kOverQuota(EDQUOT, std::generic_category());
+#else
+const std::error_code kOverQuota = std::make_error_code(std::errc::no_space_on_device);
+#endif
+
+std::error_code last_error() { return {errno, std::generic_category()}; }
+
 std::string key_of(const fs::path& file) {
-  struct stat s {};
-  if (::stat(file.c_str(), &s) != 0) return "";
-  return fmt::format("{}:{}", s.st_dev, s.st_ino);
+  const auto facts = file_facts(file);
+  return facts ? fmt::format("{}:{}", facts->stamp.device, facts->stamp.inode) : "";
 }
 
 }  // namespace
@@ -52,14 +58,15 @@ OutputFolder::OutputFolder(fs::path folder, bool replace, bool dry, const Protec
   if (error || !fs::is_directory(folder_, error)) {
     fail(ErrorCode::io, "cannot create the folder '{}': {}", folder_.string(), error ? error.message() : "a file has this name");
   }
-  if (::access(folder_.c_str(), W_OK | X_OK) != 0) {
+  if (!may_make_files_in(folder_)) {
     fail(ErrorCode::io, "cannot write to the folder '{}': {}", folder_.string(), std::strerror(errno));
   }
   remove_stale();
 }
 
 OutputFolder::~OutputFolder() {
-  if (!dry_) ::rmdir((folder_ / kTemporary).c_str());  // fails while another process works there
+  std::error_code ignored;
+  if (!dry_) fs::remove(folder_ / kTemporary, ignored);  // fails while another process works there
 }
 
 void OutputFolder::remove_stale() const {
@@ -67,10 +74,10 @@ void OutputFolder::remove_stale() const {
   std::vector<fs::path> stale;
   for (fs::directory_iterator it(folder_ / kTemporary, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    pid_t process = 0;
+    std::uint64_t process = 0;
     std::from_chars(name.data(), name.data() + name.size(), process);
-    const bool gone = process > 0 && ::kill(process, 0) != 0 && errno == ESRCH;
-    if (gone || process == ::getpid()) stale.push_back(it->path());
+    const bool gone = process > 0 && !process_exists(process);
+    if (gone || process == process_id()) stale.push_back(it->path());
   }
   for (const fs::path& file : stale) fs::remove(file, error);
 }
@@ -86,9 +93,10 @@ fs::path OutputFolder::claim(const std::string& name, const std::string& owner) 
     }
     if (!fresh) return file;
   }
-  struct stat s {};
-  if (::lstat(file.c_str(), &s) != 0) return file;
-  if (S_ISDIR(s.st_mode)) fail(ErrorCode::io, "cannot write '{}': a folder has this name", file.string());
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(file, error);
+  if (!fs::exists(status)) return file;
+  if (fs::is_directory(status)) fail(ErrorCode::io, "cannot write '{}': a folder has this name", file.string());
   if (inputs_.has(file)) {
     fail(ErrorCode::io, "'{}' is one of the pictures to read: inputs are never replaced; choose another folder or --name",
          file.string());
@@ -97,43 +105,36 @@ fs::path OutputFolder::claim(const std::string& name, const std::string& owner) 
   return file;
 }
 
-void OutputFolder::io(const char* what, const fs::path& file) {
-  const int error = errno;
-  if (error == ENOSPC || error == EDQUOT || error == EROFS) hopeless_ = true;
-  fail(ErrorCode::io, "cannot {} '{}': {}", what, file.string(), std::strerror(error));
+void OutputFolder::io(const char* what, const fs::path& file, std::error_code error) {
+  if (error == std::errc::no_space_on_device || error == std::errc::read_only_file_system || error == kOverQuota)
+    hopeless_ = true;
+  fail(ErrorCode::io, "cannot {} '{}': {}", what, text_of(file), error.message());
 }
 
 void OutputFolder::write(const fs::path& file, std::string_view content) {
   const fs::path waiting = folder_ / kTemporary;
-  const fs::path temporary = waiting / fmt::format("{}-{}", ::getpid(), next_++);
-  int fd = -1;
-  for (int tries = 0; tries < 3 && fd < 0; ++tries) {  // another process may remove the empty folder meanwhile
-    if (::mkdir(waiting.c_str(), 0777) != 0 && errno != EEXIST) io("make the folder", waiting);
-    fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0 && errno != ENOENT) break;
-  }
-  if (fd < 0) io("write", file);
-  const bool written = write_all(fd, content.data(), content.size());
-  const int write_error = errno;
-  const bool closed = ::close(fd) == 0;
-  if (!written || !closed) {
-    const int error = written ? errno : write_error;
-    ::unlink(temporary.c_str());
-    errno = error;
-    io("write", file);
-  }
+  const fs::path temporary = waiting / fmt::format("{}-{}", process_id(), next_++);
   std::error_code error;
-  fs::create_directories(file.parent_path(), error);
-  if (error) {
-    ::unlink(temporary.c_str());
-    errno = error.value();
-    io("make the folder of", file);
+  File out;
+  for (int tries = 0; tries < 3 && !out; ++tries) {  // another process may remove the empty folder meanwhile
+    fs::create_directory(waiting, error);
+    if (error) io("make the folder", waiting, error);
+    out = File::open(temporary, File::For::writing_anew);
+    if (!out && errno != ENOENT) break;
   }
-  if (::rename(temporary.c_str(), file.c_str()) == 0) return;
-  const int rename_error = errno;
-  ::unlink(temporary.c_str());
-  errno = rename_error;
-  io("write", file);
+  if (!out) io("write", file, last_error());
+  const bool written = out.write(content.data(), content.size());
+  const std::error_code write_error = last_error();
+  const bool closed = out.close();
+  // Removes what was written, which may change errno.
+  const auto give_up = [&](const char* what, std::error_code why) {
+    remove_file(temporary);
+    io(what, file, why);
+  };
+  if (!written || !closed) give_up("write", written ? last_error() : write_error);
+  fs::create_directories(file.parent_path(), error);
+  if (error) give_up("make the folder of", error);
+  if (!rename_over(temporary, file)) give_up("write", last_error());
 }
 
 }  // namespace sdx::vision::batch

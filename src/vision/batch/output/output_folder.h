@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -60,7 +61,7 @@ class OutputFolder {
 
  private:
   void remove_stale() const;
-  [[noreturn]] void io(const char* what, const std::filesystem::path& file);
+  [[noreturn]] void io(const char* what, const std::filesystem::path& file, std::error_code error);
 
   std::filesystem::path folder_;
   bool replace_, dry_;
