@@ -1,10 +1,9 @@
 #include "conformance/suite.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include <sdx/session.hpp>
 
 #include "base/error.h"
+#include "base/system/child.h"
 #include "base/system/cpu_features.h"
 #include "conformance/interpreter.h"
 #include "onnx/writer.h"
@@ -36,20 +36,16 @@ SessionOptions options_of(const Way& way) {
 
 // In a child: a driver that this process has opened would be of no use to those of the cases.
 bool has_software_driver() {
-  const pid_t child = ::fork();
-  if (child < 0) return false;
-  if (child == 0) {
-    const std::vector<ProviderInfo> all = providers();
-    ::_exit(std::any_of(all.begin(), all.end(),
-                        [](const ProviderInfo& p) {
-                          const auto on_cpu = [](const std::string& device) { return device.starts_with("CPU: "); };
-                          return p.name == "vulkan" && std::any_of(p.devices.begin(), p.devices.end(), on_cpu);
-                        })
-                ? 0
-                : 1);
-  }
-  int status = 0;
-  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  constexpr std::chrono::seconds kMost{60};
+  const ChildEnd end = sdx::run_in_child(
+      [](const auto& say) {
+        for (const ProviderInfo& p : providers()) {
+          const auto on_cpu = [](const std::string& device) { return device.starts_with("CPU: "); };
+          if (p.name == "vulkan" && std::any_of(p.devices.begin(), p.devices.end(), on_cpu)) say("yes");
+        }
+      },
+      kMost);
+  return end.said == "yes";
 }
 
 std::vector<Value> run_session(const Model& model, const std::vector<Value>& inputs, const Way& way) {
@@ -70,23 +66,6 @@ NamedValues run_bytes(const Model& model, const NamedValues& inputs, const Way& 
   const Session session = Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), options_of(way));
   session.run(inputs);
   return session.run(inputs);
-}
-
-void send(int end, const std::string& text) {
-  std::size_t sent = 0;
-  while (sent < text.size()) {
-    const ssize_t n = ::write(end, text.data() + sent, text.size() - sent);
-    if (n <= 0) return;
-    sent += static_cast<std::size_t>(n);
-  }
-}
-
-std::string receive(int end) {
-  std::string text;
-  char buffer[4096];
-  ssize_t n = 0;
-  while ((n = ::read(end, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(n));
-  return text;
 }
 
 }  // namespace
@@ -180,30 +159,17 @@ Outcome run_here(const fs::path& path, const Way& way) {
 }
 
 Outcome run_in_child(const fs::path& path, const Way& way, unsigned timeout) {
-  int pipe_ends[2];
-  if (::pipe(pipe_ends) != 0) return {Outcome::Kind::failed, "cannot make a pipe"};
   std::fflush(stdout);
-  const pid_t child = ::fork();
-  if (child < 0) return {Outcome::Kind::failed, "cannot fork"};
-  if (child == 0) {
-    ::close(pipe_ends[0]);
-    ::alarm(timeout);
-    const Outcome outcome = run_here(path, way);
-    send(pipe_ends[1], std::to_string(static_cast<int>(outcome.kind)) + outcome.reason);
-    ::_exit(0);
-  }
-  ::close(pipe_ends[1]);
-  const std::string text = receive(pipe_ends[0]);
-  ::close(pipe_ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) {
-    const int signal = WTERMSIG(status);
-    return {Outcome::Kind::failed,
-            signal == SIGALRM ? fmt::format("ran longer than {} s", timeout) : fmt::format("crashed: {}", ::strsignal(signal))};
-  }
-  if (text.empty()) return {Outcome::Kind::failed, fmt::format("exited with status {}", WEXITSTATUS(status))};
-  return {static_cast<Outcome::Kind>(text[0] - '0'), text.substr(1)};
+  const ChildEnd end = sdx::run_in_child(
+      [&](const auto& say) {
+        const Outcome outcome = run_here(path, way);
+        say(std::to_string(static_cast<int>(outcome.kind)) + outcome.reason);
+      },
+      std::chrono::seconds(timeout));
+  if (end.too_long) return {Outcome::Kind::failed, fmt::format("ran longer than {} s", timeout)};
+  if (end.signal != 0) return {Outcome::Kind::failed, "crashed: " + end.signal_name};
+  if (end.said.empty()) return {Outcome::Kind::failed, fmt::format("exited with status {}", end.exit_code)};
+  return {static_cast<Outcome::Kind>(end.said[0] - '0'), end.said.substr(1)};
 }
 
 }  // namespace sdx::testing
