@@ -1,13 +1,12 @@
 // sdx serve
 
-#include <array>
-#include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
 
+#include "base/system/interrupt.h"
+#include "base/system/processes/signals.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/session_flags.h"
@@ -38,35 +37,6 @@ struct ServeCommand {
   int run();
 };
 
-volatile std::sig_atomic_t stopped = 0;
-std::atomic<bool> reload_wanted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-// Ctrl-C and `kill` end the server in an orderly way; a second one ends the program at once.
-class Signals {
- public:
-  Signals() {
-    struct sigaction stop {};
-    stop.sa_handler = [](int) { stopped = 1; };
-    stop.sa_flags = static_cast<int>(SA_RESETHAND);
-    struct sigaction reload {};
-    reload.sa_handler = [](int) { reload_wanted = true; };
-    reload.sa_flags = SA_RESTART;
-    for (std::size_t i = 0; i < kSignals.size(); ++i) {
-      ::sigaction(kSignals[i], kSignals[i] == SIGHUP ? &reload : &stop, &before_[i]);
-    }
-  }
-  ~Signals() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
- private:
-  static constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
-  std::array<struct sigaction, 3> before_{};
-};
-
 // "chat=model.gguf", "model.onnx", or a name of the registry. A path that contains '=' is taken whole where it exists.
 std::pair<std::string, std::string> model_of(const std::string& text) {
   std::error_code ignored;
@@ -92,10 +62,11 @@ int ServeCommand::run() {
   request.grpc_port = no_grpc ? -2 : grpc_port;
   request.page = !no_page;
   const serve::ServeModule& module = load_module<serve::ServeModule>();
-  const Signals signals;
+  const Interrupt interrupt;
+  const ReloadRequests reloads;
   serve::ServeHost host;
-  host.stop = [] { return stopped != 0; };
-  host.reload = [] { return reload_wanted.exchange(false); };
+  host.stop = [] { return Interrupt::requested(); };
+  host.reload = [] { return ReloadRequests::take(); };
   host.say = [](std::string_view lines) { say(lines); };
   module.serve(request, host);
   return kServed;

@@ -1,10 +1,10 @@
 // sdx faces page
 
 #include <array>
-#include <csignal>
 #include <memory>
 #include <sdx/error.hpp>
 
+#include "base/system/interrupt.h"
 #include "cli/faces/faces.h"
 #include "cli/faces/flags.h"
 #include "vision/batch/tools.h"
@@ -28,39 +28,17 @@ struct PageCommand {
   int port = 0;
 };
 
-volatile std::sig_atomic_t stopped = 0;
-
-// Ctrl-C and `kill` end the server in an orderly way; a second one ends the program at once.
-class Signals {
- public:
-  Signals() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { stopped = 1; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
-  }
-  ~Signals() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
- private:
-  static constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
-  std::array<struct sigaction, 2> before_{};
-};
-
 int serve(PageCommand& c) {
   vision::Request detect = c.request;
   detect.paths = {"picture"};
   check_request(load_module<vision::Tools>().check, detect);
   find_model(c.session, c.request);
   const Module& module = load_module<Module>();
-  const Signals signals;
+  const Interrupt interrupt;
   ModuleOptions options;
   options.request = &c.request;
   options.port = static_cast<std::uint16_t>(c.port);
-  options.stopped = [](void*) { return stopped != 0; };
+  options.stopped = [](void*) { return Interrupt::requested(); };
   options.listening = [](void*, const char* url) { say(std::string("open ") + url); };
   options.warning = [](void*, const char* text) { note(std::string("warning: ") + text); };
   std::array<char, 2000> error{};

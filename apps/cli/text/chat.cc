@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/processes/signals.h"
 #include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -38,16 +38,6 @@ constexpr const char* kHelp =
     "/result TEXT   give the result of a function call; the model continues when all calls have one\n"
     "/exit          exit, like Ctrl-D\n"
     "Ctrl-C ends the answer.\n";
-
-volatile std::sig_atomic_t interrupted = 0;
-void interrupt(int) { interrupted = 1; }
-
-// The handler is installed without SA_RESTART, so that system calls end early, too.
-void catch_interrupts() {
-  struct sigaction action = {};
-  action.sa_handler = &interrupt;
-  ::sigaction(SIGINT, &action, nullptr);
-}
 
 struct ChatCommand {
   GenerationFlags flags;
@@ -105,18 +95,18 @@ ChatInput ChatCommand::input() const {
 
 void ChatCommand::answer() {
   const PlainPrompt prompt = model->render(input(), control_tokens);
-  interrupted = 0;
+  forget_break();
   GenerationSettings with = settings;
   const std::unique_ptr<text::AnswerReader> reader = tools.empty() ? nullptr : model->read_answer(tools, prompt.text, with);
   const auto stream = [&](const GeneratedToken& token) {
-    if (token.text.empty()) return interrupted == 0;
+    if (token.text.empty()) return !break_seen();
     if (reader) {
       show(reader->add(token.text));
     } else {
       print_exact(token.text);
     }
     flush_output();
-    return interrupted == 0;
+    return !break_seen();
   };
   std::int64_t cached = 0;
   // The template writes the special tokens itself.
@@ -226,8 +216,8 @@ std::optional<std::string> read_question(LineEditor& editor) {
   while (true) {
     std::optional<std::string> line = editor.read(question.empty() && !block ? "> " : ". ");
     if (!line) {
-      if (interrupted != 0 && editor.terminal()) {  // Ctrl-C at the prompt: begin anew
-        interrupted = 0, block = false;
+      if (break_seen() && editor.terminal()) {  // Ctrl-C at the prompt: begin anew
+        forget_break(), block = false;
         question.clear();
         draw("\n");
         continue;
@@ -248,7 +238,7 @@ std::optional<std::string> read_question(LineEditor& editor) {
 }
 
 void ChatCommand::converse() {
-  LineEditor editor(interrupted);
+  LineEditor editor;
   if (editor.terminal()) say("/help lists the commands; Ctrl-D exits.");
   while (std::optional<std::string> question = read_question(editor)) {
     if (question->find_first_not_of(" \t\n") == std::string::npos) continue;
@@ -267,7 +257,7 @@ int ChatCommand::run() {
   if (given) load(messages_file);
   if (!system.empty()) set_system(system);
   if (print_prompt) {
-    LineEditor editor(interrupted);
+    LineEditor editor;
     if (!given) messages.push_back({{"role", "user"}, {"content", read_question(editor).value_or("")}});
     print_exact(load_module<text::Tools>().render(flags.model, input()));
     return kOk;
@@ -278,7 +268,7 @@ int ChatCommand::run() {
     answer();
     return kOk;
   }
-  catch_interrupts();
+  catch_break();
   converse();
   return failed ? kFailed : kOk;
 }

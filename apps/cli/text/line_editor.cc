@@ -7,6 +7,7 @@
 
 #include "base/system/dynlib.h"
 #include "base/system/files/input.h"
+#include "base/system/processes/signals.h"
 #include "base/system/terminal.h"
 #include "cli/command.h"
 
@@ -15,18 +16,17 @@ namespace sdx::cli {
 namespace {
 
 // libedit continues reading after a signal. It calls this hook while it waits for a key, and returns once the hook is removed.
-const volatile std::sig_atomic_t* interrupted_flag = nullptr;
 int (**event_hook)() = nullptr;
 
 int wait_for_key() {
   const InputState keys = wait_for_input(kInput, 100);  // not without end: the signal may come just before it
-  if (*interrupted_flag != 0 || keys == InputState::ended) *event_hook = nullptr;
+  if (break_seen() || keys == InputState::ended) *event_hook = nullptr;
   return 0;
 }
 
 }  // namespace
 
-LineEditor::LineEditor(const volatile std::sig_atomic_t& interrupted) : terminal_(is_terminal(kInput)) {
+LineEditor::LineEditor() : terminal_(is_terminal(kInput)) {
   const char* const kind = std::getenv("TERM");
   const bool dumb = kind == nullptr || std::string_view(kind) == "dumb";
   if (!terminal_ || dumb || !is_terminal(kOutput)) return;
@@ -37,7 +37,6 @@ LineEditor::LineEditor(const volatile std::sig_atomic_t& interrupted) : terminal
     readline_ = reinterpret_cast<char* (*)(const char*)>(library->symbol("readline"));
     add_history_ = reinterpret_cast<int (*)(const char*)>(library->symbol("add_history"));
     event_hook = static_cast<int (**)()>(library->symbol("rl_event_hook"));
-    interrupted_flag = &interrupted;
     return;
   }
 }

@@ -1,7 +1,6 @@
 #pragma once
 // Lines that a person types.
 
-#include <csignal>
 #include <optional>
 #include <string>
 
@@ -11,10 +10,9 @@ namespace sdx::cli {
 // use.
 class LineEditor {
  public:
-  // `interrupted`: a flag that a signal handler sets to make read() return; it must outlive the editor. There may be one editor
-  // at a time.
-  explicit LineEditor(const volatile std::sig_atomic_t& interrupted);
-  // Nothing at the end of the input, and where a signal came instead of a line.
+  // One at a time.
+  LineEditor();
+  // Nothing at the end of the input, and where Ctrl-C came instead of a line (catch_break()).
   std::optional<std::string> read(const char* prompt);
   bool terminal() const { return terminal_; }
 
