@@ -71,10 +71,10 @@ headers() {
 
 # Debian has zlib for Windows, as an archive and as a DLL; the archive is wanted.
 zlib() {
+  system=/usr/x86_64-w64-mingw32
   mkdir -p "$prefix/lib" "$prefix/include"
-  for file in lib/libz.a include/zlib.h include/zconf.h; do
-    [ -e "$prefix/$file" ] || cp "/usr/x86_64-w64-mingw32/$file" "$prefix/$file"
-  done
+  cp -u $system/lib/libz.a "$prefix/lib/"
+  cp -u $system/include/zlib.h $system/include/zconf.h "$prefix/include/"
 }
 
 # What cmake/windows.cmake links into every program: type 24 is a manifest, and 1 that of a program.
