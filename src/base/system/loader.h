@@ -19,6 +19,7 @@ enum class LibraryUse {
 // Null with the loader's own words.
 SDX_TOOLS_API void* load_library(const std::filesystem::path& library, LibraryUse use, std::string& why);
 SDX_TOOLS_API void unload_library(void* library) noexcept;
+// `library` null: of the program, or of what it has loaded for all to see.
 SDX_TOOLS_API void* symbol_of(void* library, const char* name) noexcept;
 
 // The name that a library of ours, "libsdx_hub.so", has on this system.

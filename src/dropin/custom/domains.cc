@@ -1,9 +1,9 @@
 // Domains of programs' operators, and libraries that bring them.
 
-#include <dlfcn.h>
-
 #include <memory>
 
+#include "base/system/file.h"
+#include "base/system/loader.h"
 #include "dropin/custom/libraries.h"
 #include "dropin/objects.h"
 #include "dropin/status.h"
@@ -31,20 +31,15 @@ OrtStatus* add_domain(OrtSessionOptions* options, OrtCustomOpDomain* domain) noe
   return guarded([&] { require(options, "options").domains.push_back(&require(domain, "custom_op_domain")); });
 }
 
-std::string last_error() {
-  const char* const text = ::dlerror();
-  return text != nullptr ? text : "no reason given";
-}
-
 void* open_library(const char* path) {
-  ::dlerror();
-  void* const handle = ::dlopen(&require(path, "library_path"), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) fail_ort(ORT_FAIL, std::string("Failed to load library ") + path + " with error: " + last_error());
+  std::string why;
+  void* const handle = load_library(path_of(&require(path, "library_path")), LibraryUse::local, why);
+  if (handle == nullptr) fail_ort(ORT_FAIL, std::string("Failed to load library ") + path + " with error: " + why);
   return handle;
 }
 
 RegisterCustomOps entry_of(void* handle, const char* name, const std::string& where) {
-  void* const entry = ::dlsym(handle, name);
+  void* const entry = symbol_of(handle, name);
   if (entry == nullptr) fail_ort(ORT_FAIL, std::string("Failed to get symbol ") + name + " with error: " + where);
   return reinterpret_cast<RegisterCustomOps>(entry);
 }
@@ -64,7 +59,7 @@ OrtStatus* register_library(OrtSessionOptions* options, const char* path, void**
         fail_ort(code, std::move(message));
       }
     } catch (...) {
-      ::dlclose(handle);
+      unload_library(handle);
       throw;
     }
     *library = handle;
@@ -76,7 +71,7 @@ OrtStatus* register_library_for_good(OrtSessionOptions* options, const char* pat
   OrtStatus* refused = nullptr;
   OrtStatus* const status = guarded([&] {
     OrtSessionOptions& o = require(options, "options");
-    const std::shared_ptr<const void> library(open_library(path), [](const void* h) { ::dlclose(const_cast<void*>(h)); });
+    const std::shared_ptr<const void> library(open_library(path), [](const void* h) { unload_library(const_cast<void*>(h)); });
     const std::size_t before = o.domains.size();
     o.kept.push_back(library);
     refused = entry_of(const_cast<void*>(library.get()), kRegisterCustomOps, path)(options, api_base());
@@ -95,7 +90,7 @@ OrtStatus* register_using_function(OrtSessionOptions* options, const char* name)
     if (*(&require(name, "registration_func_name")) == '\0') {
       fail_ort(ORT_INVALID_ARGUMENT, "RegisterCustomOpsUsingFunction: Registration function name must be specified.");
     }
-    refused = entry_of(RTLD_DEFAULT, name, "it is not among the symbols that all libraries see")(options, api_base());
+    refused = entry_of(nullptr, name, "it is not among the symbols that all libraries see")(options, api_base());
   });
   return status != nullptr ? status : refused;
 }
@@ -106,10 +101,11 @@ OrtStatus* enable_extensions(OrtSessionOptions* options) noexcept {
   OrtStatus* refused = nullptr;
   OrtStatus* const status = guarded([&] {
     require(options, "options");
-    void* entry = ::dlsym(RTLD_DEFAULT, kRegisterCustomOps);
+    void* entry = symbol_of(nullptr, kRegisterCustomOps);
     if (entry == nullptr) {
-      void* const handle = ::dlopen("libortextensions.so", RTLD_NOW | RTLD_LOCAL);
-      if (handle != nullptr) entry = ::dlsym(handle, kRegisterCustomOps);  // stays loaded
+      std::string why;
+      void* const handle = load_library("libortextensions.so", LibraryUse::for_good, why);
+      if (handle != nullptr) entry = symbol_of(handle, kRegisterCustomOps);
     }
     if (entry == nullptr) {
       fail_ort(ORT_FAIL,

@@ -1,8 +1,7 @@
 #include "dropin/custom/libraries.h"
 
-#include <dlfcn.h>
-
 #include "base/error.h"
+#include "base/system/loader.h"
 #include "dropin/custom/operators.h"
 #include "dropin/status.h"
 #include "dropin/table.h"
@@ -11,7 +10,7 @@ namespace sdx::dropin {
 
 session::CustomOps operators_of_library(const std::shared_ptr<void>& library, const std::string& shown) {
   const std::string what = "the operators of '" + shown + "' cannot be used: ";
-  const auto enter = reinterpret_cast<RegisterCustomOps>(::dlsym(library.get(), kRegisterCustomOps));
+  const auto enter = reinterpret_cast<RegisterCustomOps>(symbol_of(library.get(), kRegisterCustomOps));
   if (enter == nullptr) fail(ErrorCode::invalid_argument, "{}it does not export {}", what, kRegisterCustomOps);
   OrtSessionOptions options;
   options.kept.push_back(library);

@@ -180,7 +180,8 @@ void* load_library(const fs::path& library, LibraryUse use, std::string& why) {
 void unload_library(void* library) noexcept { ::FreeLibrary(static_cast<HMODULE>(library)); }
 
 void* symbol_of(void* library, const char* name) noexcept {
-  return reinterpret_cast<void*>(::GetProcAddress(static_cast<HMODULE>(library), name));
+  const HMODULE module = library != nullptr ? static_cast<HMODULE>(library) : ::GetModuleHandleW(nullptr);
+  return reinterpret_cast<void*>(::GetProcAddress(module, name));
 }
 
 bool is_loaded(const fs::path& library) {
