@@ -27,7 +27,7 @@ WAYS = {
     "test": ("source build and all tests", "`git clone`, `make test`"),
 }
 INSIDE = {
-    "package": "apt-get update -qq && apt-get install -qq -y /packages/sardonyx_*.deb /packages/libsardonyx0_*.deb >/dev/null && sdx run /answer/model.onnx",
+    "package": "apt-get update -qq && apt-get install -qq -y /packages/sardonyx_*.deb /packages/libsardonyx0_*.deb >/dev/null && sdx run --random /answer/model.onnx",
     "pip": "python3 -m venv /root/venv && /root/venv/bin/pip install -q /packages/sardonyx-*manylinux*.whl && /root/venv/bin/python /answer/run.py",
 }
 # What a user of Python has before, and so is not part of the time.
@@ -42,7 +42,7 @@ mkdir -p "$2/root/sources" "$2/root/packages" "$2/root/answer"
 mount --bind "$3" "$2/root/sources"
 [ -z "$4" ] || mount --bind "$4" "$2/root/packages"
 mount --bind "$5" "$2/root/answer"
-root=$2
+root=$2/root
 shift 5
 exec chroot "$root" "$@"
 """
@@ -121,13 +121,13 @@ def processor():
     return found[1] if found else "unknown"
 
 
-def written(cells, commit):
+def written(cells):
     systems = list(SYSTEMS.values())
     rows = [f"| {title} | " + " | ".join(cells.get((title, system), "–") for system in systems) + " |" for title, _ in WAYS.values()]
     commands = [f"| {title} | {shown} |" for title, shown in WAYS.values()]
     return "\n".join([
         "# From an empty machine to the first answer", "",
-        f"{os.cpu_count()} cores, {processor()}; the newest row is of commit {commit}. The machine is a chroot that `debootstrap` made, with nothing but `git`, `make` and",
+        f"{os.cpu_count()} cores, {processor()}. The machine is a chroot that `debootstrap` made, with nothing but `git`, `make` and",
         "`ca-certificates`. The first answer is that of `sdx run` (`InferenceSession.run` in Python, where Python is there already) with a small",
         "model that is there already; of the sources, the pictures of `make demo`. Times include downloads of what the system lacks. A dash: not",
         "measured. `make bench-install` measures them ([run.py](../install/run.py)).", "",
@@ -147,14 +147,13 @@ def main():
     ROOTS.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(ROOTS / "sources.git", ignore_errors=True)
     subprocess.run(["git", "clone", "-q", "--bare", "--no-hardlinks", PROJECT, ROOTS / "sources.git"], check=True)
-    commit = subprocess.run(["git", "-C", PROJECT, "rev-parse", "--short=8", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     answer(ROOTS / "answer")
     cells = table(RESULTS.read_text()) if RESULTS.exists() else {}
     for way in given.way:
         took = measure(given.system, way, packages)
         print(f"{given.system} {way}: {took:.0f} s", flush=True)
         cells[(WAYS[way][0], SYSTEMS[given.system])] = f"{took:.0f}"
-        RESULTS.write_text(written(cells, commit))
+        RESULTS.write_text(written(cells))
 
 
 if __name__ == "__main__":
