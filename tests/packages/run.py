@@ -46,7 +46,8 @@ def deb(name):
 
 def lintian():
     debs = [deb(name) for name in DEBS]
-    done = subprocess.run(["lintian", "--fail-on", "error,warning", "--allow-root", "--show-overrides", *debs], capture_output=True, text=True)
+    # With --show-overrides, what is overridden would fail, too.
+    done = subprocess.run(["lintian", "--fail-on", "error,warning", "--allow-root", *debs], capture_output=True, text=True)
     print(done.stdout, end="")
     check(done.returncode == 0, done.stdout, done.stderr)
 
