@@ -232,6 +232,7 @@ def stopping():
     wait_until(lambda: server.metric("sdx_http_requests_running") >= 1, "the request runs")
     server.signal(signal.SIGTERM)
     server.wait_for("stopping")
+    time.sleep(0.4)  # signals within 0.3 s are one wish, as timeout(1) sends them
     server.signal(signal.SIGTERM)
     check(server.process.wait(PATIENCE) == -signal.SIGTERM)
     thread.join()
