@@ -78,7 +78,7 @@ std::string encoded(int format, int channels = 2) {
   EXPECT_NE(file, nullptr) << sf_strerror(nullptr);
   if (file == nullptr) return "";
   std::vector<float> samples(static_cast<std::size_t>(kFrames * channels));
-  for (int i = 0; i < kFrames; ++i) samples[static_cast<std::size_t>(i * channels)] = tone(i);
+  for (int i = 0; i < kFrames; ++i) samples[static_cast<std::size_t>(i) * static_cast<std::size_t>(channels)] = tone(i);
   EXPECT_EQ(sf_writef_float(file, samples.data(), kFrames), kFrames);
   sf_close(file);
   return out.bytes;
@@ -102,7 +102,7 @@ double difference(const std::vector<float>& samples) {
   for (int shift = 0; shift < 2400; ++shift) {
     double worst = 0;
     for (int i = 2000; i < 6000 && worst < best; ++i) {
-      const auto at = static_cast<std::size_t>(i + shift);
+      const std::size_t at = static_cast<std::size_t>(i) + static_cast<std::size_t>(shift);
       worst = std::max(worst, at < samples.size() ? std::abs(static_cast<double>(samples[at] - tone(i) / 2)) : 1.0);
     }
     best = std::min(best, worst);

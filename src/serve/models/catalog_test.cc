@@ -402,8 +402,8 @@ TEST_F(ModelFilesTest, folders_of_weights_are_told_by_their_networks) {
   write(folder_ / "encoder/config.json", R"({"model_type": "xlm-roberta"})");
   write(folder_ / "encoder/model.safetensors", "x");
   EXPECT_EQ(kind("encoder"), "embedding encoder");
-  write(folder_ / "bert.gguf", test::GgufBytes().text("general.architecture", "bert").text("x", "y").bytes());
-  EXPECT_EQ(kind("bert.gguf"), "embedding bert.gguf");
+  write(folder_ / "gguf/bert.gguf", test::GgufBytes().text("general.architecture", "bert").text("x", "y").bytes());
+  EXPECT_EQ(kind("gguf/bert.gguf"), "embedding gguf/bert.gguf");
   write(folder_ / "vision/model.gguf", "x");
   write(folder_ / "vision/mmproj.gguf", "x");
   EXPECT_EQ(kind("vision"), "language vision/model.gguf");

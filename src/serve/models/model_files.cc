@@ -128,7 +128,8 @@ bool has_safetensors(const fs::path& folder) {
 // A file that cannot be read is reported when it is loaded.
 ModelKind kind_of_gguf(const fs::path& file) {
   try {
-    const auto architecture = GgufModel::open(file)->metadata().text("general.architecture");
+    const auto model = GgufModel::open(file);  // the text is in its memory
+    const auto architecture = model->metadata().text("general.architecture");
     if (architecture && has_word(kEncoderArchitectures, *architecture)) return ModelKind::embedding;
   } catch (const Error&) {
   }

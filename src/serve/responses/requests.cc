@@ -14,7 +14,6 @@ namespace {
 using openai::Fields;
 using openai::Json;
 using openai::refuse;
-using openai::ToolUse;
 
 constexpr std::size_t kMostItems = 16384;
 constexpr std::size_t kMostReferenced = 16 << 20;  // bytes: as many as a body may have

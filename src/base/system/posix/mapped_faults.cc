@@ -57,6 +57,7 @@ bool read_as_zeros(std::uintptr_t address) {
   if (place == nullptr) return false;
   const std::uintptr_t page = address / page_bytes * page_bytes;
   place->damaged.store(true);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the signal brings the address as a number.
   return ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
          MAP_FAILED;
 }
