@@ -36,7 +36,7 @@ class Symbol:
     """A version of a symbol that a library defines: a row of `readelf --dyn-syms`."""
 
     def __init__(self, row):
-        self.value, self.size, self.kind = int(row[1], 16), int(row[2], 0), row[3]
+        self.value, self.size, self.kind, self.weak = int(row[1], 16), int(row[2], 0), row[3], row[4] == "WEAK"
         self.name, at, self.version = row[7].partition("@")
         self.default = at != "" and self.version.startswith("@")
         self.version = self.version.lstrip("@")
@@ -87,7 +87,8 @@ SECTIONS = {"TLS": '.section .tbss,"awT",@nobits', "OBJECT": ".data"}
 
 
 def assembler(symbols):
-    """Symbols with one address keep that in common: a program may copy a variable, whose other names are then moved too."""
+    """Symbols with one address keep that in common, and stay weak: where a program copies a variable (`environ`), the linker moves the
+    strong name at its address (`__environ`) too, which the library itself uses, but looks for it only for weak names."""
     lines, places = [], {}
     for number_of, symbol in enumerate(symbols):
         kind = symbol.kind if symbol.kind in SECTIONS else "FUNC"
@@ -98,7 +99,7 @@ def assembler(symbols):
         for number_of, symbol in here:
             label = f"stub_of_{number_of}"
             kind_name = {"TLS": "tls_object", "OBJECT": "object"}.get(kind, "function")
-            lines += [f".globl {label}", f".type {label},%{kind_name}", f".size {label},{symbol.size if kind != 'FUNC' else 1}", f"{label}:",
+            lines += [f"{'.weak' if symbol.weak else '.globl'} {label}", f".type {label},%{kind_name}", f".size {label},{symbol.size if kind != 'FUNC' else 1}", f"{label}:",
                       f".symver {label},{symbol.name}{'@@' if symbol.default else '@'}{symbol.version}"]
         lines.append(f".zero {size if kind != 'FUNC' else 1}")
     return "\n".join(lines) + '\n.section .note.GNU-stack,"",%progbits\n'

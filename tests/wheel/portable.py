@@ -53,7 +53,8 @@ def main():
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
         skip("this machine allows no mount namespaces")
     probe = build / "bin" / "sdx_portable_probe"
-    cases = [case for case in sorted((project / "tests" / "cli").glob("*.txt"))]
+    # A bare system has no libsndfile.
+    cases = [case for case in sorted((project / "tests" / "cli").glob("*.txt")) if case.name != "sound.txt"]
     with scratch(build) as work:
         subprocess.run(["cmake", "--install", str(build), "--prefix", str(work), "--strip"], check=True, stdout=subprocess.DEVNULL)
         (work / "bin" / probe.name).write_bytes(probe.read_bytes())

@@ -2,6 +2,7 @@
 // ones: its start, waiting until a time, files, and exceptions that come from libsdx.so. Prints the first thing that is wrong;
 // exit code 1.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -35,6 +36,9 @@ void check(bool right, const char* what) {
   std::fflush(stdout);
   std::_Exit(1);
 }
+
+// A variable of the C library that has two names, of which the program has a copy.
+void check_environment() { check(environ != nullptr && *environ != nullptr, "environ is empty"); }
 
 void check_exceptions() {
   try {
@@ -123,6 +127,7 @@ void check_files(const char* program) {
 int main(int, char** arguments) {
   check(constructed == 1, "constructors run once");
   check_files(arguments[0]);
+  check_environment();
   check_exceptions();
   check_waiting();
   std::random_device random;
