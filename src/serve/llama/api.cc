@@ -83,9 +83,7 @@ void infill(Shared& shared, const RequestPtr& request, const ResponderPtr& respo
   CompletionRequest r = read_infill(openai::read_body(request->body), fill);
   r.chat.generation.model = model_name(shared, r.chat.generation.model);
   const Found found = find(shared, *request, r.chat.generation.model, "infill");
-  const LanguageModel& model = found.model->language->model;
-  r.chat.raw = openai::fill_prompt(model, fill, "input_suffix");
-  for (const TokenId id : openai::fill_ends(model)) r.chat.generation.stop_tokens.push_back(id);
+  openai::fill_in(r.chat, found.model->language->model, fill, "input_suffix");
   openai::PreparedChat prepared = openai::prepare_chat(shared, *request, r.chat, openai::PromptKind::completion, "infill");
   auto writer = std::make_unique<CompletionAnswer>(prepared, r.chat, r.return_tokens);
   openai::answer_chat(shared, request, responder, std::move(prepared), std::move(writer), r.chat.generation.stream, reply_form());

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,10 @@ struct LanguageSettings {
   bool control_tokens = false;                  // names of special tokens in a conversation's texts are these tokens
 };
 
-// `given`, with the parameters of a model's configuration over it: context, cache_type, lora (FILE or FILE=SCALE), chat_template,
-// prompt_cache, parallel, allow_control_tokens. `folder`: the model's in the repository, which its files must be in. Throws
+// The parameters of a model's configuration that language_settings() reads. lora: FILE or FILE=SCALE.
+inline constexpr std::string_view kLanguageParameters =
+    "context cache_type lora chat_template prompt_cache parallel allow_control_tokens";
+// `given`, with these over it. `folder`: the model's in the repository, which its files must be in. Throws
 // Error(invalid_argument) naming the parameter.
 LanguageSettings language_settings(LanguageSettings given, const std::vector<std::pair<std::string, std::string>>& parameters,
                                    const std::filesystem::path& folder);

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <array>
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "serve/models/datatypes.h"
+#include "serve/models/language_settings.h"
 #include "serve/models/settings.h"
 
 namespace sdx::serve {
@@ -268,9 +269,6 @@ class SettingsReader {
   }
 
   void parameters(const json& value, const std::string& where) {
-    // language_settings() reads these.
-    constexpr std::array<std::string_view, 7> kLanguage{
-        "context", "cache_type", "lora", "chat_template", "prompt_cache", "parallel", "allow_control_tokens"};
     if (!value.is_object()) wrong(where, "expected an object");
     for (const auto& [key, item] : value.items()) {
       const std::string at = where + "." + key;
@@ -282,7 +280,7 @@ class SettingsReader {
         out_.threads = static_cast<int>(number(json(content), at, 0, 1024));
       } else if (key == "providers") {
         split(content, out_.providers);
-      } else if (std::find(kLanguage.begin(), kLanguage.end(), key) == kLanguage.end()) {
+      } else if (!has_word(kLanguageParameters, key)) {
         ignored_.push_back(at);
       }
       out_.parameters.emplace_back(key, content);

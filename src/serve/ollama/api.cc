@@ -38,9 +38,8 @@ void text(Shared& shared, const RequestPtr& request, const ResponderPtr& respond
   }
   if (!r.suffix.empty()) {
     const Found found = shared.models.get(g.model, ModelKind::language, path_of(kind));
-    const LanguageModel& model = found.model->language->model;
-    r.chat.raw = openai::fill_prompt(model, {r.chat.messages.back()["content"].get<std::string>(), r.suffix, {}, {}}, "suffix");
-    for (const TokenId id : openai::fill_ends(model)) g.stop_tokens.push_back(id);
+    const openai::FillRequest fill{r.chat.messages.back()["content"].get<std::string>(), r.suffix, {}, {}};
+    openai::fill_in(r.chat, found.model->language->model, fill, "suffix");
   }
   if (kind == Kind::generate && !r.chat.raw) {
     // A model without a template continues the prompt.

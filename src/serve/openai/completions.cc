@@ -108,9 +108,7 @@ GenerationSettings settings_of(const CompletionRequest& r, const LanguageModel& 
   GenerationSettings s = generation_settings(r.generation, model, room);
   hold_to_format(s, r.generation, model, ignored);
   model.prepare_answer(s);
-  if (!r.suffix.empty()) {
-    for (const TokenId id : fill_ends(model)) s.stop_tokens.push_back(id);
-  }
+  if (!r.suffix.empty()) add_fill_ends(model, s.stop_tokens);
   s.n = r.best_of;
   s.logprobs = r.best_of > r.generation.n ? std::max(r.logprobs, 0) : r.logprobs;
   return s;

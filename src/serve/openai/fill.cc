@@ -91,17 +91,20 @@ TokenList fill_prompt(const LanguageModel& model, const FillRequest& request, co
          "unsupported_parameter");
 }
 
-std::vector<TokenId> fill_ends(const LanguageModel& model) {
-  std::vector<TokenId> out;
+void add_fill_ends(const LanguageModel& model, std::vector<TokenId>& stop_tokens) {
   const auto add = [&](std::string_view name) {
     if (name.empty()) return;
-    if (const auto id = model.tokenizer().token_to_id(name)) out.push_back(*id);
+    if (const auto id = model.tokenizer().token_to_id(name)) stop_tokens.push_back(*id);
   };
   for (const std::string_view name : kEnds) add(name);
   for (const Marks& marks : kMarks) {
     for (const std::string_view name : {marks.before, marks.after, marks.middle}) add(name);
   }
-  return out;
+}
+
+void fill_in(ChatRequest& chat, const LanguageModel& model, const FillRequest& request, const std::string& param) {
+  chat.raw = fill_prompt(model, request, param);
+  add_fill_ends(model, chat.generation.stop_tokens);
 }
 
 }  // namespace sdx::serve::openai

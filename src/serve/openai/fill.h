@@ -18,7 +18,9 @@ struct FillRequest {
 // The prompt, in the order in which the model was trained: names of special tokens in the texts are text. `param`: the field to
 // blame. Throws ApiError for a model without such tokens, and for texts that are too long.
 TokenList fill_prompt(const LanguageModel& model, const FillRequest& request, const std::string& param);
-// Tokens that end what is filled in, where the model's files do not name them.
-std::vector<TokenId> fill_ends(const LanguageModel& model);
+// Adds the tokens that end what is filled in, where the model's files do not name them.
+void add_fill_ends(const LanguageModel& model, std::vector<TokenId>& stop_tokens);
+// Makes the chat's answer what is filled in: its prompt, and the tokens that end it.
+void fill_in(ChatRequest& chat, const LanguageModel& model, const FillRequest& request, const std::string& param);
 
 }  // namespace sdx::serve::openai

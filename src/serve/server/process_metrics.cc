@@ -1,27 +1,22 @@
 #include "serve/server/process_metrics.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 
+#include "base/system/pages.h"
+#include "base/system/processes/usage.h"
+
 namespace sdx::serve {
 namespace {
 
-double cpu_seconds() {
-  rusage usage{};
-  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
+double cpu_seconds() { return static_cast<double>(process_use().cpu_ns) * 1e-9; }
 
 double resident_bytes() {
   std::ifstream file("/proc/self/statm");
   double all = 0, resident = 0;
   if (!(file >> all >> resident)) return 0;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  return resident * static_cast<double>(page_bytes());
 }
 
 double open_files() {

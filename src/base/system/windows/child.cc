@@ -1,7 +1,5 @@
 #include "base/system/child.h"
 
-#include <cerrno>
-
 #include "base/system/fork.h"
 
 namespace sdx {
@@ -17,10 +15,5 @@ ChildEnd run_in_child(const std::function<void(const std::function<bool(std::str
 }
 
 bool can_fork() { return false; }
-
-pid_t fork_worker() {
-  errno = ENOSYS;
-  return -1;
-}
 
 }  // namespace sdx
