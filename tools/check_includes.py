@@ -84,11 +84,13 @@ FREE_BUT_FOR_TESTS = (
     "src/benchmark/",
     "src/cache/",
     "src/compare/",
+    "src/hub/",
     "src/inputs/",
     "src/inspect/",
     "src/project/",
     "src/providers/",
     "src/quantize/",
+    "src/serve/",
     "src/session/",
     "src/text/",
     "src/train/",
@@ -104,7 +106,7 @@ SYSTEM_MACRO = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif)\b.*\b(_WIN32|_WIN64|WI
 def is_free_of_systems(path: str) -> bool:
     if path.startswith("src/base/system/"):
         return False
-    return path.startswith(FREE_OF_SYSTEMS) or (path.startswith(FREE_BUT_FOR_TESTS) and not path.endswith("_test.cc"))
+    return path.startswith(FREE_OF_SYSTEMS) or (path.startswith(FREE_BUT_FOR_TESTS) and not path.endswith(("_test.cc", "_test_support.h")))
 
 
 def folder_of(path: str) -> str | None:

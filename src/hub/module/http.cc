@@ -11,8 +11,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/system/network/received.h"
 #include "hub/authorities.h"
-#include "hub/module/received.h"
 #include "hub/module_api.h"
 
 namespace sdx::hub {

@@ -1,14 +1,12 @@
 // libsdx_serve.so
 
-#include <arpa/inet.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <thread>
 
 #include "base/error.h"
 #include "base/system/control_group.h"
+#include "base/system/network/service_manager.h"
+#include "base/system/network/sockets.h"
 #include "base/text/ascii.h"
 #include "serve/anthropic/api.h"
 #include "serve/http/text.h"
@@ -26,7 +24,6 @@
 #include "serve/server/otlp.h"
 #include "serve/server/process_metrics.h"
 #include "serve/server/settings.h"
-#include "serve/server/systemd.h"
 
 namespace sdx::serve {
 namespace {
@@ -40,13 +37,9 @@ constexpr int kConnections = 10000;
 // A thousand connections need as many file descriptors; many systems give a process 1024 and let it ask for more. Returns how
 // many connections there is room for, models and logs left aside.
 int room_for_connections() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kConnections;
-  limit.rlim_cur = limit.rlim_max;
-  static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
-  static_cast<void>(::getrlimit(RLIMIT_NOFILE, &limit));
-  const rlim_t aside = 128;
-  return static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur > aside ? limit.rlim_cur - aside : 1, 1, kConnections));
+  constexpr std::size_t kAside = 128;
+  const std::size_t most = raise_descriptor_limit();
+  return static_cast<int>(std::clamp<std::size_t>(most > kAside ? most - kAside : 1, 1, kConnections));
 }
 
 // A foreign name may resolve to this machine (DNS rebinding). A server that listens only on this machine need not answer to
@@ -63,17 +56,6 @@ GuardOptions guard_options(const ServeRequest& request, const Settings& settings
 
 std::unique_ptr<Keys> keys_of(const ServeRequest& request) {
   return request.api_keys.empty() ? nullptr : std::make_unique<Keys>(read_keys(request.api_keys));
-}
-
-std::string address_of(int socket, const std::string& otherwise) {
-  sockaddr_storage name{};
-  socklen_t size = sizeof name;
-  char text[INET6_ADDRSTRLEN] = "";
-  if (socket < 0 || ::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return otherwise;
-  const void* address = name.ss_family == AF_INET6
-                            ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&name)->sin6_addr)
-                            : static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(&name)->sin_addr);
-  return ::inet_ntop(name.ss_family, address, text, sizeof text) == nullptr ? otherwise : text;
 }
 
 // Routes that every monitor queries, more often than all others.
@@ -105,7 +87,7 @@ class Program {
         log_(request.log_format == "json" ? LogFormat::json : LogFormat::text, host.say) {
     const std::vector<int> sockets = inherited_sockets();
     if (!sockets.empty()) socket_ = sockets.front();
-    settings_.host = address_of(socket_, settings_.host);
+    if (const std::string address = socket_address(socket_); !address.empty()) settings_.host = address;
     if (!request.tls_cert.empty()) encryption_ = tls_encryption({request.tls_cert, request.tls_key});
     guard_.emplace(guard_options(request, settings_), keys_of(request));
     if (!request.otlp.empty()) spans_.emplace(otlp_sender(request.otlp));

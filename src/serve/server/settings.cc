@@ -1,6 +1,5 @@
 #include "serve/server/settings.h"
 
-#include <arpa/inet.h>
 #include <charconv>
 
 #include <cmath>
@@ -28,12 +27,6 @@ std::chrono::microseconds delay_of(double ms) {
 }
 
 }  // namespace
-
-bool is_loopback(const std::string& address) {
-  in_addr four{};
-  if (::inet_pton(AF_INET, address.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
-  return address == "::1";
-}
 
 std::string url_of(const std::string& scheme, const std::string& address, int port) {
   const bool six = address.find(':') != std::string::npos;

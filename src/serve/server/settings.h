@@ -19,7 +19,6 @@ struct Settings {
 // reading a project file.
 Settings settings_of(const ServeRequest& request);
 
-bool is_loopback(const std::string& address);
 // "http://127.0.0.1:8080", "https://[::1]:8080"
 std::string url_of(const std::string& scheme, const std::string& address, int port);
 

@@ -1,4 +1,4 @@
-#include "serve/server/systemd.h"
+#include "base/system/network/service_manager.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace sdx::serve {
+namespace sdx {
 namespace {
 
 constexpr int kFirstSocket = 3;
@@ -62,4 +62,4 @@ std::chrono::microseconds watchdog_interval() {
   return std::chrono::microseconds(us);
 }
 
-}  // namespace sdx::serve
+}  // namespace sdx
