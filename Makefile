@@ -9,7 +9,7 @@ BUILD := build/$(PRESET)
 # - tests whose child loads damaged libraries, and which a sanitizer ends in its own way.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeepOfPosix.Children*:Look*
 
-.PHONY: help setup python-env runtimes clients clients-large browser bare-root build wheel portable portable-wheels portable-check dropin-wheel dropin-clients packages packages-check test test-poisoned \
+.PHONY: help setup python-env runtimes clients clients-large browser bare-root build everything wheel portable portable-wheels portable-check dropin-wheel dropin-clients packages packages-check test test-poisoned \
   demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers aarch64 aarch64-quick bench-aarch64 windows \
   other-systems all-systems gpu-software \
   bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
@@ -19,7 +19,7 @@ help:
 	@echo "make demo    install missing packages, build, detect a face in a photograph"
 	@echo "make demo-chat  fetch a small language model and ask it a question"
 	@echo "make test    install missing packages, build, run all tests"
-	@echo "make build   build build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
+	@echo "make build   build build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz); make everything: also libraries and tests"
 	@echo "make install PREFIX=/usr/local"
 	@echo "make wheel   build/wheel/*.whl: the Python package for Python 3.9 and newer"
 	@echo "make portable | portable-wheels | portable-check  build/portable: for glibc 2.28 and newer (docs/design/portable.md)"
@@ -78,19 +78,23 @@ bare-root: | setup
 $(BUILD)/build.ninja: | setup
 	cmake --preset $(PRESET)
 
+# The command with all that it loads. `everything` has the libraries for other programs and the tests, too.
 build: $(BUILD)/build.ninja
+	cmake --build --preset $(PRESET) --target sdx_command
+
+everything: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET)
 
 # Downloads run while the compiler works. The second configuration finds the Python environment that the first may have lacked.
 test: | setup
-	$(MAKE) -j 5 python-env runtimes clients bare-root build
+	$(MAKE) -j 5 python-env runtimes clients bare-root everything
 	cmake --preset $(PRESET) -DSDX_COMPLETE=ON
 	cmake --build --preset $(PRESET)
 	ctest --test-dir $(BUILD) --output-on-failure -j 2
 
 # Tests that open models, with uninitialised memory filled (docs/environment.md). Skips vendors' libraries, and tests that `make test` already
 # runs this way.
-test-poisoned: build
+test-poisoned: everything
 	SDX_POISON=1 ctest --test-dir $(BUILD) --output-on-failure -j 2 -L '^(conformance|models|ops|passes|python|unit|cli|project|train)$$' -LE poisoned
 
 # Builds only what the demo runs, and kernels for this machine alone: all of the command takes three times as long.
@@ -109,7 +113,7 @@ install: $(BUILD)/build.ninja
 	cmake --install $(BUILD) --prefix $(PREFIX) --strip
 
 # build/wheel/sardonyx-….whl, for Python 3.9 and newer.
-wheel: python-env build
+wheel: python-env everything
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET) --target sdx_python
 	tools/wheel.sh $(BUILD) build/wheel
@@ -156,7 +160,7 @@ packages-check:
 # without a connection. DROPIN="--rounds 1 magika" takes a part of the packages, NATIVE="sherpa" one of the programs.
 DROPIN ?=
 NATIVE ?=
-dropin-clients: python-env build
+dropin-clients: python-env everything
 	@if tools/venv.sh build/packages-venv tests/clients/packages.txt --no-deps; then \
 		python3 -B tests/clients/packages_in_turns.py $(BUILD)/dropin $(BUILD)/python $(DROPIN); \
 	else \
@@ -231,7 +235,7 @@ BENCH ?=
 BENCH_PYTHON = PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B
 
 # The Python package, also where the first configuration lacked its environment, and the peers of bench/suite.
-bench-package: python-env build
+bench-package: python-env everything
 	tools/venv.sh build/bench-venv bench/suite/requirements.txt
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET) --target sdx_python
@@ -254,11 +258,11 @@ bench-outside: bench-package
 # bench-keep keeps the current program, with which bench-check compares later ones. BASE=OTHER/bin/sdx names another program.
 KEPT := build/bench-base
 BASE ?= $(KEPT)
-bench-keep: build
+bench-keep: everything
 	rm -rf $(KEPT).new && mkdir -p $(KEPT).new/bin && cp $(BUILD)/bin/sdx $(KEPT).new/bin/ && cp -a $(BUILD)/lib $(KEPT).new/lib
 	rm -rf $(KEPT) && mv $(KEPT).new $(KEPT)
 
-bench-check: build
+bench-check: everything
 	tools/venv.sh build/bench-venv bench/suite/requirements.txt
 	build/bench-venv/bin/python -B bench/suite/check.py $(BASE) $(BUILD)/bin/sdx $(BENCH)
 
@@ -271,14 +275,14 @@ $(CHAT_MODEL): | build
 bench-text: | $(CHAT_MODEL)
 bench-faces bench-text bench-training: OWN = --sdx $(BUILD)/bin/sdx
 bench-training: OWN += --peer-python build/bench-training-venv/bin/python --folder $(BUILD)/bench-training
-$(FOLDERS): bench-%: python-env build
+$(FOLDERS): bench-%: python-env everything
 	tools/venv.sh build/bench-$*-venv bench/$*/requirements.txt
 	PYTHONPATH=$(BUILD)/python $(or $(BENCH_INTERPRETER),build/bench-$*-venv/bin/python) -B bench/$*/run.py $(OWN) $(BENCH)
 # PyTorch is Debian's python3-torch.
 bench-training: BENCH_INTERPRETER = /usr/bin/python3
 
 # `sdx serve` beside MLServer, Ray Serve and BentoML; BENCH="--models tiny --rounds 1" runs a part.
-bench-serve: build | $(CHAT_MODEL)
+bench-serve: everything | $(CHAT_MODEL)
 	for peer in mlserver ray bentoml; do tools/venv.sh build/bench-$$peer-venv bench/serve/peers/$$peer.txt || exit 1; done
 	python3 -B bench/serve/peers.py --sdx $(BUILD)/bin/sdx --gguf $(CHAT_MODEL) $(BENCH)
 
@@ -289,7 +293,7 @@ bench-install:
 
 # Programs of C++: single kernels, and the bridge to ONNX Runtime's library.
 bench-bridge: | runtimes
-bench-kernels bench-bridge: bench-%: build
+bench-kernels bench-bridge: bench-%: everything
 	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON
 	cmake --build --preset $(PRESET) --target sdx_bench_$*
 	SDX_ORT_LIB=$$(ls build/runtimes/ort-newest/onnxruntime/capi/libonnxruntime.so* 2>/dev/null) $(BUILD)/bin/sdx_bench_$* $(BENCH)
@@ -298,11 +302,11 @@ bench-kernels bench-bridge: bench-%: build
 # interpreter that has PyTorch.
 LAYERS ?=
 TORCH_PYTHON ?= /usr/bin/python3
-torch-layers: python-env build
+torch-layers: python-env everything
 	PYTHONPATH=$(BUILD)/python $(TORCH_PYTHON) -B tests/python/torch_layers.py --all $(LAYERS)
 
 # All pairs of the package's modules in both orders, and 500 groups of them in threads at once; the tests take a share.
-imports: python-env build
+imports: python-env everything
 	PYTHONPATH=$(BUILD)/python build/python-venv/bin/python -B tests/python/test_imports.py
 
 format:

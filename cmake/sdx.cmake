@@ -44,6 +44,10 @@ target_compile_options(sdx_flags INTERFACE $<$<CONFIG:Release>:-ffunction-sectio
 option(SDX_PRECOMPILE "Precompile the standard library's headers" ON)
 set(SDX_PRECOMPILED <algorithm> <atomic> <cmath> <cstring> <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <set>
                     <span> <string> <unordered_map> <vector> <fmt/format.h>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  # {fmt} turns optimisation on for itself. GCC 14 precompiles it as if it stayed on, and then takes, for intrinsics, functions that fail without.
+  list(PREPEND SDX_PRECOMPILED <immintrin.h>)
+endif()
 # sdx_precompile(TARGET [FROM OTHER] [HEADER ...]): gives TARGET its own precompiled header, which also contains these headers, or OTHER's.
 # Headers are given in <>: CMake includes others by their whole path, and other checkouts then cannot use what ccache stores (cmake/ccache.sh).
 function(sdx_precompile target)
