@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text/ascii.h"
 #include "ops/recurrent/recurrent.h"
 
 #include "ops/recurrent/signatures.h"
@@ -35,8 +36,8 @@ std::vector<std::string> default_activations(Cell cell) {
   return {"Tanh"};
 }
 
-const KnownActivation& find_activation(std::string word) {
-  std::transform(word.begin(), word.end(), word.begin(), [](char ch) { return ch >= 'A' && ch <= 'Z' ? ch - 'A' + 'a' : ch; });
+const KnownActivation& find_activation(const std::string& name) {
+  const std::string word = ascii_lower(name);
   for (const KnownActivation& k : kActivations) {
     if (k.name == word) return k;
   }
