@@ -5,8 +5,8 @@
 //   const sdx::Tensor vectors = embedder.embed({{"The cat sits on the mat.", "A feline rests."}});  // float32[2, 384]
 //
 // Models are folders as sentence-transformers and Optimum write them, with a tokenizer: modules.json and the pooling, Dense,
-// LayerNorm and Normalize that it names; without it a plain encoder, whose token vectors are averaged and normalised. Objects may
-// be used by any number of threads at once. All throw sdx::Error.
+// LayerNorm and Normalize that it names; without it a plain encoder, whose token vectors are averaged and normalised. Or they are
+// .gguf files, which say how tokens are pooled. Objects may be used by any number of threads at once. All throw sdx::Error.
 
 #include <filesystem>
 #include <map>
@@ -31,6 +31,10 @@ struct EmbedderOptions {
   std::optional<bool> normalize;  // to length 1; no value: as the folder says
   int max_length = 0;             // tokens per text; longer texts are truncated; 0: the folder's
   int batch = 32;                 // texts per run, 1 to 4096
+  // The first so many numbers of each vector, of length 1 again where vectors are normalised; 0: all. Models that are trained for
+  // it
+  // ("Matryoshka") have the most important ones in front.
+  int dimensions = 0;
 };
 
 class SDX_API TextEmbedder {

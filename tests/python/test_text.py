@@ -138,6 +138,7 @@ def test_embed(tmp_path):
     vectors = TextEmbedder(tmp_path / "embedder", pooling="max", normalize=False).embed(["ab a", "a"])
     assert vectors.tolist() == [[4.0], [3.0]]
     assert TextEmbedder(tmp_path / "embedder").embed("a", prompt="query").tolist() == [[1.0]]
+    assert TextEmbedder(tmp_path / "embedder", dimensions=1).embed("a").tolist() == [[1.0]]
 
 
 def test_perplexity(talker):

@@ -127,7 +127,7 @@ class Model:
                       embedding_scale=1.0, residual_scale=1.0, logit_scale=1.0, growth=0.0, second="ffn_norm.weight")
         self.o.update(TRAITS.get(architecture, {}) | extra)
         self.w = {}
-        self.file = Writer(architecture)
+        self.file = Writer(self.o.get("named", architecture))
         self.count = 0
         self.hyperparameters()
         self.weights()
@@ -344,9 +344,10 @@ class Model:
         if o.get("attention_cap"):
             scores = o["attention_cap"] * np.tanh(scores / o["attention_cap"])
         i, j = np.arange(n)[:, None], np.arange(n)[None, :]
-        seen = j <= i
-        if self.windowed(layer):
-            seen &= j > i - o["window"]
+        if o.get("bidirectional"):
+            seen = np.abs(i - j) <= (o["window"] // 2 if self.windowed(layer) else n)
+        else:
+            seen = (j <= i) & (j > i - (o["window"] if self.windowed(layer) else n))
         scores = np.where(seen, scores, -np.inf)
         most = scores.max(axis=-1, keepdims=True)
         p = np.exp(scores - most)
@@ -397,7 +398,7 @@ class Model:
             return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
         return np.maximum(x, 0) ** 2 if self.o["activation"] == "relu2" else x / (1 + np.exp(-x))
 
-    def logits(self, ids):
+    def hidden(self, ids):
         o, w = self.o, self.w
         x = w["token_embd.weight"][ids].astype(np.float64) * o["embedding_scale"]
         for i in range(o["layers"]):
@@ -411,7 +412,11 @@ class Model:
                 normed = before(o["second"])
             y = after((self.mixture if o["experts"] else self.feed_forward)(normed, at), "post_ffw_norm.weight")
             x = x + y + (added if o["parallel"] else 0.0)
-        x = self.norm(x, "output_norm.weight")
+        return self.norm(x, "output_norm.weight")
+
+    def logits(self, ids):
+        o, w = self.o, self.w
+        x = self.hidden(ids)
         y = x @ w["token_embd.weight" if o["tied"] else "output.weight"].T.astype(np.float64) * o["logit_scale"]
         if o.get("logit_cap"):
             y = o["logit_cap"] * np.tanh(y / o["logit_cap"])

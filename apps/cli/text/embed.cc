@@ -149,6 +149,8 @@ void add_embed(const Command& app, Action& action) {
   command->add_option("--pooling", c->pooling, "How to combine the tokens' vectors; default: as the folder specifies")
       ->one_of({"cls", "mean", "max", "last"});
   command->add_flag("--no-normalize", c->no_normalize, "Do not normalise vectors to length 1");
+  command->add_option("--dimensions", c->request.options.dimensions, "Print only the first N numbers of each vector; 0: all")
+      ->type_name("N");
   command->add_option("--prompt", c->request.prompt, "Prepend the folder's prompt of this name to each text")->type_name("NAME");
   command->add_option("--batch", c->request.options.batch, "Texts per run (32)")->type_name("N");
   command->add_option("-t,--threads", c->threads, "Threads; 0: one per core")->type_name("N");

@@ -362,7 +362,8 @@ class LanguageModel:
 
 
 class TextEmbedder:
-    """A folder as sentence-transformers and Optimum write it. pooling: "cls", "mean", "max", "last"; None, as normalize: the folder's."""
+    """A folder as sentence-transformers and Optimum write it, or a .gguf file. pooling: "cls", "mean", "max", "last"; None, as normalize: the
+    folder's. dimensions: the first so many numbers of each vector, normalised again; 0: all."""
 
     def __init__(
         self,
@@ -372,11 +373,12 @@ class TextEmbedder:
         normalize: Optional[bool] = None,
         max_length: int = 0,
         batch: int = 32,
+        dimensions: int = 0,
         providers: Optional[Providers] = None,
         sess_options: Optional[SessionOptions] = None,
     ) -> None:
-        session = options_of(providers, sess_options)
-        self._embedder = _text.load_embedder(os.fspath(path), session, [pooling] if pooling else [], normalize, max_length, batch)
+        session, modes = options_of(providers, sess_options), [pooling] if pooling else []
+        self._embedder = _text.load_embedder(os.fspath(path), session, modes, normalize, max_length, batch, dimensions)
 
     def embed(self, texts: Union[str, Iterable[str]], prompt: str = "") -> np.ndarray:
         """float32[texts, dimensions]. prompt: the folder's prompt of that name comes before each text."""

@@ -270,9 +270,9 @@ Object info(PyObject* self, PyObject*) {
   return dict;
 }
 
-// load_embedder(path, options of the session, pooling, normalize or None, max_length, batch)
+// load_embedder(path, options of the session, pooling, normalize or None, max_length, batch, dimensions)
 Object load_embedder(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 6);
+  expect_arguments(arguments, 7);
   const std::string path = to_text(argument(arguments, 0));
   EmbedderOptions options;
   options.session = to_options(argument(arguments, 1));
@@ -280,6 +280,7 @@ Object load_embedder(PyObject*, PyObject* arguments) {
   if (argument(arguments, 3) != Py_None) options.normalize = to_truth(argument(arguments, 3));
   options.max_length = to_int(argument(arguments, 4));
   options.batch = to_int(argument(arguments, 5));
+  options.dimensions = to_int(argument(arguments, 6));
   return instance_of(unlocked([&] { return TextEmbedder::load(path, options); }));
 }
 
@@ -334,7 +335,7 @@ PyMethodDef functions[] = {
     {"make_parser", &entry<make_parser>, METH_VARARGS, "make_parser($module, format, template, tools, prompt, /)\n--\n\n"},
     {"load_reranker", &entry<load_reranker>, METH_VARARGS, "load_reranker($module, path, session, max_length, batch, /)\n--\n\n"},
     {"load_embedder", &entry<load_embedder>, METH_VARARGS,
-     "load_embedder($module, path, session, pooling, normalize, max_length, batch, /)\n--\n\n"},
+     "load_embedder($module, path, session, pooling, normalize, max_length, batch, dimensions, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 
@@ -204,9 +205,22 @@ RowHook<T> hidden_hook(OpContext& c, const AttentionProblem<T>& p, RowHook<T> ad
   };
 }
 
+// Also subtracts the distances between query and keys.
+template <class T>
+RowHook<T> distance_hook(OpContext& c, const AttentionProblem<T>& p, std::int64_t past_len, RowHook<T> add) {
+  const FloatList slopes = parse<AttentionAttrs>(c).slopes;
+  if (slopes.empty()) return add;
+  if (static_cast<std::int64_t>(slopes.size()) != p.heads) c.fail("{} slopes are given for {} heads", slopes.size(), p.heads);
+  return [=, keys = p.kv_len](std::int64_t b, std::int64_t h, std::int64_t i, T* scores) {
+    if (add) add(b, h, i, scores);
+    const T slope = static_cast<T>(slopes[static_cast<std::size_t>(h)]);
+    for (std::int64_t j = 0; j < keys; ++j) scores[j] -= slope * static_cast<T>(std::abs(past_len + i - j));
+  };
+}
+
 // The keys that a query may see because of its position.
 struct Frontier {
-  bool causal = false;
+  bool causal = false, pads_behind = false;
   std::int64_t left = -1, right = -1;
   std::int64_t past_len = 0, kv_len = 0, q_len = 0;
   std::vector<std::int64_t> ends;  // per batch entry, where nonpad_kv_seqlen is given
@@ -216,6 +230,7 @@ Frontier frontier_of(OpContext& c, std::int64_t batch, std::int64_t q_len, std::
   const auto attr = parse<AttentionAttrs>(c);
   Frontier f;
   f.causal = attr.causal && !attr.by_steps;  // else the mask says so
+  f.pads_behind = attr.pads_behind;
   f.left = attr.left_window;
   f.right = attr.right_window;
   if (f.left < -1 || f.right < -1) c.fail("window sizes must be -1 or more, received {} and {}", f.left, f.right);
@@ -238,10 +253,11 @@ template <class T>
 void limit_keys(AttentionProblem<T>& p, const Frontier& f) {
   p.visible = [&f](std::int64_t b, std::int64_t i) {
     std::int64_t begin = 0, end = f.ends.empty() ? f.kv_len : f.ends[static_cast<std::size_t>(b)];
-    const std::int64_t at = (f.ends.empty() ? f.past_len : end - f.q_len) + i;
+    const std::int64_t at = (f.ends.empty() || f.pads_behind ? f.past_len : end - f.q_len) + i;
     if (f.causal) end = std::min(end, at + 1);
     if (f.right >= 0) end = std::min(end, at + f.right + 1);
     if (f.left >= 0) begin = std::max<std::int64_t>(0, at - f.left);
+    if (f.pads_behind) begin = std::min(begin, end);
     return std::pair<std::int64_t, std::int64_t>(begin, end);
   };
 }
@@ -311,7 +327,7 @@ void run_typed(OpContext& c) {
   p.by_steps = attr.by_steps, p.zero_nan = attr.zero_nan;
   p.q_scale = static_cast<T>(attr.q_scale), p.k_scale = static_cast<T>(attr.k_scale);
   Tensor held, held_hidden, scores;
-  p.add_bias = hidden_hook(c, p, mask_hook(c, p, held), held_hidden);
+  p.add_bias = hidden_hook(c, p, distance_hook(c, p, past_len, mask_hook(c, p, held)), held_hidden);
   watch_scores(c, p, scores);
   attend(p);
   convert_into(c.output(0, elem, y.shape()), y);

@@ -18,6 +18,10 @@ struct AttentionAttrs {
   // are NaN become 0. q_scale, k_scale: the parts of `scale` that Q and K are multiplied by before their product.
   bool by_steps = false, zero_nan = false;
   float q_scale = 1, k_scale = 1;
+  // Of the sdx operator, for texts of different lengths: rows behind those of nonpad_kv_seqlen are padding, so that query i is at
+  // position i.
+  bool pads_behind = false;
+  FloatList slopes;  // per head: is subtracted from the score of a key for each position between it and the query (ALiBi)
 
   void fields(auto& f, const OpId& op) {
     f("is_causal", causal);
@@ -34,6 +38,8 @@ struct AttentionAttrs {
       f("zero_nan", zero_nan);
       f("q_scale", q_scale);
       f("k_scale", k_scale);
+      f("pads_behind", pads_behind);
+      f("slopes", slopes);
     }
     f("scale", scale);
     f("softcap", softcap);

@@ -14,6 +14,8 @@ TEST(AttentionKernels, Attention) {
   const std::string heads = "{q_num_heads=4, kv_num_heads=2";
   const std::string stacked = "input q: float32[1,2,21,8]\ninput k: float32[1,2,30,8]\ninput v: float32[1,2,30,5]\n";
   const std::string past = "input pk: float32[2,2,3,6]\ninput pv: float32[2,2,3,5]\n";
+  const std::string texts = "input q: float32[2,75,32]\nconstant n: int64[2] 75 41\n",
+                    four = "{q_num_heads=4, kv_num_heads=4, pads_behind=1";
   const std::string cases[] = {
       flat + "y = Attention(q, k, v) " + heads + "}\noutput y\n",
       flat + "y = Attention(q, k, v) " + heads + ", is_causal=1, scale=0.25, softcap=3.0}\noutput y\n",
@@ -27,6 +29,14 @@ TEST(AttentionKernels, Attention) {
       stacked + "input m: float32[21,30]\ny, _, b = Attention(q, k, v, m)\noutput y\noutput b\n",
       ("input q: float32[1,21,16]\ninput k: float32[1,2,30,8]\ninput v: float32[1,30,6]\ninput m: float32[1,2,1,30]\n"
        "y = sdx.Attention(q, k, v, m) {q_num_heads=2, kv_num_heads=2}\noutput y\n"),
+      flat + "y = Attention(q, k, v) " + heads + ", left_window_size=2, right_window_size=1}\noutput y\n",
+      flat + "constant n: int64[2] 7 3\ny = Attention(q, k, v, _, _, _, n) " + heads + "}\noutput y\n",
+      texts + "y = sdx.Attention(q, q, q, _, _, _, n) " + four + "}\noutput y\n",
+      texts + "y = sdx.Attention(q, q, q, _, _, _, n) " + four + ", left_window_size=4, right_window_size=2}\noutput y\n",
+      texts + "y = sdx.Attention(q, q, q, _, _, _, n) " + four + ", is_causal=1, left_window_size=5, softcap=2.0}\noutput y\n",
+      texts + "y = sdx.Attention(q, q, q, _, _, _, n) " + four + ", slopes=[0.5, 0.25, 0.125, 0.0625]}\noutput y\n",
+      texts + "y = sdx.Attention(q, q, q) " + four + ", slopes=[0.5, 0.25, 0.125, 0.0], right_window_size=40}\noutput y\n",
+      flat + past + "y = sdx.Attention(q, k, v, _, pk, pv) " + heads + ", slopes=[0.5, 0.25, 0.125, 0.0]}\noutput y\n",
       "input q: float32[1,2,3,4]\ninput k: float32[1,2,0,4]\ninput v: float32[1,2,0,4]\ny = Attention(q, k, v)\noutput y\n",
   };
   for (const std::string& c : cases) compare({"attention-f32", ("opset 25\n" + c).c_str()});

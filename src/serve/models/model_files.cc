@@ -131,6 +131,9 @@ ModelKind kind_of_gguf(const fs::path& file) {
     const auto model = GgufModel::open(file);  // the text is in its memory
     const auto architecture = model->metadata().text("general.architecture");
     if (architecture && has_word(kEncoderArchitectures, *architecture)) return ModelKind::embedding;
+    // Language models that make vectors say how.
+    if (architecture && model->metadata().whole(std::string(*architecture) + ".pooling_type").value_or(0) > 0)
+      return ModelKind::embedding;
   } catch (const Error&) {
   }
   return ModelKind::language;

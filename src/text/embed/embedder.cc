@@ -23,6 +23,7 @@ using text::TokenRange;
 void check(const EmbedderOptions& options) {
   if (options.batch < 1 || options.batch > 4096)
     fail(ErrorCode::invalid_argument, "batch is 1 to 4096; received {}", options.batch);
+  if (options.dimensions < 0) fail(ErrorCode::invalid_argument, "dimensions is 0 or more; received {}", options.dimensions);
   if (options.max_length < 0) fail(ErrorCode::invalid_argument, "max_length is 0 or more; received {}", options.max_length);
 }
 
@@ -61,6 +62,7 @@ struct TextEmbedder::Impl {
   int max_length;
   Tokenizer tokenizer;
   Encoder encoder;
+  bool renormalizes = false;  // what is left of vectors
   mutable std::atomic<std::size_t> tokens{0};
 
   Impl(EmbedderOptions given, EmbedFolder read)
@@ -87,6 +89,7 @@ struct TextEmbedder::Impl {
     if (normalize && (folder.layers.empty() || !normalizes(folder.layers.back()))) {
       folder.layers.push_back({.kind = text::Layer::Kind::normalize});
     }
+    renormalizes = normalize && options.dimensions > 0;
   }
 
   const std::string& prompt_text(std::string_view name) const {
@@ -109,6 +112,14 @@ struct TextEmbedder::Impl {
     return static_cast<std::int64_t>(count);
   }
 
+  void shorten(std::vector<float>& vector) const {
+    const auto wanted = static_cast<std::size_t>(options.dimensions);
+    if (wanted > vector.size())
+      fail(ErrorCode::invalid_argument, "{} dimensions are requested; the model's vectors have {}", wanted, vector.size());
+    vector.resize(wanted);
+    if (renormalizes) text::apply_layer({.kind = text::Layer::Kind::normalize}, vector);
+  }
+
   std::vector<float> vector_of(const EncodedBatch& batch, std::size_t row, const TokenRange& range) const {
     const std::span<const float> values = row_of(batch, row);
     std::vector<float> out;
@@ -120,6 +131,7 @@ struct TextEmbedder::Impl {
       text::pool(folder.pooling, values, width, range, out);
     }
     for (const text::Layer& layer : folder.layers) text::apply_layer(layer, out);
+    if (options.dimensions > 0) shorten(out);
     return out;
   }
 };

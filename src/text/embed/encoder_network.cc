@@ -1,11 +1,13 @@
 #include "text/embed/encoder_network.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/words.h"
 #include "text/embed/encoder_files.h"
+#include "text/embed/language_encoder.h"
 #include "text/model/network/decoder_config.h"
 #include "text/model/network/decoder_graph.h"
 #include "text/model/network/weighted_graph.h"
@@ -15,6 +17,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Slopes that halve from head to head for 8 heads, and for other numbers a geometric series as well (arXiv:2108.12409).
+std::vector<float> slopes_of(std::int64_t heads) {
+  std::int64_t power = 1;
+  while (2 * power <= heads) power *= 2;
+  std::vector<float> slopes;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const double step = h < power ? static_cast<double>(h + 1) : static_cast<double>(2 * (h - power) + 1) / 2.0;
+    slopes.push_back(static_cast<float>(std::exp2(-8.0 * step / static_cast<double>(power))));
+  }
+  return slopes;
+}
+
 class EncoderBuilder : WeightedGraph {
  public:
   EncoderBuilder(std::shared_ptr<const TensorFiles> file, const EncoderConfig& config, WeightStyle& style)
@@ -23,8 +37,8 @@ class EncoderBuilder : WeightedGraph {
   Model build() {
     const auto input = [&](const char* name) { return g_.input(name, DataType::int64, {"batch_size", "sequence_length"}); };
     const ValueId ids = input("input_ids"), mask = input("attention_mask");
-    positions_ = input("position_ids");
-    mask_ = g_.node("Cast", "/mask/Cast", {mask}, {{"to", static_cast<std::int64_t>(DataType::int32)}});
+    lengths_ = g_.node("ReduceSum", "/mask/ReduceSum", {mask, integers("/mask/axis", {1})}, {{"keepdims", std::int64_t{0}}});
+    if (!c_.distances) positions_ = input("position_ids");
     ValueId x = style_.rows(g_, "/embeddings/words", tensor("token_embd.weight", {-1, c_.width}), ids);
     if (has("token_types.weight")) {
       const ValueId types = input("token_type_ids");
@@ -32,13 +46,14 @@ class EncoderBuilder : WeightedGraph {
               style_.rows(g_, "/embeddings/types", tensor("token_types.weight", {-1, c_.width}), types));
     }
     if (c_.rope_base > 0.0F) {
-      angles();
-    } else {
+      angles("", c_.rope_base);
+      if (c_.window > 0) angles(".local", c_.local_base);
+    } else if (!c_.distances) {
       x = sum("/embeddings/positions/Add", x, position_vectors());
     }
-    x = g_.node("LayerNormalization", "/embeddings/LayerNorm",
-                {x, vector("token_embd_norm.weight", c_.width), vector("token_embd_norm.bias", c_.width)}, norm_attributes());
+    x = norm("/embeddings/LayerNorm", x, "token_embd_norm");
     for (std::int64_t i = 0; i < c_.layers; ++i) x = layer(i, x);
+    if (c_.pre_norms) x = norm("/final_norm", x, "output_norm");
     g_.graph().value(x).type = g_.graph().value(x).declared =
         Type::tensor(DataType::float32, {Dim::symbol("batch_size"), Dim::symbol("sequence_length"), Dim(c_.width)});
     g_.output(x, "last_hidden_state");
@@ -47,9 +62,6 @@ class EncoderBuilder : WeightedGraph {
   }
 
  private:
-  AttributeList norm_attributes() const {
-    return {{"epsilon", c_.epsilon}, {"axis", std::int64_t{-1}}, {"stash_type", std::int64_t{1}}};
-  }
   ValueId sum(const std::string& name, ValueId a, ValueId b) { return g_.node("Add", name, {a, b}); }
 
   ValueId position_vectors() {
@@ -63,35 +75,53 @@ class EncoderBuilder : WeightedGraph {
                    {{"axis", std::int64_t{0}}});
   }
 
-  void angles() {
+  void angles(const std::string& end, float base) {
     const std::int64_t size = c_.width / c_.heads;
     RopeConfig rope;
-    rope.base = c_.rope_base;
+    rope.base = base;
     Tensor cos(DataType::float32, {c_.context, size / 2}), sin(DataType::float32, {c_.context, size / 2});
     rope_rows(rope, size, c_.context, 0, c_.context, cos.mutable_values<float>().data(), sin.mutable_values<float>().data());
-    cos_ = g_.constant("cos_cache", std::move(cos));
-    sin_ = g_.constant("sin_cache", std::move(sin));
+    cos_.push_back(g_.constant("cos_cache" + end, std::move(cos)));
+    sin_.push_back(g_.constant("sin_cache" + end, std::move(sin)));
   }
-  ValueId rotated(const std::string& name, ValueId x) {
+  ValueId rotated(const std::string& name, ValueId x, bool local) {
     if (c_.rope_base == 0.0F) return x;
-    return g_.node("com.microsoft.RotaryEmbedding", name, {x, positions_, cos_, sin_}, {{"num_heads", c_.heads}});
+    const std::size_t kind = local ? 1 : 0;
+    return g_.node("com.microsoft.RotaryEmbedding", name, {x, positions_, cos_[kind], sin_[kind]}, {{"num_heads", c_.heads}});
   }
 
+  // Weights of a norm; ModernBERT's have no bias.
+  ValueId norm(const std::string& name, ValueId x, const std::string& weight) {
+    return g_.node("LayerNormalization", name, {x, vector(weight + ".weight", c_.width), bias_of(weight + ".weight", c_.width)},
+                   {{"epsilon", c_.epsilon}, {"axis", std::int64_t{-1}}, {"stash_type", std::int64_t{1}}});
+  }
   ValueId norm_of_sum(const std::string& name, ValueId x, ValueId y, const std::string& weight) {
     return g_.node("com.microsoft.SkipLayerNormalization", name,
-                   {x, y, vector(weight + ".weight", c_.width), vector(weight + ".bias", c_.width)}, {{"epsilon", c_.epsilon}});
+                   {x, y, vector(weight + ".weight", c_.width), bias_of(weight + ".weight", c_.width)},
+                   {{"epsilon", c_.epsilon}});
   }
 
   ValueId layer(std::int64_t i, ValueId x) {
     const std::string at = "/layers." + std::to_string(i), of = "blk." + std::to_string(i) + ".";
-    x = norm_of_sum(at + "/attn/LayerNorm", x, attention(at + "/attn", of, x), of + "attn_output_norm");
-    return norm_of_sum(at + "/mlp/LayerNorm", x, feed_forward(at + "/mlp", of, x), of + "layer_output_norm");
+    const bool local = c_.window > 0 && i % c_.interval != 0;
+    if (c_.pre_norms) {  // the first layer's input has its norm
+      const ValueId before = has(of + "attn_norm.weight") ? norm(at + "/attn_norm", x, of + "attn_norm") : x;
+      x = sum(at + "/attn/Add", x, attention(at + "/attn", of, before, local));
+      return sum(at + "/mlp/Add", x, feed_forward(at + "/mlp", of, norm(at + "/mlp_norm", x, of + "ffn_norm")));
+    }
+    ValueId y = norm_of_sum(at + "/attn/LayerNorm", x, attention(at + "/attn", of, x, local), of + "attn_output_norm");
+    if (has(of + "attn_norm_2.weight")) y = norm_of_sum(at + "/layer_norm_1", x, y, of + "attn_norm_2");
+    return norm_of_sum(at + "/mlp/LayerNorm", y, feed_forward(at + "/mlp", of, y), of + "layer_output_norm");
   }
 
   // Queries, keys or values: from a matrix of their own, or from one with all three.
   ValueId part(const std::string& at, const std::string& of, ValueId x, int which) {
     const std::string name = std::string(1, "qkv"[which]), joined = of + "attn_qkv.weight";
-    if (!has(joined)) return linear(at + "/" + name, x, of + "attn_" + name + ".weight", c_.width, c_.width);
+    if (!has(joined)) {
+      const ValueId y = linear(at + "/" + name, x, of + "attn_" + name + ".weight", c_.width, c_.width);
+      const std::string own = of + "attn_" + name + "_norm";
+      return has(own + ".weight") ? norm(at + "/" + name + "_norm", y, own) : y;
+    }
     const StoredTensor& all = tensor(joined, {3 * c_.width, c_.width});
     ValueId bias = kNoValue;
     if (has(of + "attn_qkv.bias")) {
@@ -103,33 +133,58 @@ class EncoderBuilder : WeightedGraph {
     return style_.product(g_, at + "/" + name, x, all, which * c_.width, c_.width, bias);
   }
 
-  ValueId attention(const std::string& at, const std::string& of, ValueId x) {
-    const ValueId q = rotated(at + "/q_rotary", part(at, of, x, 0)), k = rotated(at + "/k_rotary", part(at, of, x, 1));
-    const ValueId y = g_.node("com.microsoft.MultiHeadAttention", at + "/MultiHeadAttention",
-                              {q, k, part(at, of, x, 2), kNoValue, mask_}, {{"num_heads", c_.heads}});
+  ValueId attention(const std::string& at, const std::string& of, ValueId x, bool local) {
+    const ValueId q = rotated(at + "/q_rotary", part(at, of, x, 0), local),
+                  k = rotated(at + "/k_rotary", part(at, of, x, 1), local);
+    AttributeList a{{"q_num_heads", c_.heads}, {"kv_num_heads", c_.heads}, {"pads_behind", std::int64_t{1}}};
+    if (local) a.insert(a.end(), {{"left_window_size", c_.window}, {"right_window_size", c_.window}});
+    if (c_.distances) a.emplace_back("slopes", slopes_of(c_.heads));
+    const ValueId y =
+        g_.node("sdx.Attention", at + "/Attention", {q, k, part(at, of, x, 2), kNoValue, kNoValue, kNoValue, lengths_}, a);
     return linear(at + "/output", y, of + "attn_output.weight", c_.width, c_.width);
   }
 
   ValueId feed_forward(const std::string& at, const std::string& of, ValueId x) {
-    ValueId y = linear(at + "/up", x, of + "ffn_up.weight", c_.feed_forward, c_.width);
-    if (c_.gated) {
-      const ValueId gate = linear(at + "/gate", x, of + "ffn_gate.weight", c_.feed_forward, c_.width);
-      const ValueId active = g_.node("Mul", at + "/act/Mul", {gate, g_.node("Sigmoid", at + "/act/Sigmoid", {gate})});
-      y = g_.node("Mul", at + "/Mul", {active, y});
+    ValueId y = kNoValue;
+    if (c_.gated && !has(of + "ffn_gate.weight")) {
+      // Both in one: the gate first, or, in JinaBERT for code, behind.
+      const bool behind = has(of + "ffn_up_gate.weight");
+      if (!behind && has(of + "attn_norm_2.weight"))
+        fail(ErrorCode::not_implemented, "tensor '{}': it is not known which half is the gate", of + "ffn_up.weight");
+      const StoredTensor& both = tensor(of + (behind ? "ffn_up_gate" : "ffn_up") + ".weight", {2 * c_.feed_forward, c_.width});
+      const auto half = [&](const char* name, bool second) {
+        return style_.product(g_, at + name, x, both, second ? c_.feed_forward : 0, c_.feed_forward, kNoValue);
+      };
+      y = gated(at, half("/gate", behind), half("/up", !behind));
     } else {
-      y = g_.node("Gelu", at + "/act", {y});
+      y = linear(at + "/up", x, of + "ffn_up.weight", c_.feed_forward, c_.width);
+      y = c_.gated ? gated(at, linear(at + "/gate", x, of + "ffn_gate.weight", c_.feed_forward, c_.width), y)
+                   : g_.node("Gelu", at + "/act", {y});
     }
     return linear(at + "/down", y, of + "ffn_down.weight", c_.width, c_.feed_forward);
   }
+  ValueId gated(const std::string& at, ValueId gate, ValueId up) {
+    const ValueId active = c_.gelu ? g_.node("Gelu", at + "/act", {gate})
+                                   : g_.node("Mul", at + "/act/Mul", {gate, g_.node("Sigmoid", at + "/act/Sigmoid", {gate})});
+    return g_.node("Mul", at + "/Mul", {active, up});
+  }
 
   const EncoderConfig& c_;
-  ValueId mask_ = kNoValue, positions_ = kNoValue, cos_ = kNoValue, sin_ = kNoValue;
+  ValueId lengths_ = kNoValue, positions_ = kNoValue;
+  std::vector<ValueId> cos_, sin_;
 };
 
 }  // namespace
 
+EncoderFacts read_encoder_facts(const fs::path& path) {
+  if (is_language_network(path)) return read_language_facts(path);
+  const EncoderConfig c = read_encoder_config(path);
+  return {c.context, c.pooling, {}};
+}
+
 Session open_encoder(const fs::path& path, const SessionOptions& options) {
   try {
+    if (is_language_network(path)) return open_language_encoder(path, options);
     const EncoderConfig config = read_encoder_config(path);
     const auto files = open_encoder_files(path, config);
     const auto style = weights_in_place(files);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/text/safe_name.h"
+#include "tensor/element.h"
 #include "tensor/gguf/gguf_names.h"
 #include "tensor/json.h"
 #include "tensor/safetensors.h"
@@ -89,10 +90,13 @@ void read_pooling(const fs::path& folder, EmbedFolder& to) {
 Tensor weight_of(const SafeTensors& file, const char* name, const fs::path& where) {
   const auto at = file.tensors.find(name);
   if (at == file.tensors.end()) return {};
-  if (at->second.dtype() != DataType::float32) {
-    fail(ErrorCode::invalid_argument, "{}: {} is {}; expected float32", where.string(), name, at->second.type_string());
+  const DataType type = at->second.dtype();
+  if (type == DataType::float32) return at->second.aligned();
+  if (type != DataType::float16 && type != DataType::bfloat16) {
+    fail(ErrorCode::invalid_argument, "{}: {} is {}; expected float32, float16 or bfloat16", where.string(), name,
+         at->second.type_string());
   }
-  return at->second.aligned();
+  return to_float32(at->second.aligned());
 }
 
 Layer read_weights(const fs::path& folder, Layer::Kind kind) {
@@ -182,13 +186,14 @@ EmbedFolder read_embed_folder(const fs::path& path) {
   if (file && root.filename() == "onnx" && !fs::exists(root / "tokenizer.json")) root = root.parent_path();
   if (out.model.extension() == ".gguf") root = out.model;  // which has the tokenizer
   out.root = root;
-  if (is_encoder_weights(out.model)) {
-    const EncoderConfig config = read_encoder_config(out.model);
-    out.most_length = static_cast<int>(config.context);
-    if (config.pooling) out.pooling = {*config.pooling};
-  }
   const json modules = read_json(root / "modules.json");
   out.modules = !modules.is_null();
+  if (is_encoder_weights(out.model)) {
+    EncoderFacts facts = read_encoder_facts(out.model);
+    out.most_length = static_cast<int>(facts.context);
+    if (facts.pooling && !out.modules) out.pooling = {*facts.pooling};
+    out.layers = std::move(facts.layers);
+  }
   if (out.modules) read_modules(root, modules, out);
   out.max_length = read_max_length(root);
   if (out.most_length > 0 && (out.max_length == 0 || out.max_length > out.most_length)) out.max_length = out.most_length;

@@ -85,6 +85,7 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
 VisibleKeys visible_keys(const AttentionArgs& a, std::int64_t i, std::int64_t valid) {
   VisibleKeys v{0, valid};
   if (a.causal) v.last = std::clamp<std::int64_t>(i + a.causal_offset + 1, 0, valid);
+  if (a.right >= 0) v.last = std::min(v.last, std::clamp<std::int64_t>(i + a.causal_offset + a.right + 1, 0, valid));
   if (a.window > 0) v.first = std::clamp<std::int64_t>(i + a.causal_offset - a.window + 1, 0, v.last);
   return v;
 }
@@ -136,10 +137,10 @@ AttentionArgs heads_as_queries(const AttentionArgs& a) {
   g.mask_row = a.mask_head, g.mask_head = group * a.mask_head;
   g.sink_row = a.sink_head, g.sink_head = group * a.sink_head;
   g.odd_row = a.odd_head, g.odd_head = group * a.odd_head;
-  if (!a.causal && a.window <= 0) return g;
+  if (!a.limits_keys()) return g;
   // All of them see the keys that the single query saw.
   const VisibleKeys seen = visible_keys(a, 0, a.keys);
-  g.causal = false, g.window = 0;
+  g.causal = false, g.window = 0, g.right = -1;
   g.keys = seen.last - seen.first;
   g.k += seen.first * a.k_row;
   g.v += seen.first * a.v_row;
@@ -179,7 +180,7 @@ void attention_f32(const AttentionArgs& a) {
   const Kernels k{attention_tile_kernels(), attention_kernels(), elementwise_kernels()};
   const std::int64_t work = std::max<std::int64_t>(1, a.queries * a.keys * (a.head_size + a.v_head_size));
   const std::int64_t group = a.heads / a.kv_heads;
-  if (a.queries == 1 && group > 1 && group <= few_queries() && (a.key_lengths == nullptr || (!a.causal && a.window <= 0)) &&
+  if (a.queries == 1 && group > 1 && group <= few_queries() && (a.key_lengths == nullptr || !a.limits_keys()) &&
       (a.share_keys || a.batch * a.kv_heads >= current_pool().threads())) {
     return attention_f32(heads_as_queries(a));
   }

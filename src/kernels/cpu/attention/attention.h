@@ -43,7 +43,8 @@ struct AttentionArgs {
   std::int64_t out_batch = 0, out_head = 0, out_row = 0;
   float scale = 1.0F;
   float softcap = 0.0F;  // > 0: scores become softcap * tanh(score / softcap), before the mask is added
-  // Additive mask (may be null); a stride of 0 broadcasts. Its last axis is contiguous.
+  // Additive mask (may be null); a stride of 0 broadcasts. Its last axis is contiguous. With mask_row -1, what is added depends
+  // on the distance between key and query alone.
   const float* mask = nullptr;
   std::int64_t mask_batch = 0, mask_head = 0, mask_row = 0;
   // Query i sees only keys j <= i + causal_offset. The offset is keys - queries for a cache that ends with the queries' own keys.
@@ -51,6 +52,8 @@ struct AttentionArgs {
   std::int64_t causal_offset = 0;
   // > 0: of these, only keys j > i + causal_offset - window (sliding window).
   std::int64_t window = 0;
+  // 0 or more: of these, only keys j <= i + causal_offset + right.
+  std::int64_t right = -1;
   // Valid keys per batch entry (may be null: all).
   const std::int32_t* key_lengths = nullptr;
   // Per head (may be null): a score that counts in the softmax's sum but has no value.
@@ -65,6 +68,9 @@ struct AttentionArgs {
   std::uint8_t* odd = nullptr;
   std::int64_t odd_batch = 0, odd_head = 0, odd_row = 0;
   float least_score = -std::numeric_limits<float>::infinity();
+
+  // Whether a query's place says which keys it sees.
+  bool limits_keys() const { return causal || window > 0 || right >= 0; }
 };
 
 // x[size] with its first `dim` elements rotated by the angles whose cosines and sines are given (dim / 2 each), into y, which may

@@ -171,7 +171,7 @@ void mask_scores(const Block& b, std::int64_t batch, std::int64_t head, std::int
       b.rows.add_columns(scores, nr, mask, a.mask_row, nk, count);
     }
   }
-  if (!a.causal && a.window <= 0) return;
+  if (!a.limits_keys()) return;
   for (std::int64_t i = 0; i < count; ++i) {
     const VisibleKeys v = visible_keys(a, q0 + i, b.valid);
     const std::int64_t from = std::clamp<std::int64_t>(v.first - b.j0, 0, nk);
@@ -405,7 +405,7 @@ bool splits(const AttentionArgs& a, std::int64_t rows, std::int64_t keys) {
 std::int64_t keys_with_weight(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
                               std::int64_t valid) {
   if (a.mask == nullptr || a.mask_row != 0 || a.mask_head != 0 || valid < 2) return valid;
-  if (a.causal || a.window > 0 || a.softcap > 0.0F || a.source.run != nullptr) return valid;
+  if (a.limits_keys() || a.softcap > 0.0F || a.source.run != nullptr) return valid;
   // Weights below e^-88 of the largest are 0.
   constexpr float kNone = 100.0F;
   const float* const mask = a.mask + b * a.mask_batch;
@@ -456,7 +456,7 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
   j.packing = {b, kv, to, to + packed + scores};
   j.scores = to + packed;
   const bool split = splits(a, rows, end - begin);
-  block.only = !split && cuts.parts == 1 && end > begin && !a.causal && a.window <= 0 && a.sink == nullptr;
+  block.only = !split && cuts.parts == 1 && end > begin && !a.limits_keys() && a.sink == nullptr;
   if (!split && lies_in_place(a, j.group * j.panels(), end - begin)) block.key_row = a.k_row, block.value_row = a.v_row;
   j.states = thread_scratch(3, to_size(j.group * j.panels() * state));
   for (std::int64_t g = 0; g < j.group; ++g) {

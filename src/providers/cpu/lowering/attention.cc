@@ -5,7 +5,9 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/attention/attention_panels.h"
@@ -46,6 +48,7 @@ struct AttentionState : KernelState {
   bool make_mask = false;
   std::size_t odd_at = 0;                  // bytes in the workspace: AttentionArgs::odd
   std::size_t keys_at = 0, values_at = 0;  // where no output takes them
+  std::size_t distances_at = 0;            // what distances subtract: [heads, queries + keys - 1]
 };
 
 class AttentionKernel : public Kernel {
@@ -55,6 +58,7 @@ class AttentionKernel : public Kernel {
         kv_heads_(a.kv_num_heads),
         causal_(a.causal),
         left_(a.left_window),
+        right_(a.right_window),
         softcap_(a.softcap),
         boolean_(c.has_input(kMask) && c.dtype(kMask) == DataType::boolean),
         by_steps_(a.by_steps),
@@ -62,7 +66,8 @@ class AttentionKernel : public Kernel {
         q_scale_(a.q_scale),
         k_scale_(a.k_scale),
         one_serves_all_(c.node().domain == "sdx" && !c.has_input(kPastKey) && !c.has_output(kK) && !c.has_output(kV)),
-        scale_(a.scale) {}
+        scale_(a.scale),
+        slopes_(a.slopes.begin(), a.slopes.end()) {}
   std::string_view name() const override { return "attention-f32"; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
@@ -98,6 +103,8 @@ class AttentionKernel : public Kernel {
     };
     s->keys_at = room(kK, k);
     s->values_at = room(kV, v);
+    s->distances_at = bytes;
+    bytes += resolve_texts(c, *s);
     c.workspace_bytes = bytes;
     return s;
   }
@@ -121,6 +128,14 @@ class AttentionKernel : public Kernel {
     a.causal = causal_;
     a.causal_offset = s.past;
     a.window = left_ >= 0 && left_ < s.total + s.q.rows ? left_ + 1 : 0;
+    a.right = right_ >= 0 && right_ < s.total + s.q.rows ? right_ : -1;
+    std::vector<std::int32_t> lengths;
+    if (c.has_input(kNonpad)) {
+      const auto* given = c.in<std::int64_t>(kNonpad);
+      for (std::int64_t b = 0; b < s.batch; ++b)
+        lengths.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(given[b], 0, s.total)));
+      a.key_lengths = lengths.data();
+    }
     // A mask beside is_causal hides the same keys by numbers below -1e9 (passes/fuse/attention_masks.cc). Keys after a query can
     // only be left out if they weigh nothing: if all scores are far smaller than that, and values are finite.
     if (by_steps_ && causal_ && c.has_input(kMask)) {
@@ -131,6 +146,7 @@ class AttentionKernel : public Kernel {
       const ScoreTerm<float> m = term_of(s.added, s.make_mask ? additive_mask(c, s, workspace) : c.in<float>(kMask));
       a.mask = m.data, a.mask_batch = m.batch, a.mask_head = m.head, a.mask_row = m.row;
     }
+    if (!slopes_.empty()) subtract_distances(s, reinterpret_cast<float*>(workspace + s.distances_at), a);
     if (c.output(0).size() == 0) a.queries = 0;
     if (by_steps_) {
       a.odd = reinterpret_cast<std::uint8_t*>(workspace + s.odd_at);
@@ -170,6 +186,30 @@ class AttentionKernel : public Kernel {
       for (std::int64_t r = 0; r < from.rows; ++r) to = std::copy_n(at + r * from.row_step(), from.size, to);
     }
   };
+
+  // Checks what texts of different lengths have, and returns the workspace for distances.
+  std::size_t resolve_texts(ResolveContext& c, const AttentionState& s) const {
+    constexpr std::int64_t kMostKeys = std::int64_t{1} << 31;
+    if (c.has_input(kNonpad) && (element_count(c.input_shape(kNonpad)) != s.batch || s.total >= kMostKeys)) {
+      fail(ErrorCode::runtime_failure, "nonpad_kv_seqlen is {} for {} texts of {} keys", to_string(c.input_shape(kNonpad)),
+           s.batch, s.total);
+    }
+    if (slopes_.empty()) return 0;
+    if (static_cast<std::int64_t>(slopes_.size()) != s.q.heads)
+      fail(ErrorCode::runtime_failure, "{} slopes are given for {} heads", slopes_.size(), s.q.heads);
+    return byte_size(DataType::float32, s.q.heads * (s.q.rows + s.total));
+  }
+
+  // A mask whose rows overlap: that of each query begins one element before that of the query before it.
+  void subtract_distances(const AttentionState& s, float* to, AttentionArgs& a) const {
+    const std::int64_t last = s.q.rows - 1, width = s.q.rows + s.total;
+    for (std::size_t h = 0; h < slopes_.size(); ++h) {
+      float* const row = to + static_cast<std::int64_t>(h) * width;
+      for (std::int64_t d = 0; d < width; ++d) row[d] = -slopes_[h] * static_cast<float>(std::abs(s.past + last - d));
+    }
+    a.mask = to + std::max<std::int64_t>(0, last);
+    a.mask_row = -1, a.mask_head = width, a.mask_batch = 0;
+  }
 
   static void attend(const AttentionArgs& a, const Cached& k, const Cached& v) {
     if (!k.joins() && !v.joins()) return attention_f32(a);
@@ -296,12 +336,13 @@ class AttentionKernel : public Kernel {
 
   std::int64_t q_heads_, kv_heads_;
   bool causal_;
-  std::int64_t left_;
+  std::int64_t left_, right_;
   float softcap_;
   bool boolean_, by_steps_, zero_nan_;
   float q_scale_, k_scale_;
   bool one_serves_all_;  // along the batch
   std::optional<float> scale_;
+  std::vector<float> slopes_;
 };
 
 std::unique_ptr<Kernel> make_attention(LowerContext& c) {
@@ -320,9 +361,12 @@ std::unique_ptr<Kernel> make_attention(LowerContext& c) {
   }
   if (c.has_input(kMask) && attr.by_steps && c.dtype(kMask) == DataType::boolean) return c.refuse("a mask of bool by steps");
   if (c.has_output(3)) return c.refuse("the scores are requested");
-  if (c.has_input(kNonpad)) return c.refuse("each batch entry has a length of its own");
-  if (attr.right_window != -1) return c.refuse("a window to the right");
-  if (attr.left_window < -1) return c.refuse("a negative window");
+  const bool limited = attr.causal || attr.left_window >= 0 || attr.right_window >= 0;
+  if (c.has_input(kNonpad) && (attr.by_steps || c.has_input(kPastKey) || (limited && !attr.pads_behind)))
+    return c.refuse("each batch entry has a length of its own");
+  if (attr.by_steps && (attr.right_window >= 0 || !attr.slopes.empty())) return c.refuse("a window or distances by steps");
+  if (!attr.slopes.empty() && c.has_input(kMask)) return c.refuse("a mask besides distances");
+  if (attr.left_window < -1 || attr.right_window < -1) return c.refuse("a negative window");
   return std::make_unique<AttentionKernel>(c, attr);
 }
 

@@ -11,6 +11,10 @@
 namespace sdx::text {
 namespace {
 
+constexpr std::string_view kKnown =
+    "llama qwen2 qwen3 gemma gemma2 gemma3 phi3 granite smollm3 ernie4_5 seed_oss olmo2 exaone4 command-r cohere2 starcoder2 "
+    "nemotron glm4 hunyuan-dense mistral3 arcee qwen2moe qwen3moe granitemoe gpt-oss";
+
 class Reader {
  public:
   Reader(const GgufFile& file, std::string architecture) : file_(file), prefix_(std::move(architecture) + ".") {}
@@ -208,6 +212,8 @@ void read_experts(const GgufModel& file, const Reader& r, DecoderConfig& c) {
 
 }  // namespace
 
+bool is_decoder_architecture(std::string_view name) { return has_word(kKnown, name); }
+
 bool permuted_in_gguf(std::string_view architecture) {
   return has_word("llama granite granitemoe smollm3 mistral3 arcee", architecture);
 }
@@ -244,16 +250,19 @@ void set_gpt_oss(DecoderConfig& c, float limit) {
   c.rope.truncate = false;
 }
 
-DecoderConfig read_decoder_config(const GgufModel& file) {
+DecoderConfig read_decoder_config(const GgufModel& file, bool embeds) {
   DecoderConfig c;
-  c.architecture = std::string(file.metadata().text("general.architecture").value_or(""));
-  constexpr std::string_view kKnown =
-      "llama qwen2 qwen3 gemma gemma2 gemma3 phi3 granite smollm3 ernie4_5 seed_oss olmo2 exaone4 command-r cohere2 starcoder2 "
-      "nemotron glm4 hunyuan-dense mistral3 arcee qwen2moe qwen3moe granitemoe gpt-oss";
+  const std::string named(file.metadata().text("general.architecture").value_or(""));
+  const bool gemma_embedding = embeds && named == "gemma-embedding";  // Gemma 3 that sees to both sides
+  c.architecture = gemma_embedding ? "gemma3" : named;
   if (!has_word(kKnown, c.architecture)) {
     fail(ErrorCode::not_implemented, "architecture '{}' is not supported; those that are: {}", c.architecture, kKnown);
   }
-  const Reader r(file.metadata(), c.architecture);
+  const Reader r(file.metadata(), named);
+  c.bidirectional = gemma_embedding || !file.metadata().truth(r.key("attention.causal")).value_or(true);
+  if (c.bidirectional && !embeds)
+    fail(ErrorCode::not_implemented, "key '{}' is false: the model makes vectors of texts, not answers",
+         r.key("attention.causal"));
   c.context = r.count("context_length", kMostContext);
   c.width = r.count("embedding_length", kMostWidth);
   c.layers = r.count("block_count", kMostLayers);

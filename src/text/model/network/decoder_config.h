@@ -62,6 +62,7 @@ struct DecoderConfig {
   bool post_norms = false;            // a norm after attention and after the feed-forward part
   bool parallel = false;              // both parts take the same norm, and their sum is added
   bool norm_after_rotation = false;   // of queries and keys
+  bool bidirectional = false;         // of embedders: tokens see those behind them, too; windows reach to both sides
   float query_growth = 0.0F;          // queries grow with the logarithm of how often their position holds the original context
   std::vector<std::int64_t> windows;  // per layer: keys that a query sees, itself included; 0: all
   std::vector<bool> local;            // per layer: whether `local_rope` counts, if `two_ropes`
@@ -86,8 +87,12 @@ void rotate_windows_only(DecoderConfig& c);
 // gpt-oss: the limits of its gates, and angles whose mixture of frequencies is not rounded to whole dimensions.
 void set_gpt_oss(DecoderConfig& c, float limit);
 
+// Whether it is the name of a language model's architecture in GGUF files.
+bool is_decoder_architecture(std::string_view name);
+
 // Throws Error(not_implemented) for an unknown architecture or property, and Error(invalid_model) for impossible numbers.
-DecoderConfig read_decoder_config(const GgufModel& file);
+// `embeds`: for vectors of texts, which some architectures are made for alone.
+DecoderConfig read_decoder_config(const GgufModel& file, bool embeds = false);
 
 // Cosines and sines for positions [first, first + count): [count, rotary / 2] each. `context`: for how many positions the model
 // is to be used, which decides between divisors and long_divisors.

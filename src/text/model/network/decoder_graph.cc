@@ -27,6 +27,13 @@ class Builder : WeightedGraph {
       x = g_.node("Mul", "/model/embed_scale", {x, number("embed_scale", c_.embedding_scale)});
     }
     for (std::int64_t i = 0; i < c_.layers; ++i) x = layer(i, x);
+    if (options_.embeds) {
+      x = norm_after("/model/norm", x, "output_norm.weight").second;
+      declare(x, {Dim::symbol("batch_size"), Dim::symbol("sequence_length"), Dim(c_.width)});
+      g_.output(x, "last_hidden_state");
+      refuse_unknown(c_.architecture, {"rope_freqs.weight", "rope_factors_", "output.weight", "dense_"});
+      return std::move(g_.model());
+    }
     if (!options_.for_file) x = wanted_rows(x);
     finish(norm_after("/model/norm", x, "output_norm.weight").second, embedding);
     refuse_unknown(c_.architecture, {"rope_freqs.weight", "rope_factors_"});
@@ -46,6 +53,7 @@ class Builder : WeightedGraph {
 
   void inputs() {
     ids_ = g_.input("input_ids", DataType::int64, {"batch_size", "sequence_length"});
+    if (options_.embeds) return text_inputs();
     const ValueId mask = g_.input("attention_mask", DataType::int64, {"batch_size", "total_sequence_length"});
     const auto ints = [&](const char* name, std::vector<std::int64_t> values) {
       const auto n = static_cast<std::int64_t>(values.size());
@@ -60,11 +68,19 @@ class Builder : WeightedGraph {
     const ValueId index = g_.constant("/model/one_scalar", Tensor::scalar<std::int64_t>(1));
     const ValueId total = g_.node("Gather", "/model/attn_mask/Gather", {shape, index}, {{"axis", std::int64_t{0}}});
     total_ = g_.node("Cast", "/model/attn_mask/total", {total}, {{"to", int32}});
-    angles(0, c_.rope);
-    if (c_.two_ropes && std::find(c_.local.begin(), c_.local.end(), true) != c_.local.end()) angles(1, c_.local_rope);
+    all_angles();
     if (c_.norm_after_rotation || c_.query_growth != 0.0F) {
       positions_ = g_.input("position_ids", DataType::int64, {"batch_size", "sequence_length"});
     }
+    if (c_.query_growth != 0.0F) query_scale_ = query_scale();
+  }
+
+  void text_inputs() {
+    const ValueId mask = g_.input("attention_mask", DataType::int64, {"batch_size", "sequence_length"});
+    lengths_ =
+        g_.node("ReduceSum", "/model/attn_mask/ReduceSum", {mask, integers("/model/one", {1})}, {{"keepdims", std::int64_t{0}}});
+    positions_ = g_.input("position_ids", DataType::int64, {"batch_size", "sequence_length"});
+    all_angles();
     if (c_.query_growth != 0.0F) query_scale_ = query_scale();
   }
 
@@ -81,9 +97,13 @@ class Builder : WeightedGraph {
     return g_.node("Add", at, {g_.node("Mul", at + "/Mul", {log, number(at + ".growth", c_.query_growth)}), one});
   }
 
+  void all_angles() {
+    angles(0, c_.rope);
+    if (c_.two_ropes && std::find(c_.local.begin(), c_.local.end(), true) != c_.local.end()) angles(1, c_.local_rope);
+  }
   void angles(int kind, const RopeConfig& rope) {
     const std::string half = std::to_string(c_.rotary / 2), end = "." + std::to_string(kind);
-    if (options_.for_file) {
+    if (options_.for_file || options_.embeds) {
       Tensor cos(DataType::float32, {options_.context, c_.rotary / 2}), sin(DataType::float32, {options_.context, c_.rotary / 2});
       rope_rows(rope, c_.rotary, options_.context, 0, options_.context, cos.mutable_values<float>().data(),
                 sin.mutable_values<float>().data());
@@ -156,7 +176,38 @@ class Builder : WeightedGraph {
     return c_.residual_scale == 1.0F ? x : g_.node("Mul", name, {x, number(name + ".scale", c_.residual_scale)});
   }
 
+  // Attention without a past.
+  ValueId text_attention(std::int64_t i, const std::string& at, const std::string& of, ValueId x) {
+    const std::int64_t q_rows = c_.heads * c_.head_size, kv_rows = c_.kv_heads * c_.head_size;
+    const auto layer = static_cast<std::size_t>(i);
+    if (has(of + "attn_qkv.weight") || has(of + "attn_sinks.weight"))
+      fail(ErrorCode::not_implemented, "architecture '{}' is not supported for vectors of texts", c_.architecture);
+    ValueId q = linear(at + "/q_proj", x, of + "attn_q.weight", q_rows, c_.width);
+    ValueId k = linear(at + "/k_proj", x, of + "attn_k.weight", kv_rows, c_.width);
+    const ValueId v = linear(at + "/v_proj", x, of + "attn_v.weight", kv_rows, c_.width);
+    bool rotated = c_.unrotated.empty() || !c_.unrotated[layer];
+    const std::size_t angles = c_.local[layer] && cos_.size() > 1 ? 1 : 0;
+    prepare_heads(at, of, q, k, rotated, angles);
+    if (rotated) {
+      q = rotate(at + "/q_rotary", q, c_.heads, angles);
+      k = rotate(at + "/k_rotary", k, c_.kv_heads, angles);
+    }
+    AttributeList a{{"q_num_heads", c_.heads},
+                    {"kv_num_heads", c_.kv_heads},
+                    {"pads_behind", std::int64_t{1}},
+                    {"is_causal", std::int64_t{c_.bidirectional ? 0 : 1}}};
+    if (c_.attention_scale != 0.0F) a.emplace_back("scale", c_.attention_scale);
+    if (c_.attention_softcap != 0.0F) a.emplace_back("softcap", c_.attention_softcap);
+    if (const std::int64_t window = c_.windows[layer]; window != 0) {  // counts both sides, or the query itself
+      a.emplace_back("left_window_size", c_.bidirectional ? window / 2 : window - 1);
+      if (c_.bidirectional) a.emplace_back("right_window_size", window / 2);
+    }
+    const ValueId y = g_.node("sdx.Attention", at + "/Attention", {q, k, v, kNoValue, kNoValue, kNoValue, lengths_}, a);
+    return linear(at + "/o_proj", y, of + "attn_output.weight", c_.width, q_rows);
+  }
+
   ValueId attention(std::int64_t i, const std::string& at, const std::string& of, ValueId x) {
+    if (options_.embeds) return text_attention(i, at, of, x);
     const std::int64_t q_rows = c_.heads * c_.head_size, kv_rows = c_.kv_heads * c_.head_size;
     ValueId q = kNoValue, k = kNoValue, v = kNoValue;
     if (has(of + "attn_qkv.weight")) {
@@ -208,7 +259,8 @@ class Builder : WeightedGraph {
 
   // What is done to queries and keys before attention, where it has no input for it.
   void prepare_heads(const std::string& at, const std::string& of, ValueId& q, ValueId& k, bool& rotated, std::size_t angles) {
-    const bool normed = has(of + "attn_q_norm.weight"), apart = normed && (c_.norm_after_rotation || !norms_heads(of));
+    const bool normed = has(of + "attn_q_norm.weight");
+    const bool apart = normed && (options_.embeds || c_.norm_after_rotation || !norms_heads(of));
     if (!apart && query_scale_ == kNoValue) return;
     if (k == kNoValue)
       fail(ErrorCode::not_implemented, "tensor '{}' is not supported for architecture '{}'", of + "attn_qkv.weight",
@@ -233,7 +285,8 @@ class Builder : WeightedGraph {
   // A norm over all heads together (Olmo 2), or over each, with one vector (Hunyuan) or one for each head (Command R+).
   ValueId head_norm(const std::string& name, ValueId x, const std::string& weight, std::int64_t heads) {
     const StoredTensor* t = file_->find_tensor(weight);
-    if (t != nullptr && !c_.layer_norm && !c_.norm_after_rotation) return plain_norm(name, x, weight, heads * c_.head_size);
+    if (!c_.layer_norm && t != nullptr && t->shape.size() == 1 && t->shape[0] != c_.head_size)
+      return plain_norm(name, x, weight, heads * c_.head_size);
     const auto shape = [&](const char* end, std::vector<std::int64_t> extents) {
       const auto n = static_cast<std::int64_t>(extents.size());
       return g_.constant(name + end, Tensor::of<std::int64_t>({n}, std::span<const std::int64_t>(extents)));

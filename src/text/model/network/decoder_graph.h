@@ -18,9 +18,12 @@
 
 namespace sdx::text {
 
+// With `embeds`: inputs input_ids, attention_mask, position_ids int64[batch,sequence], without a past; texts are padded behind
+// their tokens. The output is last_hidden_state float32[batch,sequence,width].
 struct DecoderOptions {
   bool for_file = false;
-  std::int64_t context = 0;  // with for_file: positions that angles are made for
+  std::int64_t context = 0;  // with for_file or embeds: positions that angles are made for
+  bool embeds = false;
 };
 
 // `config.vocabulary` is set from the embedding. Throws Error(invalid_model) for tensors that are missing or of another shape,

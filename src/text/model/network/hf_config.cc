@@ -122,7 +122,11 @@ void read_activation(ConfigObject& o, const HfDefaults& d) {
 void read_gemma(ConfigObject& o, DecoderConfig& c) {
   c.embedding_scale = std::sqrt(static_cast<float>(c.width));
   c.norm_shift = 1.0F;
-  o.refuse("use_bidirectional_attention", false);
+  if (c.bidirectional) {
+    o.take("use_bidirectional_attention");
+  } else {
+    o.refuse("use_bidirectional_attention", false);
+  }
   if (c.architecture == "gemma") return;
   const bool second = c.architecture == "gemma2";
   const auto cap = [&](const char* key, float otherwise) {
@@ -189,13 +193,13 @@ void read_biases(ConfigObject& o, const HfDefaults& d, HfNetwork& n) {
   n.biased.insert(n.biased.end(), {"mlp.up_proj", "mlp.down_proj"});
 }
 
-void check_kind(ConfigObject& o) {
+void check_kind(ConfigObject& o, bool embeds) {
   const json* kinds = o.take("architectures");
   if (kinds == nullptr || !kinds->is_array() || kinds->empty()) return;
-  const bool known = std::any_of(kinds->begin(), kinds->end(), [](const json& k) {
+  const bool known = std::any_of(kinds->begin(), kinds->end(), [embeds](const json& k) {
     if (!k.is_string()) return false;
     const std::string& name = k.get_ref<const std::string&>();
-    return name.ends_with("ForCausalLM") || name.ends_with("ForConditionalGeneration");
+    return name.ends_with("ForCausalLM") || name.ends_with("ForConditionalGeneration") || (embeds && name.ends_with("Model"));
   });
   if (!known)
     fail(ErrorCode::not_implemented, "{} = {}: it is not a text-generating language model", o.shown("architectures"),
@@ -221,9 +225,10 @@ const HfDefaults& defaults_of(ConfigObject& o, const std::string& type) {
   fail(ErrorCode::not_implemented, "{} = '{}' is not supported; those that are: {}", o.shown("model_type"), type, hf_types());
 }
 
-HfNetwork read_text_network(ConfigObject& o, const HfDefaults& d) {
+HfNetwork read_text_network(ConfigObject& o, const HfDefaults& d, bool embeds = false) {
   HfNetwork n;
   DecoderConfig& c = n.decoder;
+  c.bidirectional = embeds && o.flag("use_bidirectional_attention").value_or(false);
   c.architecture = gguf_name(d.type);
   set_architecture(c);
   c.two_ropes = c.two_ropes && d.mixes_layers;  // Olmo 2 and 3 are one architecture in GGUF files
@@ -244,13 +249,13 @@ HfNetwork read_text_network(ConfigObject& o, const HfDefaults& d) {
 
 }  // namespace
 
-HfNetwork read_hf_network(const json& config) {
+HfNetwork read_hf_network(const json& config, bool embeds) {
   ConfigObject o(config, "config.json: ");
   const std::string type = o.text("model_type").value_or("");
-  check_kind(o);
+  check_kind(o, embeds);
   // With pictures: the language model alone is used.
   const bool nested = type == "gemma3" || type == "mistral3";
-  if (!nested) return read_text_network(o, defaults_of(o, type));
+  if (!nested) return read_text_network(o, defaults_of(o, type), embeds);
   refuse_quantized(o);
   auto inner = o.object("text_config");
   if (!inner) fail(ErrorCode::invalid_model, "{} is missing", o.shown("text_config"));

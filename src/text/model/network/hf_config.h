@@ -33,6 +33,7 @@ struct HfNetwork {
 };
 // Keys that transformers 5 gives a meaning to for these architectures are read, or refused by name where they would change the
 // result; others are passed over, as there. Throws Error(not_implemented | invalid_model).
-HfNetwork read_hf_network(const nlohmann::json& config);
+// `embeds`: for vectors of texts, with what these may have besides.
+HfNetwork read_hf_network(const nlohmann::json& config, bool embeds = false);
 
 }  // namespace sdx::text
