@@ -28,6 +28,8 @@ SIZES = dict(vocab_size=160, hidden_size=64, intermediate_size=96, num_hidden_la
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64,
           "rope_theta": 500000.0}
 QWEN_EXPERTS = dict(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32)
+SHARED = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=2, first_k_dense_replace=1)
+DEEP = SIZES | SHARED | dict(num_key_value_heads=4, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=20)
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 10000.0}
 
 
@@ -119,6 +121,16 @@ CASES = {
                                       logits_scaling=4.0, attention_multiplier=0.1), t.GraniteMoeForCausalLM, 0),
     "granitemoeshared": (t.GraniteMoeSharedConfig(**SIZES, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=48,
                                                   attention_multiplier=0.2), t.GraniteMoeSharedForCausalLM, 0),
+    "glm4_moe": (t.Glm4MoeConfig(**SIZES, **SHARED, head_dim=32, use_qk_norm=True, attention_bias=True), t.Glm4MoeForCausalLM, 0),
+    "glm4_moe, groups": (t.Glm4MoeConfig(**SIZES, **SHARED, n_group=4, topk_group=2, norm_topk_prob=False, routed_scaling_factor=1.5),
+                         t.Glm4MoeForCausalLM, 0),
+    "deepseek_v2": (t.DeepseekV2Config(**DEEP, q_lora_rank=None), t.DeepseekV2ForCausalLM, 0),
+    "deepseek_v2, groups": (t.DeepseekV2Config(**DEEP, q_lora_rank=40, topk_method="group_limited_greedy", n_group=4, topk_group=2,
+                                               routed_scaling_factor=4.0), t.DeepseekV2ForCausalLM, 0),
+    "deepseek_v3": (t.DeepseekV3Config(**DEEP, q_lora_rank=40, n_group=4, topk_group=2), t.DeepseekV3ForCausalLM, 0),
+    "deepseek_v3, yarn": (t.DeepseekV3Config(**DEEP, q_lora_rank=None, n_group=1, topk_group=1, norm_topk_prob=False,
+                                             rope_interleave=False, rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 1.0}),
+                          t.DeepseekV3ForCausalLM, 0),
     "phi3": (t.Phi3Config(**SIZES, sliding_window=9), t.Phi3ForCausalLM, 0),
     "phi3, partly rotated": (t.Phi3Config(**SIZES, rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.75}),
                              t.Phi3ForCausalLM, 0),
@@ -187,6 +199,9 @@ def main():
             with torch.no_grad():
                 for parameter in model.parameters():
                     parameter.add_(torch.randn_like(parameter) * 0.15)
+                for buffer_name, buffer in model.named_buffers():
+                    if buffer_name.endswith("e_score_correction_bias"):
+                        buffer.add_(torch.randn_like(buffer) * 0.3)
             half = i % 2 == 0
             (model.bfloat16() if half else model).save_pretrained(folder, max_shard_size="40KB" if i % 3 == 0 and "MXFP4" not in name else "5GB")
             model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()

@@ -110,6 +110,8 @@ TRAITS = {
     "arcee": dict(permute=True, gated=False, activation="relu2"),
     "gpt-oss": dict(second="post_attention_norm.weight", pattern=2),
     "phi3": dict(joined=True),
+    "glm4moe": dict(second="post_attention_norm.weight", sigmoid=True, chooses=True, dense=1, spare=1),
+    "deepseek2": dict(neighbours=True, dense=1, latent=32, plain=32, value=24, rotary=8),
 }
 
 
@@ -124,6 +126,7 @@ class Model:
                       window=0, norms=False, bias=False, scaling=None, freqs=False, experts=0, used=2, shared=0, share=True, apart=False,
                       sinks=False, permute=False, neighbours=False, layered=False, norm_bias=False, pre=True, post=False, parallel=False,
                       gated=True, activation="silu", joined=False, whole_norms=False, norm_late=False, unrotated=0, pattern=0,
+                      latent=0, query_latent=0, parted=True, sigmoid=False, chooses=False, groups=1, groups_used=1, dense=0, spare=0, expert_scale=1.0,
                       embedding_scale=1.0, residual_scale=1.0, logit_scale=1.0, growth=0.0, second="ffn_norm.weight")
         self.o.update(TRAITS.get(architecture, {}) | extra)
         self.w = {}
@@ -136,7 +139,7 @@ class Model:
         o, f = self.o, self.file
         f.set("context_length", o.get("context", 256))
         f.set("embedding_length", o["width"])
-        f.set("block_count", o["layers"])
+        f.set("block_count", o["layers"] + o["spare"])
         f.set("feed_forward_length", o["ff"])
         f.set("attention.head_count", o["heads"])
         f.set("attention.head_count_kv", o["kv"])
@@ -144,6 +147,15 @@ class Model:
         if o["size"] != o["width"] // o["heads"]:
             f.set("attention.key_length", o["size"])
             f.set("attention.value_length", o["size"])
+        if o["latent"]:
+            sizes = {"key": (o["latent"] + o["rotary"], o["plain"] + o["rotary"]), "value": (o["latent"], o["value"])}
+            for name, (shared, own) in sizes.items():  # older files have those of single heads alone
+                f.set(f"attention.{name}_length", shared if o["parted"] else own)
+                if o["parted"]:
+                    f.set(f"attention.{name}_length_mla", own)
+            f.set("attention.kv_lora_rank", o["latent"])
+            if o["query_latent"]:
+                f.set("attention.q_lora_rank", o["query_latent"])
         f.set("rope.dimension_count", o["rotary"])
         f.set("rope.freq_base", o["base"])
         if o["window"]:
@@ -155,6 +167,14 @@ class Model:
                 f.set("expert_feed_forward_length", o["ff"])
             if o["shared"]:
                 f.set("expert_shared_feed_forward_length", o["shared"])
+            if o["sigmoid"] or o["groups"] > 1:
+                f.set("expert_gating_func", 2 if o["sigmoid"] else 1)
+                f.set("expert_weights_norm", o["share"])
+                f.set("expert_weights_scale", o["expert_scale"])
+                f.set("expert_group_count", o["groups"])
+                f.set("expert_group_used_count", o["groups_used"])
+            if o["spare"]:
+                f.set("nextn_predict_layers", o["spare"])
         for name, value in o.get("keys", {}).items():
             f.set(name, value)
 
@@ -187,6 +207,9 @@ class Model:
             self.tensor("output.weight", o["vocabulary"], o["width"])
         for i in range(o["layers"]):
             self.layer_weights(f"blk.{i}.")
+        for i in range(o["layers"], o["layers"] + o["spare"]):
+            self.tensor(f"blk.{i}.attn_norm.weight", o["width"])
+            self.tensor(f"blk.{i}.nextn.eh_proj.weight", o["width"], 2 * o["width"])
         if o["freqs"]:
             self.tensor("rope_freqs.weight", o["rotary"] // 2, spread=0.5, about=3.0)
         if self.a == "phi3" and o.get("longrope"):
@@ -198,7 +221,9 @@ class Model:
         q, kv = o["heads"] * o["size"], o["kv"] * o["size"]
         if o["pre"]:
             self.norm_weights(at + "attn_norm")
-        if self.a == "phi3":
+        if o["latent"]:
+            q = self.latent_weights(at)
+        elif self.a == "phi3":
             self.tensor(at + "attn_qkv.weight", q + 2 * kv, o["width"])
         else:
             self.tensor(at + "attn_q.weight", q, o["width"], permute=o["heads"] if llama else 0)
@@ -218,13 +243,32 @@ class Model:
             self.tensor(at + "attn_sinks.weight", o["heads"], spread=1.0)
         if o["sinks"] or o.get("ff_bias"):
             self.tensor(at + "attn_output.bias", o["width"])
-        if o["experts"]:
+        if o["experts"] and int(at.split(".")[1]) >= o["dense"]:
             self.expert_weights(at)
         else:
             self.feed_forward_weights(at)
         if o["post"]:
             self.tensor(at + "post_attention_norm.weight", o["width"], about=1.0)
             self.tensor(at + "post_ffw_norm.weight", o["width"], about=1.0)
+
+    def latent_weights(self, at: str):
+        o = self.o
+        query, source = o["heads"] * (o["plain"] + o["rotary"]), o["query_latent"] or o["width"]
+        if o["query_latent"]:
+            self.tensor(at + "attn_q_a.weight", o["query_latent"], o["width"])
+            self.tensor(at + "attn_q_a_norm.weight", o["query_latent"], about=1.0)
+        self.tensor(at + ("attn_q_b.weight" if o["query_latent"] else "attn_q.weight"), query, source)
+        self.tensor(at + "attn_kv_a_mqa.weight", o["latent"] + o["rotary"], o["width"])
+        self.tensor(at + "attn_kv_a_norm.weight", o["latent"], about=1.0)
+        if o["parted"]:
+            self.tensor(at + "attn_k_b.weight", o["heads"], o["latent"], o["plain"])
+            self.tensor(at + "attn_v_b.weight", o["heads"], o["value"], o["latent"])
+        else:
+            self.tensor(at + "attn_kv_b.weight", o["heads"] * (o["plain"] + o["value"]), o["latent"])
+            both = self.w[at + "attn_kv_b.weight"].reshape(o["heads"], -1, o["latent"])
+            self.w[at + "attn_k_b.weight"] = both[:, : o["plain"]].swapaxes(1, 2)
+            self.w[at + "attn_v_b.weight"] = both[:, o["plain"] :]
+        return o["heads"] * o["value"]
 
     def feed_forward_weights(self, at: str):
         o = self.o
@@ -254,6 +298,8 @@ class Model:
                 self.tensor(at + f"ffn_{part}_shexp.weight", *(o["shared"] if n == o["ff"] else n for n in size))
         if self.a == "gpt-oss":
             self.tensor(at + "ffn_gate_inp.bias", o["experts"])
+        if o["chooses"]:
+            self.tensor(at + "exp_probs_b.bias", o["experts"], spread=0.2)
         if o["shared"] and self.a == "qwen2moe":
             self.tensor(at + "ffn_gate_inp_shexp.weight", o["width"])
 
@@ -317,8 +363,29 @@ class Model:
         a, b = x[..., :half], x[..., half : 2 * half]
         return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., 2 * half :]], axis=-1)
 
+    def latent_attention(self, x, layer, at):
+        """With keys and values of each head, as the paper defines it."""
+        o, w, n = self.o, self.w, len(x)
+        linear = lambda v, name: v @ w[at + name + ".weight"].T.astype(np.float64)
+        q = self.norm(linear(x, "attn_q_a"), at + "attn_q_a_norm.weight") if o["query_latent"] else x
+        q = linear(q, "attn_q_b" if o["query_latent"] else "attn_q").reshape(n, o["heads"], -1)
+        latent, shared = np.split(linear(x, "attn_kv_a_mqa"), [o["latent"]], axis=-1)
+        latent = self.norm(latent, at + "attn_kv_a_norm.weight")
+        plain, turned = q[..., : o["plain"]], self.rotate(q[..., o["plain"] :], layer)
+        k = np.einsum("jl,hlp->jhp", latent, w[at + "attn_k_b.weight"].astype(np.float64))
+        v = np.einsum("jl,hvl->jhv", latent, w[at + "attn_v_b.weight"].astype(np.float64))
+        key = self.rotate(shared[:, None, :], layer)[:, 0]
+        scores = np.einsum("ihp,jhp->hij", plain, k) + np.einsum("ihr,jr->hij", turned, key)
+        scores *= o.get("scale", 1 / math.sqrt(o["plain"] + o["rotary"]))
+        scores = np.where(np.tri(n, dtype=bool), scores, -np.inf)
+        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        return linear(np.einsum("hij,jhv->ihv", p, v).reshape(n, -1), "attn_output")
+
     def attention(self, x, layer, at):
         o, w = self.o, self.w
+        if o["latent"]:
+            return self.latent_attention(x, layer, at)
         n, q_rows, kv_rows = len(x), o["heads"] * o["size"], o["kv"] * o["size"]
         if self.a == "phi3":
             q, k, v = np.split(x @ w[at + "attn_qkv.weight"].T.astype(np.float64), [q_rows, q_rows + kv_rows], axis=-1)
@@ -367,9 +434,13 @@ class Model:
         scores = x @ w[at + "ffn_gate_inp.weight"].T.astype(np.float64) + (w[at + "ffn_gate_inp.bias"] if oss else 0.0)
         y = np.zeros_like(x)
         for t, row in enumerate(scores):
-            p = np.exp(row - row.max())
-            chosen = np.argsort(-row, kind="stable")[: o["used"]]
-            p /= p[chosen].sum() if o["share"] else p.sum()
+            p = 1 / (1 + np.exp(-row)) if o["sigmoid"] else np.exp(row - row.max()) / np.exp(row - row.max()).sum()
+            wanted = p + w.get(at + "exp_probs_b.bias", 0.0)
+            groups = np.sort(wanted.reshape(o["groups"], -1), axis=1)
+            value = groups[:, -2:].sum(axis=1) if o["sigmoid"] else groups[:, -1]
+            wanted.reshape(o["groups"], -1)[np.argsort(-value, kind="stable")[o["groups_used"]:]] = -np.inf
+            chosen = np.argsort(-wanted, kind="stable")[: o["used"]]
+            p *= o["expert_scale"] / (p[chosen].sum() if o["share"] else 1.0)
             for e in chosen:
                 part = lambda name, v: (v @ w[at + f"ffn_{name}_exps.weight"][e].T.astype(np.float64)
                                         + (w[at + f"ffn_{name}_exps.bias"][e] if oss else 0.0))
@@ -410,7 +481,8 @@ class Model:
             if not o["parallel"]:
                 x = x + added
                 normed = before(o["second"])
-            y = after((self.mixture if o["experts"] else self.feed_forward)(normed, at), "post_ffw_norm.weight")
+            routed = o["experts"] and i >= o["dense"]
+            y = after((self.mixture if routed else self.feed_forward)(normed, at), "post_ffw_norm.weight")
             x = x + y + (added if o["parallel"] else 0.0)
         return self.norm(x, "output_norm.weight")
 
@@ -472,6 +544,17 @@ MODELS = {
                         keys={"embedding_scale": 12.0, "residual_scale": 0.22, "logit_scale": 6.0, "attention.scale": 0.0156}),
     "granitemoe, shared": Model("granitemoe", experts=4, shared=64, embedding_scale=3.0, residual_scale=0.5, logit_scale=0.5, scale=0.1, seed=37,
                                 keys={"embedding_scale": 3.0, "residual_scale": 0.5, "logit_scale": 2.0, "attention.scale": 0.1}),
+    "glm4moe": Model("glm4moe", experts=8, used=3, shared=64, bias=True, norms=True, size=32, rotary=16, tied=False, kinds=("f16", "q8_0"),
+                     expert_scale=1.5, seed=38),
+    "glm4moe, groups": Model("glm4moe", experts=12, used=4, shared=96, share=False, groups=4, groups_used=2, tied=False, seed=39),
+    "deepseek2, lite": Model("deepseek2", kv=1, experts=6, used=3, shared=64, share=False, tied=False, seed=45),
+    "deepseek2": Model("deepseek2", kv=1, query_latent=48, experts=8, used=3, shared=32, sigmoid=True, chooses=True, groups=4, groups_used=2,
+                       expert_scale=2.5, scaling="yarn", context=4096, rope_size=1.0, spare=1, tied=False, seed=46,
+                       scale=(1 + 0.1 * math.log(40.0)) ** 2 / math.sqrt(40.0), keys={
+                           "rope.scaling.type": "yarn", "rope.scaling.factor": 40.0, "rope.scaling.original_context_length": 64,
+                           "rope.scaling.yarn_log_multiplier": 0.1}),
+    "deepseek2, one matrix": Model("deepseek2", kv=4, parted=False, experts=6, used=2, shared=64, share=False, tied=False,
+                                   kinds=("f16", "q8_0", "bf16", "f32"), layers=4, seed=47),
     "phi3": Model("phi3", window=7, tied=False, seed=11),
     "phi3, short factors": Model("phi3", longrope=True, tied=False, rotary=12, seed=12,
                                  keys={"rope.scaling.original_context_length": 64, "rope.scaling.attn_factor": 1.19}),

@@ -21,12 +21,13 @@ SymShape with_last(SymShape shape, const Dim& last) {
 }
 
 void infer_ggml_matmul(InferContext& c) {
-  const GgmlRows rows = ggml_rows(parse<GgmlAttrs>(c));
+  const auto attr = parse<GgmlProductAttrs>(c);
+  const std::int64_t k = ggml_rows(attr.rows).k * ggml_groups(attr, 0);
   const SymShape *a = c.shape(0), *w = c.shape(1);
   if (a == nullptr) return c.output(0, DataType::float32);
   if (a->empty()) c.fail("A must have at least one axis");
-  if (a->back().is_const() && a->back().value() != rows.k)
-    c.fail("A's last extent is {}; expected K = {}", a->back().value(), rows.k);
+  if (a->back().is_const() && a->back().value() != k)
+    c.fail("A's last extent is {}; expected K = {} for each group, {} in all", a->back().value(), attr.rows.k, k);
   c.output(0, DataType::float32, with_last(*a, w != nullptr && w->size() == 2 ? (*w)[0] : Dim()));
 }
 
@@ -38,10 +39,12 @@ const Tensor& checked_weights(OpContext& c, std::size_t input, const GgmlRows& r
 }
 
 void run_ggml_matmul(OpContext& c) {
-  const GgmlRows rows = ggml_rows(parse<GgmlAttrs>(c));
+  const auto attr = parse<GgmlProductAttrs>(c);
+  const GgmlRows rows = ggml_rows(attr.rows);
   const Tensor &a = c.input(0), &w = checked_weights(c, 1, rows);
-  if (a.rank() == 0 || a.shape().back() != rows.k) c.fail("A's last extent must be K = {}, received {}", rows.k, a.type_string());
-  const std::int64_t n = w.dim(0), m = a.size() / rows.k;
+  const std::int64_t n = w.dim(0), groups = ggml_groups(attr, n), width = groups * rows.k;
+  if (a.rank() == 0 || a.shape().back() != width) c.fail("A's last extent must be {}, received {}", width, a.type_string());
+  const std::int64_t m = a.size() / width, of_group = std::max<std::int64_t>(1, n / groups);
   const Tensor* bias = c.optional_input(2);
   if (bias != nullptr && bias->size() != n) c.fail("bias must have {} elements, received {}", n, bias->type_string());
   Shape shape = a.shape();
@@ -54,7 +57,8 @@ void run_ggml_matmul(OpContext& c) {
       c.stop().check();
       ggml_dequantize(*rows.format, static_cast<const char*>(w.data()) + j * rows.bytes, rows.k / rows.format->block, row.data());
       const float start = bias != nullptr ? static_cast<const float*>(bias->data())[j] : 0.0F;
-      for (std::int64_t i = 0; i < m; ++i) y[i * n + j] = start + dot(x + i * rows.k, row.data(), rows.k);
+      const float* from = x + j / of_group * rows.k;
+      for (std::int64_t i = 0; i < m; ++i) y[i * n + j] = start + dot(from + i * width, row.data(), rows.k);
     }
   });
 }
@@ -95,13 +99,20 @@ GgmlRows ggml_rows(const GgmlAttrs& attr) {
   return {format, attr.k, format->row_bytes(attr.k)};
 }
 
+std::int64_t ggml_groups(const GgmlProductAttrs& attr, std::int64_t n) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  if (attr.groups < 1 || attr.groups > kMost || n % attr.groups != 0)
+    fail(ErrorCode::invalid_model, "{} rows cannot be divided among {} groups", n, attr.groups);
+  return attr.groups;
+}
+
 void register_ggml(OpTable& t) {
   t.add(OpDef("sdx", "GgmlMatMul", 1)
             .in("A", "T", bit(DataType::float32))
             .in("W", "B", bit(DataType::uint8))
             .in("bias", "T", bit(DataType::float32), Arity::optional)
             .out("Y", "T", bit(DataType::float32))
-            .attrs<GgmlAttrs>()
+            .attrs<GgmlProductAttrs>()
             .infer_with(infer_ggml_matmul)
             .run_with(run_ggml_matmul));
   t.add(OpDef("sdx", "GgmlGather", 1)

@@ -21,6 +21,17 @@ struct GgmlAttrs {
   }
 };
 
+// GgmlMatMul: with groups, each of A's `groups` parts of K elements is multiplied by its share of the rows.
+struct GgmlProductAttrs {
+  GgmlAttrs rows;
+  std::int64_t groups = 1;
+
+  void fields(auto& f) {
+    rows.fields(f);
+    f("groups", groups);
+  }
+};
+
 struct GgmlRows {
   const GgmlFormat* format;
   std::int64_t k;
@@ -28,9 +39,14 @@ struct GgmlRows {
 };
 // Throws Error(invalid_model) for an unknown type and a K that is not a whole number of blocks.
 GgmlRows ggml_rows(const GgmlAttrs& attr);
+// `n`: of the weights. Throws Error(invalid_model) where they cannot be divided.
+std::int64_t ggml_groups(const GgmlProductAttrs& attr, std::int64_t n);
 
 // A feed-forward part of a mixture of experts: each token goes through the `top_k` experts with the highest scores. An expert is
 // down(min(gate, limit) * sigmoid(alpha * min(gate, limit)) * (clamp(up, -limit, limit) + beta)).
+// With `sigmoid` each expert's score has a probability of its own; choice_bias is added to it for the choice alone. Experts are
+// chosen from the `groups_used` best of `groups` groups side by side: of probabilities of their own the sum of a group's two best
+// counts, of shares the best one.
 struct GgmlExpertsAttrs {
   std::int64_t experts = 0, top_k = 1;
   std::int64_t k = 0, f = 0;  // elements of a row of gate and up; of down
@@ -38,6 +54,8 @@ struct GgmlExpertsAttrs {
   bool normalize = true;  // weights are shares of the chosen experts' softmax, else of all experts'
   float scale = 1.0F;     // of the weights
   float alpha = 1.0F, beta = 0.0F, limit = std::numeric_limits<float>::infinity();
+  bool sigmoid = false;
+  std::int64_t groups = 1, groups_used = 1;
 
   void fields(auto& a) {
     a.required("experts", experts);
@@ -52,15 +70,20 @@ struct GgmlExpertsAttrs {
     a("activation_alpha", alpha);
     a("activation_beta", beta);
     a("swiglu_limit", limit);
+    a("sigmoid", sigmoid);
+    a("groups", groups);
+    a("groups_used", groups_used);
   }
 };
-enum class GgmlExpertsIn : std::uint8_t { x, scores, gate_bias, up_bias, down_bias, weights };
+enum class GgmlExpertsIn : std::uint8_t { x, scores, gate_bias, up_bias, down_bias, choice_bias, weights };
 
 struct GgmlExperts {
   std::int64_t experts, top_k;
   GgmlRows gate, up, down;
   bool normalize;
   float scale, alpha, beta, limit;
+  bool sigmoid;
+  std::int64_t groups, groups_used;
 };
 // Throws Error(invalid_model) as ggml_rows() does, and for impossible numbers.
 GgmlExperts ggml_experts(const GgmlExpertsAttrs& attr);
@@ -70,8 +93,9 @@ struct ExpertRows {
   std::vector<std::int64_t> begin, token;
   std::vector<float> weight;  // of the expert's answer for the token
 };
-// `scores`: [tokens, experts]. Of equal scores the first expert's is taken; what is not a number counts as the least.
-ExpertRows choose_experts(const GgmlExperts& e, const float* scores, std::int64_t tokens);
+// `scores`: [tokens, experts]; `choice_bias`: [experts], or null. Of equal scores the first expert's is taken; what is not a
+// number counts as the least.
+ExpertRows choose_experts(const GgmlExperts& e, const float* scores, const float* choice_bias, std::int64_t tokens);
 
 // Where the rows of each expert's three matrices begin. The weights are 3 or 3 * experts tensors uint8[rows, row bytes]: gates,
 // ups, downs, each for all experts one behind the other or for one. Nothing: they are of another shape.

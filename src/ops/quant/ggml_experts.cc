@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 
 #include "base/thread_pool.h"
@@ -64,7 +66,11 @@ void run_ggml_experts(OpContext& c) {
   if (!weights) c.fail("the weights are not three matrices for each of {} experts", e.experts);
   const float* biases[3] = {bias_of(c, GgmlExpertsIn::gate_bias, e.experts, f), bias_of(c, GgmlExpertsIn::up_bias, e.experts, f),
                             bias_of(c, GgmlExpertsIn::down_bias, e.experts, k)};
-  const ExpertRows rows = choose_experts(e, static_cast<const float*>(scores.data()), tokens);
+  const Tensor* choice = c.optional_input(at(GgmlExpertsIn::choice_bias));
+  if (choice != nullptr && choice->shape() != Shape{e.experts})
+    c.fail("choice_bias must be [{}], received {}", e.experts, choice->type_string());
+  const auto* bias_of_choice = choice != nullptr ? static_cast<const float*>(choice->data()) : nullptr;
+  const ExpertRows rows = choose_experts(e, static_cast<const float*>(scores.data()), bias_of_choice, tokens);
   auto* y = static_cast<float*>(c.output(0, DataType::float32, x.shape()).mutable_data());
   std::fill_n(y, x.size(), 0.0F);
   for (std::int64_t expert = 0; expert < e.experts; ++expert) {
@@ -107,34 +113,95 @@ GgmlExperts ggml_experts(const GgmlExpertsAttrs& a) {
                 a.scale,
                 a.alpha,
                 a.beta,
-                a.limit};
+                a.limit,
+                a.sigmoid,
+                a.groups,
+                a.groups_used};
+  if (e.groups < 1 || e.experts % e.groups != 0 || e.groups_used < 1 || e.groups_used > e.groups ||
+      e.groups_used * (e.experts / e.groups) < e.top_k) {
+    fail(ErrorCode::invalid_model, "{} of {} experts cannot be chosen from {} of {} groups", e.top_k, e.experts, e.groups_used,
+         e.groups);
+  }
   if (!(e.limit > 0.0F)) fail(ErrorCode::invalid_model, "swiglu_limit must be greater than 0, received {}", e.limit);
   return e;
 }
 
-ExpertRows choose_experts(const GgmlExperts& e, const float* scores, std::int64_t tokens) {
-  const auto experts = static_cast<std::size_t>(e.experts), top = static_cast<std::size_t>(e.top_k);
-  std::vector<std::size_t> order(experts), chosen(static_cast<std::size_t>(tokens) * top);
-  std::vector<float> p(experts), weights(chosen.size());
-  ExpertRows rows;
-  rows.begin.assign(experts + 1, 0);
-  for (std::size_t t = 0; t < static_cast<std::size_t>(tokens); ++t) {
-    const float* row = scores + t * experts;
-    std::transform(row, row + experts, p.begin(),
+namespace {
+
+// The choice of experts for one token after the other.
+class Router {
+ public:
+  Router(const GgmlExperts& e, const float* bias)
+      : e_(e), bias_(bias), order_(static_cast<std::size_t>(e.experts)), p_(order_.size()), wanted_(order_.size()) {}
+
+  // Writes the chosen experts, and the weights of their answers.
+  void choose(const float* scores, std::size_t* chosen, float* weights) {
+    const auto top = static_cast<std::size_t>(e_.top_k);
+    std::transform(scores, scores + e_.experts, p_.begin(),
                    [](float s) { return std::isnan(s) ? std::numeric_limits<float>::lowest() : s; });
-    std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + e.top_k, order.end(),
-                      [&](std::size_t a, std::size_t b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });
-    const float most = p[order[0]];
-    float all = 0.0F, some = 0.0F;
-    for (float& v : p) all += v = std::exp(v - most);
-    for (std::size_t i = 0; i < top; ++i) some += p[order[i]];
+    if (e_.sigmoid) {
+      for (float& v : p_) v = 1.0F / (1.0F + std::exp(-v));
+    }
+    wanted_ = p_;  // shares are in the order of scores
+    float all = 1.0F;
+    if (!e_.sigmoid) {
+      const float most = *std::max_element(p_.begin(), p_.end());
+      all = 0.0F;
+      for (float& v : p_) all += v = std::exp(v - most);
+    }
+    for (std::size_t i = 0; bias_ != nullptr && i < wanted_.size(); ++i) wanted_[i] = p_[i] / all + bias_[i];
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    if (e_.groups_used < e_.groups) keep_groups();
+    const auto better = [&](std::size_t a, std::size_t b) { return wanted_[a] != wanted_[b] ? wanted_[a] > wanted_[b] : a < b; };
+    std::partial_sort(order_.begin(), order_.begin() + e_.top_k, order_.end(), better);
+    float some = 0.0F;
+    for (std::size_t i = 0; i < top; ++i) some += p_[order_[i]];
+    const float whole = e_.normalize ? std::max(some, std::numeric_limits<float>::min()) : all;
     for (std::size_t i = 0; i < top; ++i) {
-      chosen[t * top + i] = order[i];
-      weights[t * top + i] = p[order[i]] / (e.normalize ? some : all) * e.scale;
-      ++rows.begin[order[i] + 1];
+      chosen[i] = order_[i];
+      weights[i] = p_[order_[i]] / whole * e_.scale;
     }
   }
+
+ private:
+  // Makes the experts of all groups but the best ones worse than any other.
+  void keep_groups() {
+    const auto groups = static_cast<std::size_t>(e_.groups), size = wanted_.size() / groups;
+    std::vector<float> value(groups);
+    std::vector<std::size_t> best(groups);
+    std::iota(best.begin(), best.end(), std::size_t{0});
+    for (std::size_t g = 0; g < groups; ++g) {
+      std::vector<float> of(wanted_.begin() + static_cast<std::ptrdiff_t>(g * size),
+                            wanted_.begin() + static_cast<std::ptrdiff_t>((g + 1) * size));
+      const std::size_t counted = e_.sigmoid ? std::min<std::size_t>(2, size) : 1;
+      std::partial_sort(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(counted), of.end(), std::greater<>());
+      value[g] = std::accumulate(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(counted), 0.0F);
+    }
+    std::sort(best.begin(), best.end(),
+              [&](std::size_t a, std::size_t b) { return value[a] != value[b] ? value[a] > value[b] : a < b; });
+    for (std::size_t g = static_cast<std::size_t>(e_.groups_used); g < groups; ++g) {
+      std::fill_n(wanted_.begin() + static_cast<std::ptrdiff_t>(best[g] * size), size, -std::numeric_limits<float>::infinity());
+    }
+  }
+
+  const GgmlExperts& e_;
+  const float* bias_;
+  std::vector<std::size_t> order_;
+  std::vector<float> p_, wanted_;
+};
+
+}  // namespace
+
+ExpertRows choose_experts(const GgmlExperts& e, const float* scores, const float* choice_bias, std::int64_t tokens) {
+  const auto experts = static_cast<std::size_t>(e.experts), top = static_cast<std::size_t>(e.top_k);
+  std::vector<std::size_t> chosen(static_cast<std::size_t>(tokens) * top);
+  std::vector<float> weights(chosen.size());
+  ExpertRows rows;
+  rows.begin.assign(experts + 1, 0);
+  Router router(e, choice_bias);
+  for (std::size_t t = 0; t < static_cast<std::size_t>(tokens); ++t)
+    router.choose(scores + t * experts, chosen.data() + t * top, weights.data() + t * top);
+  for (const std::size_t expert : chosen) ++rows.begin[expert + 1];
   std::partial_sum(rows.begin.begin(), rows.begin.end(), rows.begin.begin());
   rows.token.resize(chosen.size());
   rows.weight.resize(chosen.size());
@@ -171,7 +238,7 @@ void register_ggml_experts(OpTable& t) {
   constexpr TypeSet kFloat = bit(DataType::float32);
   t.add(OpDef("sdx", "GgmlExperts", 1)
             .in("X scores", "T", kFloat)
-            .in("gate_bias up_bias down_bias", "T", kFloat, Arity::optional)
+            .in("gate_bias up_bias down_bias choice_bias", "T", kFloat, Arity::optional)
             .in("weights", "B", bit(DataType::uint8), Arity::variadic)
             .out("Y", "T", kFloat)
             .attrs<GgmlExpertsAttrs>()

@@ -60,10 +60,34 @@ TEST(GgmlOps, ProductsAndRowsOfATable) {
   }
 }
 
+TEST(GgmlOps, GroupsHaveRowsOfTheirOwn) {
+  const GgmlFormat& f = *find_ggml("q8_0");
+  const Rows w = rows_of(f, 6, 32);
+  Tensor a(DataType::float32, {2, 96});
+  for (std::int64_t i = 0; i < a.size(); ++i)
+    a.mutable_values<float>()[static_cast<std::size_t>(i)] = static_cast<float>(i % 11) - 5.0F;
+  const auto op = [&](std::int64_t groups) {
+    return SingleOp("GgmlMatMul", 1, "sdx").with("type", std::string(f.name)).with("K", std::int64_t{32}).with("groups", groups);
+  };
+  const Tensor y = op(3).checked({a, w.bytes})[0];
+  ASSERT_EQ(y.shape(), (Shape{2, 6}));
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t j = 0; j < 6; ++j) {
+      double sum = 0.0;
+      for (std::size_t t = 0; t < 32; ++t)
+        sum += static_cast<double>(a.values<float>()[i * 96 + j / 2 * 32 + t]) * w.values[j * 32 + t];
+      EXPECT_NEAR(static_cast<double>(y.values<float>()[i * 6 + j]), sum, 1e-4 * (std::abs(sum) + 10));
+    }
+  }
+  for (const std::int64_t groups : {0, 1, 4}) EXPECT_THROW(op(groups).run({a, w.bytes}), Error);
+}
+
 struct Mixture {
   std::int64_t experts = 5, top = 2, k = 32, f = 64;
   bool normalize = true;
   float scale = 1.0F, alpha = 1.0F, beta = 0.0F, limit = 0.0F;  // 0: none
+  bool sigmoid = false, chooses = false;                        // chooses: with a bias
+  std::int64_t groups = 1, groups_used = 1;
 
   SingleOp op(const char* type) const {
     SingleOp o("GgmlExperts", 1, "sdx");
@@ -71,22 +95,49 @@ struct Mixture {
     for (const char* part : {"gate_type", "up_type", "down_type"}) o.with(part, std::string(type));
     o.with("normalize_routing_weights", std::int64_t{normalize ? 1 : 0}).with("routing_scale", scale);
     o.with("activation_alpha", alpha).with("activation_beta", beta);
+    o.with("sigmoid", std::int64_t{sigmoid ? 1 : 0}).with("groups", groups).with("groups_used", groups_used);
     return limit > 0.0F ? o.with("swiglu_limit", limit) : o;
   }
 };
+
+float choice_bias(std::size_t expert) { return 0.4F * static_cast<float>(expert * 5 % 7) / 7.0F; }
+
+// Weights of experts before they are divided by their sum, and experts in the order of the choice.
+std::pair<std::vector<double>, std::vector<std::size_t>> chosen(const Mixture& m, std::span<const float> row) {
+  std::vector<double> p, wanted;
+  double all = 0.0;
+  for (const float s : row)
+    p.push_back(m.sigmoid ? 1.0 / (1.0 + std::exp(-static_cast<double>(s))) : std::exp(static_cast<double>(s)));
+  for (const double v : p) all += v;
+  for (std::size_t i = 0; i < p.size(); ++i)
+    wanted.push_back((m.sigmoid ? p[i] : p[i] / all) + (m.chooses ? static_cast<double>(choice_bias(i)) : 0.0));
+  const std::size_t size = p.size() / static_cast<std::size_t>(m.groups);
+  std::vector<std::pair<double, std::size_t>> groups;  // the best ones first
+  for (std::size_t g = 0; g < static_cast<std::size_t>(m.groups); ++g) {
+    std::vector<double> of(wanted.begin() + static_cast<std::ptrdiff_t>(g * size),
+                           wanted.begin() + static_cast<std::ptrdiff_t>((g + 1) * size));
+    std::sort(of.rbegin(), of.rend());
+    groups.emplace_back(-(m.sigmoid && size > 1 ? of[0] + of[1] : of[0]), g);
+  }
+  std::sort(groups.begin(), groups.end());
+  for (std::size_t g = static_cast<std::size_t>(m.groups_used); g < groups.size(); ++g) {
+    for (std::size_t i = 0; i < size; ++i) wanted[groups[g].second * size + i] = -1e9;
+  }
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return wanted[a] > wanted[b]; });
+  return {p, order};
+}
 
 // One expert after the other, in double; biases: float32[experts,rows] or undefined.
 std::vector<double> answer(const Mixture& m, const Tensor& x, const Tensor& scores, const Rows* weights, const Tensor* biases) {
   const auto k = static_cast<std::size_t>(m.k), f = static_cast<std::size_t>(m.f), n = static_cast<std::size_t>(m.experts);
   std::vector<double> y(x.values<float>().size(), 0.0);
   for (std::size_t t = 0; t < y.size() / k; ++t) {
-    const std::span<const float> row = scores.values<float>().subspan(t * n, n);
-    std::vector<std::size_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
+    const auto [p, order] = chosen(m, scores.values<float>().subspan(t * n, n));
     double sum = 0.0;
-    for (std::size_t i = 0; i < (m.normalize ? static_cast<std::size_t>(m.top) : n); ++i)
-      sum += std::exp(static_cast<double>(row[order[i]]));
+    for (std::size_t i = 0; i < (m.normalize ? static_cast<std::size_t>(m.top) : n); ++i) sum += p[order[i]];
+    if (m.sigmoid && !m.normalize) sum = 1.0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(m.top); ++i) {
       const std::size_t e = order[i];
       const auto product = [&](int which, std::size_t j, std::size_t length, const auto& in) {
@@ -105,7 +156,7 @@ std::vector<double> answer(const Mixture& m, const Tensor& x, const Tensor& scor
         }
         inner[j] = gate / (1.0 + std::exp(-static_cast<double>(m.alpha) * gate)) * (up + static_cast<double>(m.beta));
       }
-      const double share = std::exp(static_cast<double>(row[e])) / sum * static_cast<double>(m.scale);
+      const double share = p[e] / sum * static_cast<double>(m.scale);
       for (std::size_t j = 0; j < k; ++j) y[t * k + j] += share * product(2, j, f, [&](std::size_t c) { return inner[c]; });
     }
   }
@@ -128,7 +179,10 @@ void expect_mixture(const Mixture& m, const char* type, bool biased, bool apart)
   scores.mutable_values<float>()[1] = scores.values<float>()[0];  // a tie
   const Tensor biases[] = {biased ? steps({n, m.f}, 0.1F) : Tensor(), biased ? steps({n, m.f}, 0.2F) : Tensor(),
                            biased ? steps({n, m.k}, 0.05F) : Tensor()};
-  std::vector<Tensor> inputs{x, scores, biases[0], biases[1], biases[2]};
+  Tensor choice;
+  if (m.chooses) choice = Tensor(DataType::float32, {n});
+  for (std::size_t e = 0; m.chooses && e < static_cast<std::size_t>(n); ++e) choice.mutable_values<float>()[e] = choice_bias(e);
+  std::vector<Tensor> inputs{x, scores, biases[0], biases[1], biases[2], choice};
   for (const Rows& w : weights) {
     const std::int64_t rows = w.bytes.dim(0) / n, bytes = w.bytes.dim(1);
     for (std::int64_t e = 0; e < (apart ? n : 1); ++e) {
@@ -152,18 +206,31 @@ TEST(GgmlOps, ExpertsOfEachToken) {
                  false);
 }
 
+TEST(GgmlOps, ExpertsByProbabilitiesOfTheirOwn) {
+  expect_mixture({.sigmoid = true}, "q8_0", false, false);
+  expect_mixture({.top = 3, .normalize = false, .scale = 2.5F, .sigmoid = true, .chooses = true}, "q8_0", false, true);
+  expect_mixture({.top = 2, .chooses = true}, "q8_0", false, false);
+  expect_mixture({.experts = 12, .top = 4, .scale = 1.5F, .sigmoid = true, .chooses = true, .groups = 4, .groups_used = 2},
+                 "q8_0", false, false);
+  expect_mixture({.experts = 12, .top = 3, .normalize = false, .groups = 3, .groups_used = 1}, "q8_0", false, false);
+  expect_mixture({.experts = 6, .top = 3, .sigmoid = true, .groups = 6, .groups_used = 4}, "q8_0", false, false);
+}
+
 TEST(GgmlOps, ExpertsThatDoNotFit) {
   const Mixture m;
   const Rows wide = rows_of(*find_ggml("q8_0"), m.experts * m.f, m.k), narrow = rows_of(*find_ggml("q8_0"), m.experts * m.k, m.f);
   const Tensor x = steps({1, m.k}, 1.0F), scores = steps({1, m.experts}, 1.0F), none;
-  EXPECT_NO_THROW(m.op("q8_0").run({x, scores, none, none, none, wide.bytes, wide.bytes, narrow.bytes}));
+  EXPECT_NO_THROW(m.op("q8_0").run({x, scores, none, none, none, none, wide.bytes, wide.bytes, narrow.bytes}));
   const auto wrong = [&](const std::vector<Tensor>& inputs) { EXPECT_THROW(m.op("q8_0").run(inputs), Error); };
-  wrong({x, scores, none, none, none, wide.bytes, narrow.bytes, wide.bytes});
-  wrong({x, scores, none, none, none, wide.bytes, wide.bytes});
-  wrong({x, steps({1, 4}, 1.0F), none, none, none, wide.bytes, wide.bytes, narrow.bytes});
-  wrong({x, scores, steps({m.experts, 3}, 1.0F), none, none, wide.bytes, wide.bytes, narrow.bytes});
+  wrong({x, scores, none, none, none, none, wide.bytes, narrow.bytes, wide.bytes});
+  wrong({x, scores, none, none, none, none, wide.bytes, wide.bytes});
+  wrong({x, steps({1, 4}, 1.0F), none, none, none, none, wide.bytes, wide.bytes, narrow.bytes});
+  wrong({x, scores, steps({m.experts, 3}, 1.0F), none, none, none, wide.bytes, wide.bytes, narrow.bytes});
+  wrong({x, scores, none, none, none, steps({m.experts + 1}, 1.0F), wide.bytes, wide.bytes, narrow.bytes});
+  for (const Mixture& groups : {Mixture{.groups = 2}, Mixture{.groups = 5, .groups_used = 6}, Mixture{.top = 3, .groups = 5}})
+    EXPECT_THROW(groups.op("q8_0").run({x, scores, none, none, none, none, wide.bytes, wide.bytes, narrow.bytes}), Error);
   const Mixture many{.top = 6};
-  EXPECT_THROW(many.op("q8_0").run({x, scores, none, none, none, wide.bytes, wide.bytes, narrow.bytes}), Error);
+  EXPECT_THROW(many.op("q8_0").run({x, scores, none, none, none, none, wide.bytes, wide.bytes, narrow.bytes}), Error);
 }
 
 TEST(GgmlOps, RefusesWhatDoesNotFit) {

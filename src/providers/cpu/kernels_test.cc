@@ -359,13 +359,14 @@ TEST(CpuQuantised, Experts) {
       attrs.set("activation_alpha", 1.5F);
       attrs.set("activation_beta", 0.5F);
       attrs.set("swiglu_limit", 1.0F);
+      attrs.set("sigmoid", std::int64_t{apart ? 1 : 0});
       Problem p{"GgmlExperts",
                 1,
                 "sdx",
                 attrs,
                 {floats({tokens, k}, 1, -1, 1), floats({tokens, experts}, 2, -2, 2), floats({experts, f}, 3, -1, 1),
-                 floats({experts, f}, 4, -1, 1), floats({experts, k}, 5, -1, 1)},
-                {false, false, true, true, true}};
+                 floats({experts, f}, 4, -1, 1), floats({experts, k}, 5, -1, 1), floats({experts}, 6, 0, 1)},
+                {false, false, true, true, true, true}};
       for (std::uint32_t which = 0; which < 3; ++which) {
         const std::int64_t rows = which == 2 ? k : f, columns = which == 2 ? f : k;
         for (std::uint32_t e = 0; e < (apart ? experts : 1); ++e) {

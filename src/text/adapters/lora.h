@@ -39,6 +39,9 @@ class AdaptedStyle final : public WeightStyle {
 
   ValueId product(GraphWriter& g, const std::string& name, ValueId x, const GgufTensor& weight, std::int64_t first,
                   std::int64_t rows, ValueId bias) override;
+  ValueId grouped(GraphWriter& g, const std::string& name, ValueId x, const GgufTensor& weight, std::int64_t groups) override {
+    return base_->grouped(g, name, x, weight, groups);
+  }
   ValueId rows(GraphWriter& g, const std::string& name, const GgufTensor& weight, ValueId indices) override {
     return base_->rows(g, name, weight, indices);
   }

@@ -94,7 +94,7 @@ LanguageConversion convert_language_model(const fs::path& model, const fs::path&
   try {
     const std::int64_t context = used_context(m.config, options.max_context);
     const auto weights = weights_for_file(m.files, style);
-    const Model graph = build_decoder(m.files, m.config, *weights, {true, context});
+    const Model graph = build_decoder(m.files, m.config, *weights, {.for_file = true, .context = context, .answers = {}});
     WriteOptions write;
     write.external_above = 1024;
     write.dry_run = options.dry_run;

@@ -8,6 +8,7 @@
 #include "text/model/config_object.h"
 #include "text/model/network/decoder_graph.h"
 #include "text/model/network/hf_tensors.h"
+#include "text/model/network/latent_weights.h"
 #include "text/model/network/safetensors_files.h"
 #include "text/model/paged/paged_graph.h"
 #include "text/model/tokenizer_end.h"
@@ -69,6 +70,11 @@ WeightsModel read_gguf(const fs::path& path) {
   m.gguf = GgufModel::open(path);
   m.files = m.gguf;
   m.config = read_decoder_config(*m.gguf);
+  if (lacks_latent_parts(m.config, *m.files)) {
+    auto files = std::make_shared<TensorFiles>(*m.files);
+    add_latent_parts(m.config, *files);
+    m.files = files;
+  }
   const GgufFile& meta = m.gguf->metadata();
   m.bos = token_of(meta, "tokenizer.ggml.bos_token_id");
   m.pad = token_of(meta, "tokenizer.ggml.padding_token_id");

@@ -2,6 +2,8 @@
 
 #include "kernels/cpu/ggml/ggml.h"
 
+#include <vector>
+
 #include "kernels/cpu/ggml/ggml_experts.h"
 
 #include "ops/quant/ggml.h"
@@ -12,33 +14,45 @@ namespace {
 
 class GgmlKernel : public Kernel {
  public:
-  GgmlKernel(const ops::GgmlRows& rows, std::int64_t n) : rows_(rows), n_(n), name_("matmul-" + std::string(rows.format->name)) {}
+  GgmlKernel(const ops::GgmlRows& rows, std::int64_t n, std::int64_t groups)
+      : rows_(rows), n_(n), groups_(groups), name_("matmul-" + std::string(rows.format->name)) {}
   std::string_view name() const override { return name_; }
   bool accepts_unaligned(std::size_t i) const override { return i == 1; }
 
   void run(const KernelContext& c) const override {
     const Tensor& a = c.input(0);
-    if (a.rank() == 0 || a.shape().back() != rows_.k) {
-      fail(ErrorCode::runtime_failure, "A's last extent must be K = {}, received {}", rows_.k, a.type_string());
+    const std::int64_t width = groups_ * rows_.k;
+    if (a.rank() == 0 || a.shape().back() != width) {
+      fail(ErrorCode::runtime_failure, "A's last extent must be {}, received {}", width, a.type_string());
     }
     GgmlArgs args;
     args.format = rows_.format;
-    args.m = a.size() / rows_.k, args.n = n_, args.k = rows_.k;
-    args.a = c.in<float>(0), args.lda = rows_.k;
+    args.m = a.size() / width, args.n = n_ / groups_, args.k = rows_.k;
+    args.a = c.in<float>(0), args.lda = width;
     args.weights = c.input(1).data();
     args.bias = c.has_input(2) ? c.in<float>(2) : nullptr;
     args.c = c.out<float>(0), args.ldc = n_;
-    ggml_gemm(args);
+    if (groups_ == 1) return ggml_gemm(args);
+    std::vector<GgmlArgs> all(static_cast<std::size_t>(groups_), args);
+    for (std::size_t g = 1; g < all.size(); ++g) {
+      const auto i = static_cast<std::int64_t>(g);
+      all[g].a += i * rows_.k;
+      all[g].weights = static_cast<const char*>(args.weights) + i * args.n * rows_.bytes;
+      if (args.bias != nullptr) all[g].bias += i * args.n;
+      all[g].c += i * args.n;
+    }
+    ggml_gemms(all);
   }
 
  private:
   ops::GgmlRows rows_;
-  std::int64_t n_;
+  std::int64_t n_, groups_;
   std::string name_;
 };
 
 std::unique_ptr<Kernel> make_ggml(LowerContext& c) {
-  const ops::GgmlRows rows = ops::ggml_rows(ops::parse<ops::GgmlAttrs>(c));
+  const auto attr = ops::parse<ops::GgmlProductAttrs>(c);
+  const ops::GgmlRows rows = ops::ggml_rows(attr.rows);
   const Tensor* weights = c.constant(1);
   if (weights == nullptr) return c.refuse("the weights are not constant");
   if (weights->dtype() != DataType::uint8 || weights->rank() != 2 || weights->dim(1) != rows.bytes) {
@@ -50,7 +64,7 @@ std::unique_ptr<Kernel> make_ggml(LowerContext& c) {
       return c.refuse("the bias does not have one element for each row of weights");
     }
   }
-  return std::make_unique<GgmlKernel>(rows, weights->dim(0));
+  return std::make_unique<GgmlKernel>(rows, weights->dim(0), ops::ggml_groups(attr, weights->dim(0)));
 }
 
 class ExpertsKernel : public Kernel {
@@ -71,7 +85,9 @@ class ExpertsKernel : public Kernel {
     for (std::size_t i = kWeights; c.has_input(i); ++i) weights.push_back(&c.input(i));
     const auto places = ops::expert_weights(e_, weights);
     if (!places) fail(ErrorCode::internal, "the weights have changed");
-    const ops::ExpertRows rows = ops::choose_experts(e_, c.in<float>(1), tokens);
+    constexpr auto kChoice = static_cast<std::size_t>(ops::GgmlExpertsIn::choice_bias);
+    const float* choice = c.has_input(kChoice) ? c.in<float>(kChoice) : nullptr;
+    const ops::ExpertRows rows = ops::choose_experts(e_, c.in<float>(1), choice, tokens);
     const auto bias = [&](std::size_t i) { return c.has_input(i) ? c.in<float>(i) : nullptr; };
     ExpertsArgs args;
     args.experts = e_.experts, args.tokens = tokens, args.k = k, args.f = e_.down.k;
@@ -104,6 +120,11 @@ std::unique_ptr<Kernel> make_experts(LowerContext& c) {
     const SymShape* bias = c.shape(input);
     if (bias == nullptr || !all_const(*bias) || to_shape(*bias) != Shape{e.experts, rows})
       return c.refuse("a bias does not have a row for each expert");
+  }
+  if (c.has_input(5)) {
+    const SymShape* bias = c.shape(5);
+    if (bias == nullptr || !all_const(*bias) || to_shape(*bias) != Shape{e.experts})
+      return c.refuse("the choice's bias does not have an element for each expert");
   }
   return std::make_unique<ExpertsKernel>(e);
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kKnown =
     "llama qwen2 qwen3 gemma gemma2 gemma3 phi3 granite smollm3 ernie4_5 seed_oss olmo2 exaone4 command-r cohere2 starcoder2 "
-    "nemotron glm4 hunyuan-dense mistral3 arcee qwen2moe qwen3moe granitemoe gpt-oss";
+    "nemotron glm4 hunyuan-dense mistral3 arcee qwen2moe qwen3moe granitemoe gpt-oss glm4moe deepseek2";
 
 class Reader {
  public:
@@ -171,6 +171,20 @@ void scales(const GgufModel& file, const Reader& r, DecoderConfig& c) {
   if (c.architecture == "mistral3") c.query_growth = r.number("attention.temperature_scale", 0.0F);
 }
 
+void read_latent(const Reader& r, DecoderConfig& c) {
+  LatentConfig& l = c.latent;
+  l.size = r.count("attention.kv_lora_rank", kMostWidth);
+  l.queries = r.count_or_none("attention.q_lora_rank", kMostWidth, 0);
+  // Older files have the lengths of single heads under the usual names.
+  const bool apart = r.has("attention.key_length_mla");
+  const std::int64_t key = r.count(apart ? "attention.key_length_mla" : "attention.key_length", kMostWidth);
+  l.value = r.count(apart ? "attention.value_length_mla" : "attention.value_length", kMostWidth);
+  c.rotary = r.count("rope.dimension_count", kMostWidth);
+  if (c.rotary >= key || c.rotary % 2 != 0)
+    fail(ErrorCode::invalid_model, "key '{}' = {} does not fit keys of {}", r.key("rope.dimension_count"), c.rotary, key);
+  l.plain = key - c.rotary;
+}
+
 RopeConfig plain_rope(float base) {
   RopeConfig rope;
   rope.base = base;
@@ -196,7 +210,7 @@ void gemma(const Reader& r, DecoderConfig& c) {
 void read_experts(const GgufModel& file, const Reader& r, DecoderConfig& c) {
   ExpertConfig& e = c.experts;
   e.count = r.count_or_none("expert_count", 1 << 16, 0);
-  const bool always = has_word("qwen2moe qwen3moe granitemoe gpt-oss", c.architecture);
+  const bool always = has_word("qwen2moe qwen3moe granitemoe gpt-oss glm4moe deepseek2", c.architecture);
   if (e.count == 0 && !always) return;
   if (!always && c.architecture != "llama") {
     fail(ErrorCode::not_implemented, "key '{}': experts are not known to architecture '{}'", r.key("expert_count"),
@@ -205,8 +219,12 @@ void read_experts(const GgufModel& file, const Reader& r, DecoderConfig& c) {
   e.count = r.count("expert_count", 1 << 16);
   e.used = r.count("expert_used_count", e.count);
   e.feed_forward = r.count_or_none("expert_feed_forward_length", kMostWidth * 16, c.feed_forward);
-  e.normalize = file.metadata().truth(r.key("expert_weights_norm")).value_or(c.architecture != "qwen2moe");
+  e.normalize = file.metadata().truth(r.key("expert_weights_norm")).value_or(!has_word("qwen2moe deepseek2", c.architecture));
   e.scale = r.positive_or_none("expert_weights_scale", 1.0F);
+  constexpr std::int64_t kSoftmax = 1, kSigmoid = 2;
+  e.sigmoid = r.count_or_none("expert_gating_func", kSigmoid, c.architecture == "glm4moe" ? kSigmoid : kSoftmax) == kSigmoid;
+  e.groups = r.count_or_none("expert_group_count", e.count, 1);
+  e.groups_used = r.count_or_none("expert_group_used_count", e.groups, e.groups);
   if (c.architecture == "gpt-oss") set_gpt_oss(c, r.positive("swiglu_limit", 7.0F));
 }
 
@@ -220,7 +238,7 @@ bool permuted_in_gguf(std::string_view architecture) {
 
 void set_architecture(DecoderConfig& c) {
   const std::string_view a = c.architecture;
-  c.interleaved = has_word("ernie4_5 command-r cohere2 glm4", a);
+  c.interleaved = has_word("ernie4_5 command-r cohere2 glm4 deepseek2", a);
   c.layer_norm = has_word("command-r cohere2 starcoder2 nemotron", a);
   c.norm_bias = has_word("starcoder2 nemotron", a);
   c.parallel = has_word("command-r cohere2", a);
@@ -231,6 +249,14 @@ void set_architecture(DecoderConfig& c) {
   if (has_word("nemotron arcee", a)) c.activation = NetworkActivation::relu_squared;
   c.norm_after_rotation = a == "hunyuan-dense";
   c.two_ropes = has_word("gemma3 olmo2", a);
+}
+
+void set_latent(DecoderConfig& c, double growth) {
+  const double factor = static_cast<double>(c.rope.factor), length = static_cast<double>(c.latent.plain + c.rotary);
+  const double m = c.rope.scaling == RopeScaling::none || factor <= 1.0 ? 1.0 : 1.0 + growth * std::log(factor);
+  c.attention_scale = static_cast<float>(m * m / std::sqrt(length));
+  c.kv_heads = 1;
+  c.head_size = c.rotary + c.latent.size;
 }
 
 void leave_unrotated(DecoderConfig& c, std::int64_t interval) {
@@ -266,6 +292,8 @@ DecoderConfig read_decoder_config(const GgufModel& file, bool embeds) {
   c.context = r.count("context_length", kMostContext);
   c.width = r.count("embedding_length", kMostWidth);
   c.layers = r.count("block_count", kMostLayers);
+  c.spare_layers = r.count_or_none("nextn_predict_layers", c.layers - 1, 0);
+  c.layers -= c.spare_layers;
   c.feed_forward = r.same_count("feed_forward_length", kMostWidth * 16, 0);
   if (c.feed_forward == 0 && !r.has("expert_feed_forward_length"))
     fail(ErrorCode::invalid_model, "the GGUF file lacks the key '{}'", r.key("feed_forward_length"));
@@ -274,7 +302,8 @@ DecoderConfig read_decoder_config(const GgufModel& file, bool embeds) {
   c.kv_heads = r.same_count("attention.head_count_kv", 1 << 16, c.heads);
   if (c.heads % c.kv_heads != 0) fail(ErrorCode::invalid_model, "{} heads cannot share {} key heads", c.heads, c.kv_heads);
   c.head_size = r.count("attention.key_length", kMostWidth, c.width / c.heads);
-  if (r.count("attention.value_length", kMostWidth, c.head_size) != c.head_size) {
+  const bool latent = c.architecture == "deepseek2";
+  if (!latent && r.count("attention.value_length", kMostWidth, c.head_size) != c.head_size) {
     fail(ErrorCode::not_implemented, "keys and values of different lengths are not supported");
   }
   if (c.head_size < 1) fail(ErrorCode::invalid_model, "{} elements cannot be divided among {} heads", c.width, c.heads);
@@ -282,9 +311,14 @@ DecoderConfig read_decoder_config(const GgufModel& file, bool embeds) {
   if (c.rotary % 2 != 0)
     fail(ErrorCode::invalid_model, "key '{}' must be even, received {}", r.key("rope.dimension_count"), c.rotary);
   set_architecture(c);
+  if (latent) read_latent(r, c);
   c.epsilon = r.positive(c.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5F);
   c.interleaved = c.interleaved || permuted_in_gguf(c.architecture);
   c.rope = read_rope(file, r, c);
+  if (latent) {  // the file's factor is that of scores, for both sides of the product
+    c.rope.attention_factor = 1.0F;
+    set_latent(c, static_cast<double>(r.number("rope.scaling.yarn_log_multiplier", 0.0F)));
+  }
   c.local_rope = c.rope;
   sliding_windows(file, r, c);
   read_experts(file, r, c);

@@ -33,18 +33,30 @@ enum class NetworkActivation { silu, gelu, relu_squared };
 
 // The experts of a layer, where it has a router.
 struct ExpertConfig {
-  std::int64_t count = 0, used = 0;  // 0: there are none
-  std::int64_t feed_forward = 0;     // of each
-  bool normalize = true;             // weights are shares of the chosen experts' softmax, else of all experts'
-  float scale = 1.0F;                // of the weights
+  std::int64_t count = 0, used = 0;          // 0: there are none
+  std::int64_t feed_forward = 0;             // of each
+  bool normalize = true;                     // weights are shares of the chosen experts' softmax, else of all experts'
+  float scale = 1.0F;                        // of the weights
+  bool sigmoid = false;                      // each expert's probability is its own, not a share
+  std::int64_t groups = 1, groups_used = 1;  // experts are chosen from the best groups
   // As in sdx.GgmlExperts: gates are x * sigmoid(alpha * x), beta is added to what they multiply, both are limited before.
   float alpha = 1.0F, beta = 0.0F, limit = std::numeric_limits<float>::infinity();
+};
+
+// Attention whose keys and values are products of one short vector for each token, which alone is kept (DeepSeek V2, V3). Its
+// heads look like one that all queries share: rotated elements, then the latent vector.
+struct LatentConfig {
+  std::int64_t size = 0;     // of the vector; 0: attention is of the usual kind
+  std::int64_t queries = 0;  // of a vector that queries are products of; 0: they are products of the layer's input
+  std::int64_t plain = 0;    // elements of a query that are not rotated
+  std::int64_t value = 0;    // of a value
 };
 
 struct DecoderConfig {
   std::string architecture;  // "llama"
   std::int64_t context = 0, width = 0, layers = 0, feed_forward = 0, heads = 0, kv_heads = 0, head_size = 0, vocabulary = 0;
-  std::int64_t rotary = 0;  // elements of a head that are rotated
+  std::int64_t rotary = 0;        // elements of a head that are rotated
+  std::int64_t spare_layers = 0;  // behind the others, for drafts of further tokens; they are not used
   bool interleaved = false;
   float epsilon = 1e-5F;
   float attention_scale = 0.0F;    // 0: 1 / sqrt(head_size)
@@ -70,6 +82,7 @@ struct DecoderConfig {
   bool two_ropes = false;
   RopeConfig rope, local_rope;
   ExpertConfig experts;
+  LatentConfig latent;
 };
 
 // Whether converters to GGUF permute the rows of queries and keys, so that neighbours are rotated together.
@@ -89,6 +102,9 @@ void set_gpt_oss(DecoderConfig& c, float limit);
 
 // Whether it is the name of a language model's architecture in GGUF files.
 bool is_decoder_architecture(std::string_view name);
+
+// Sets what follows from `c.latent` and `c.rotary`. `growth`: of the logarithm of the context's factor in the scores' scale.
+void set_latent(DecoderConfig& c, double growth);
 
 // Throws Error(not_implemented) for an unknown architecture or property, and Error(invalid_model) for impossible numbers.
 // `embeds`: for vectors of texts, which some architectures are made for alone.

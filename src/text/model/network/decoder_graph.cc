@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
 #include "base/words.h"
-#include "onnx/writer.h"
 #include "text/model/network/weighted_graph.h"
 
 namespace sdx::text {
@@ -29,14 +27,23 @@ class Builder : WeightedGraph {
     for (std::int64_t i = 0; i < c_.layers; ++i) x = layer(i, x);
     if (options_.embeds) {
       x = norm_after("/model/norm", x, "output_norm.weight").second;
-      declare(x, {Dim::symbol("batch_size"), Dim::symbol("sequence_length"), Dim(c_.width)});
-      g_.output(x, "last_hidden_state");
+      if (options_.scores) {
+        scores(x, embedding);
+      } else {
+        declare(x, {Dim::symbol("batch_size"), Dim::symbol("sequence_length"), Dim(c_.width)});
+        g_.output(x, "last_hidden_state");
+      }
       refuse_unknown(c_.architecture, {"rope_freqs.weight", "rope_factors_", "output.weight", "dense_"});
       return std::move(g_.model());
     }
     if (!options_.for_file) x = wanted_rows(x);
     finish(norm_after("/model/norm", x, "output_norm.weight").second, embedding);
-    refuse_unknown(c_.architecture, {"rope_freqs.weight", "rope_factors_"});
+    std::vector<std::string> others{"rope_freqs.weight", "rope_factors_"};
+    for (std::int64_t i = c_.layers; i < c_.layers + c_.spare_layers; ++i) {
+      others.push_back(fmt::format("blk.{}.", i));
+      others.push_back(fmt::format("model.layers.{}.", i));  // what GGUF files have no name for
+    }
+    refuse_unknown(c_.architecture, others);
     return std::move(g_.model());
   }
 
@@ -82,6 +89,40 @@ class Builder : WeightedGraph {
     positions_ = g_.input("position_ids", DataType::int64, {"batch_size", "sequence_length"});
     all_angles();
     if (c_.query_growth != 0.0F) query_scale_ = query_scale();
+  }
+
+  // Scores of classes, from the last token.
+  void scores(ValueId x, const StoredTensor& embedding) {
+    const ValueId one = integers("/score/one", {1});
+    const ValueId last = g_.node("Unsqueeze", "/score/column", {g_.node("Sub", "/score/last", {lengths_, one}), one});
+    const ValueId is_last = g_.node("Equal", "/score/Equal", {positions_, last});
+    x = weighted_sum("/score/pool", x,
+                     g_.node("Cast", "/score/Cast", {is_last}, {{"to", static_cast<std::int64_t>(DataType::float32)}}));
+    std::int64_t classes = 1;
+    if (has("score.weight")) {
+      classes = tensor("score.weight", {-1, c_.width}).shape[0];
+      x = linear("/score", x, "score.weight", classes, c_.width);
+    } else if (has("cls.output.weight")) {  // in GGUF files "yes" comes first
+      const StoredTensor& head = tensor("cls.output.weight", {-1, c_.width});
+      classes = head.shape[0];
+      x = classes == 2 ? difference(x, head, 1, 0) : linear("/score", x, "cls.output.weight", classes, c_.width);
+      if (classes == 2) classes = 1;
+    } else {
+      if (options_.answers.size() != 2)
+        fail(ErrorCode::invalid_argument, "the model has no head for classes, and its vocabulary has no answers 'yes' and 'no'");
+      const StoredTensor& head = has("output.weight") ? tensor("output.weight", {c_.vocabulary, c_.width}) : embedding;
+      for (const std::int64_t id : options_.answers) {
+        if (id < 0 || id >= c_.vocabulary) fail(ErrorCode::invalid_model, "token {} has no row in the output matrix", id);
+      }
+      x = difference(x, head, options_.answers[0], options_.answers[1]);
+    }
+    declare(x, {Dim::symbol("batch_size"), Dim(classes)});
+    g_.output(x, "logits");
+  }
+  // By how much the product with row `second` is larger than that with row `first`.
+  ValueId difference(ValueId x, const StoredTensor& matrix, std::int64_t first, std::int64_t second) {
+    const ValueId no = style_.product(g_, "/score/first", x, matrix, first, 1, kNoValue);
+    return g_.node("Sub", "/score/Sub", {style_.product(g_, "/score/second", x, matrix, second, 1, kNoValue), no});
   }
 
   // [batch, sequence, 1]: 1 + growth * log(1 + floor(position / original context)).
@@ -154,7 +195,7 @@ class Builder : WeightedGraph {
     }
     pending_ = attended;
     // Files of gpt-oss and Seed-OSS name the norm before the feed-forward part by its place after attention.
-    const bool named_after = has_word("gpt-oss seed_oss", c_.architecture) && !has(of + "ffn_norm.weight");
+    const bool named_after = has_word("gpt-oss seed_oss glm4moe", c_.architecture) && !has(of + "ffn_norm.weight");
     const auto [second, second_normed] =
         norm_before(at + "/ffn_layernorm", sum, of + (named_after ? "post_attention_norm" : "ffn_norm") + ".weight");
     pending_ = fed(at, of, second_normed);
@@ -206,7 +247,79 @@ class Builder : WeightedGraph {
     return linear(at + "/o_proj", y, of + "attn_output.weight", c_.width, q_rows);
   }
 
+  // The product of each head's part of x with its own matrix.
+  ValueId of_heads(const std::string& name, ValueId x, const std::string& weight, std::int64_t rows, std::int64_t k) {
+    const bool stacked = file_->find_tensor(weight) != nullptr && file_->find_tensor(weight)->shape.size() == 3;
+    StoredTensor t =
+        tensor(weight, stacked ? std::vector<std::int64_t>{c_.heads, rows, k} : std::vector<std::int64_t>{c_.heads * rows, k});
+    t.shape = {c_.heads * rows, k};
+    return style_.grouped(g_, name, x, t, c_.heads);
+  }
+  ValueId with_heads(const std::string& name, ValueId x, std::int64_t size) {
+    return g_.node("Reshape", name, {x, integers(name + ".shape", {0, 0, c_.heads, size})});
+  }
+  ValueId without_heads(const std::string& name, ValueId x, std::int64_t size) {
+    return g_.node("Reshape", name, {x, integers(name + ".shape", {0, 0, c_.heads * size})});
+  }
+  std::vector<ValueId> split(const std::string& name, ValueId x, std::int64_t first, std::int64_t second) {
+    return g_.nodes("Split", name, {x, integers(name + ".sizes", {first, second})}, {name + "/first", name + "/second"},
+                    {{"axis", std::int64_t{-1}}});
+  }
+
+  // Attention to latent vectors: queries are multiplied by the matrices that keys would be made with, sums by those of values.
+  ValueId latent_attention(std::int64_t i, const std::string& at, const std::string& of, ValueId x) {
+    const LatentConfig& l = c_.latent;
+    const std::int64_t query = l.plain + c_.rotary, last = -1;
+    ValueId q = x;
+    if (l.queries > 0) {
+      q = linear(at + "/q_a_proj", q, of + "attn_q_a.weight", l.queries, c_.width);
+      q = plain_norm(at + "/q_a_norm", q, of + "attn_q_a_norm.weight", l.queries);
+      q = linear(at + "/q_b_proj", q, of + "attn_q_b.weight", c_.heads * query, l.queries);
+    } else {
+      q = linear(at + "/q_proj", q, of + "attn_q.weight", c_.heads * query, c_.width);
+    }
+    if (has(of + "attn_kv_b.weight"))
+      tensor(of + "attn_kv_b.weight", {c_.heads * (l.plain + l.value), l.size});  // in two parts now
+    const auto q_parts = split(at + "/q_split", with_heads(at + "/q_heads", q, query), l.plain, c_.rotary);
+    const ValueId plain = without_heads(at + "/q_plain", q_parts[0], l.plain);
+    const ValueId absorbed = of_heads(at + "/q_latent", plain, of + "attn_k_b.weight", l.size, l.plain);
+    q = g_.node("Concat", at + "/q_concat", {q_parts[1], with_heads(at + "/q_latent_heads", absorbed, l.size)}, {{"axis", last}});
+    q = without_heads(at + "/q", q, c_.head_size);
+    const ValueId kv = linear(at + "/kv_a_proj", x, of + "attn_kv_a_mqa.weight", l.size + c_.rotary, c_.width);
+    const auto kv_parts = split(at + "/kv_split", kv, l.size, c_.rotary);
+    const ValueId latent = plain_norm(at + "/kv_a_norm", kv_parts[0], of + "attn_kv_a_norm.weight", l.size);
+    const ValueId k = g_.node("Concat", at + "/k", {kv_parts[1], latent}, {{"axis", last}});
+    const ValueId y = query_attention(i, at, q, k, k, {cos_[0], sin_[0]});
+    const auto y_parts = split(at + "/y_split", with_heads(at + "/y_heads", y, c_.head_size), c_.rotary, l.size);
+    const ValueId summed = without_heads(at + "/y_latent", y_parts[1], l.size);
+    const ValueId values = of_heads(at + "/values", summed, of + "attn_v_b.weight", l.value, l.size);
+    return linear(at + "/o_proj", values, of + "attn_output.weight", c_.width, c_.heads * l.value);
+  }
+  ValueId query_attention(std::int64_t i, const std::string& at, ValueId q, ValueId k, ValueId v,
+                          const std::vector<ValueId>& angles) {
+    const std::string n = std::to_string(i), kv = std::to_string(c_.kv_heads), size = std::to_string(c_.head_size);
+    const auto past = [&](const char* what) {
+      return g_.input("past_key_values." + n + "." + what, style_.type(), {"batch_size", kv, "past_sequence_length", size});
+    };
+    std::vector<ValueId> in{q, k, v, past("key"), past("value"), lengths_, total_};
+    in.insert(in.end(), angles.begin(), angles.end());
+    const auto out = g_.nodes("com.microsoft.GroupQueryAttention", at + "/GroupQueryAttention", in,
+                              {at + "/output_0", "present." + n + ".key", "present." + n + ".value"},
+                              {{"num_heads", c_.heads},
+                               {"kv_num_heads", c_.kv_heads},
+                               {"do_rotary", std::int64_t{1}},
+                               {"rotary_interleaved", std::int64_t{c_.interleaved ? 1 : 0}},
+                               {"scale", c_.attention_scale}});
+    presents_.insert(presents_.end(), {out[1], out[2]});
+    return out[0];
+  }
+
   ValueId attention(std::int64_t i, const std::string& at, const std::string& of, ValueId x) {
+    if (c_.latent.size > 0) {
+      if (options_.embeds)
+        fail(ErrorCode::not_implemented, "architecture '{}' is not supported for vectors of texts", c_.architecture);
+      return latent_attention(i, at, of, x);
+    }
     if (options_.embeds) return text_attention(i, at, of, x);
     const std::int64_t q_rows = c_.heads * c_.head_size, kv_rows = c_.kv_heads * c_.head_size;
     ValueId q = kNoValue, k = kNoValue, v = kNoValue;
@@ -350,6 +463,7 @@ class Builder : WeightedGraph {
     t.gate_bias = expert_bias(of + "ffn_gate_exps.bias", f);
     t.up_bias = expert_bias(of + "ffn_up_exps.bias", f);
     t.down_bias = expert_bias(of + "ffn_down_exps.bias", c_.width);
+    if (has(of + "exp_probs_b.bias")) t.choice_bias = values(of + "exp_probs_b.bias", {c_.experts.count});
     if (t.gate_bias.defined() != t.up_bias.defined())
       fail(ErrorCode::invalid_model, "'{}' has a bias for gates or for what they multiply, not for both", of + "ffn_gate_exps");
     const ValueId chosen = style_.experts(g_, at + "/experts", x, scores, t, c_.experts);
@@ -451,88 +565,11 @@ class Builder : WeightedGraph {
   std::vector<ValueId> cos_, sin_, presents_;
 };
 
-class InPlace : public WeightStyle {
- public:
-  explicit InPlace(std::shared_ptr<const TensorFiles> file) : file_(std::move(file)) {}
-
-  ValueId product(GraphWriter& g, const std::string& name, ValueId x, const StoredTensor& weight, std::int64_t first,
-                  std::int64_t rows, ValueId bias) override {
-    return g.node("sdx.GgmlMatMul", name + "/MatMul", {x, bytes_of(g, weight, first, rows), bias}, attributes(weight));
-  }
-  ValueId rows(GraphWriter& g, const std::string& name, const StoredTensor& weight, ValueId indices) override {
-    return g.node("sdx.GgmlGather", name + "/Gather", {bytes_of(g, weight, 0, weight.shape[0]), indices}, attributes(weight));
-  }
-
-  ValueId experts(GraphWriter& g, const std::string& name, ValueId x, ValueId scores, const ExpertTensors& t,
-                  const ExpertConfig& c) override {
-    const auto bias = [&](const char* of, const Tensor& values) {
-      return values.defined() ? g.constant(name + of, values) : kNoValue;
-    };
-    std::vector<ValueId> in{x, scores, bias(".gate_bias", t.gate_bias), bias(".up_bias", t.up_bias),
-                            bias(".down_bias", t.down_bias)};
-    for (const auto* parts : {&t.gate, &t.up, &t.down}) {
-      for (const StoredTensor& w : *parts) in.push_back(bytes_of(g, w, 0, w.shape[0]));
-    }
-    const auto type = [](const std::vector<StoredTensor>& parts) { return std::string(find_ggml(parts[0].type)->name); };
-    AttributeList a{{"experts", c.count},        {"top_k", c.used},
-                    {"K", t.gate[0].shape[1]},   {"F", t.down[0].shape[1]},
-                    {"gate_type", type(t.gate)}, {"up_type", type(t.up)},
-                    {"down_type", type(t.down)}, {"normalize_routing_weights", std::int64_t{c.normalize ? 1 : 0}}};
-    if (c.scale != 1.0F) a.emplace_back("routing_scale", c.scale);
-    if (c.alpha != 1.0F) a.emplace_back("activation_alpha", c.alpha);
-    if (c.beta != 0.0F) a.emplace_back("activation_beta", c.beta);
-    if (std::isfinite(c.limit)) a.emplace_back("swiglu_limit", c.limit);
-    return g.node("sdx.GgmlExperts", name, in, a);
-  }
-
- private:
-  static AttributeList attributes(const StoredTensor& weight) {
-    return {{"type", std::string(find_ggml(weight.type)->name)}, {"K", weight.shape[1]}};
-  }
-  ValueId bytes_of(GraphWriter& g, const StoredTensor& weight, std::int64_t first, std::int64_t rows) const {
-    const std::string name = rows == weight.shape[0] ? weight.name : weight.name + "/" + std::to_string(first);
-    if (const auto known = g.graph().find(name)) return *known;
-    const std::int64_t row_bytes = find_ggml(weight.type)->row_bytes(weight.shape[1]);
-    return g.constant(name, Tensor::view(weight.data.data() + first * row_bytes, DataType::uint8, {rows, row_bytes},
-                                         file_->owner(weight.file)));
-  }
-
-  std::shared_ptr<const TensorFiles> file_;
-};
-
 }  // namespace
 
 Model build_decoder(const std::shared_ptr<const TensorFiles>& file, DecoderConfig& config, WeightStyle& style,
                     const DecoderOptions& options) {
   return Builder(file, config, style, options).build();
-}
-
-std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const TensorFiles> file) {
-  return std::make_unique<InPlace>(std::move(file));
-}
-
-MappedModel map_model(const Model& model, const TensorFiles& file) {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> resolved;
-  for (const fs::path& path : file.paths()) {
-    std::error_code error;
-    resolved.push_back(fs::canonical(path, error));
-    if (error) fail(ErrorCode::io, "cannot open '{}': {}", path.string(), error.message());
-    if (resolved.back().parent_path() != resolved.front().parent_path()) {
-      fail(ErrorCode::not_implemented, "the parts of a split model must be in one folder; '{}' is not beside '{}'",
-           resolved.back().string(), resolved.front().string());
-    }
-  }
-  const auto place = [&](const Tensor& t) -> std::optional<FilePlace> {
-    const auto* at = static_cast<const std::byte*>(t.data());
-    for (std::size_t i = 0; i < resolved.size(); ++i) {
-      const auto bytes = file.bytes(i);
-      if (at < bytes.data() || at >= bytes.data() + bytes.size()) continue;
-      return FilePlace{resolved[i].filename().string(), static_cast<std::uint64_t>(at - bytes.data())};
-    }
-    return std::nullopt;
-  };
-  return {write_model(model, place), resolved.front().parent_path()};
 }
 
 }  // namespace sdx::text

@@ -10,6 +10,7 @@
 // float32[batch,sequence,vocabulary].
 
 #include <memory>
+#include <vector>
 
 #include "graph/graph.h"
 #include "tensor/gguf/tensor_files.h"
@@ -19,11 +20,14 @@
 namespace sdx::text {
 
 // With `embeds`: inputs input_ids, attention_mask, position_ids int64[batch,sequence], without a past; texts are padded behind
-// their tokens. The output is last_hidden_state float32[batch,sequence,width].
+// their tokens. The output is last_hidden_state float32[batch,sequence,width]; with `scores`, it is logits float32[batch,classes]
+// of the last token, by the head for classes or, without one, by rows of the output matrix: that of the second of `answers` minus
+// the first's.
 struct DecoderOptions {
   bool for_file = false;
   std::int64_t context = 0;  // with for_file or embeds: positions that angles are made for
-  bool embeds = false;
+  bool embeds = false, scores = false;
+  std::vector<std::int64_t> answers{};
 };
 
 // `config.vocabulary` is set from the embedding. Throws Error(invalid_model) for tensors that are missing or of another shape,

@@ -60,9 +60,15 @@ class FileStyle : public WeightStyle {
                    {"quantize_axis", std::int64_t{1}}});
   }
 
+  ValueId grouped(GraphWriter&, const std::string&, ValueId, const StoredTensor& weight, std::int64_t) override {
+    fail(ErrorCode::not_implemented, "tensor '{}': latent attention cannot be written to files", weight.name);
+  }
+
   // Experts become floats, gates and ups in turn, the form that all versions of the operator have.
   ValueId experts(GraphWriter& g, const std::string& name, ValueId x, ValueId scores, const ExpertTensors& t,
                   const ExpertConfig& c) override {
+    if (c.sigmoid || c.groups > 1 || t.choice_bias.defined())
+      fail(ErrorCode::not_implemented, "the operator of files cannot choose experts by probabilities of their own, or by groups");
     const std::int64_t k = t.gate[0].shape[1], f = t.down[0].shape[1];
     const auto constant = [&](const char* of, const Tensor& values, Shape shape) {
       return values.defined() ? g.constant(name + of, with_type(values.reshaped(std::move(shape)), type())) : kNoValue;

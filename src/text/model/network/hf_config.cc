@@ -81,8 +81,8 @@ void read_sizes(ConfigObject& o, const HfDefaults& d, DecoderConfig& c) {
   c.rotary = c.head_size;
   double part = o.number("partial_rotary_factor").value_or(d.rotary);
   if (auto scaling = scaling_object(o)) part = scaling->number("partial_rotary_factor").value_or(part);
-  if (part != 1.0 && !has_word("phi3 nemotron glm4", d.type)) {
-    fail(ErrorCode::not_implemented, "{} = {}: partially rotated heads are supported only for phi3, nemotron and glm4",
+  if (part != 1.0 && !has_word("phi3 nemotron glm4 glm4_moe", d.type)) {
+    fail(ErrorCode::not_implemented, "{} = {}: partially rotated heads are supported only for phi3, nemotron, glm4 and glm4_moe",
          o.shown("partial_rotary_factor"), part);
   }
   if (!(part > 0.0 && part <= 1.0)) {
@@ -94,16 +94,61 @@ void read_sizes(ConfigObject& o, const HfDefaults& d, DecoderConfig& c) {
   c.epsilon = static_cast<float>(read_positive(o, d.epsilon_key, d.epsilon));
 }
 
+// DeepSeek V2: shares are never divided by their sum, and groups count only where this is said.
+void read_old_choice(ConfigObject& o, ExpertConfig& e) {
+  o.refuse("norm_topk_prob", false);
+  const std::string how = o.text("topk_method").value_or("greedy");
+  if (how == "greedy") {
+    e.groups = e.groups_used = 1;
+  } else if (how != "group_limited_greedy") {
+    fail(ErrorCode::not_implemented, "{} = '{}' is not supported", o.shown("topk_method"), how);
+  }
+}
+
+// DeepSeek's attention, whose heads have parts of their own sizes.
+void read_latent(ConfigObject& o, DecoderConfig& c) {
+  LatentConfig& l = c.latent;
+  l.size = read_count(o, "kv_lora_rank", kMostWidth, 512);
+  const bool none = o.has("q_lora_rank") && o.take("q_lora_rank") == nullptr;
+  l.queries = none ? 0 : read_count(o, "q_lora_rank", kMostWidth, 1536);
+  l.plain = read_count(o, "qk_nope_head_dim", kMostWidth, 128);
+  l.value = read_count(o, "v_head_dim", kMostWidth, 128);
+  c.rotary = read_count(o, "qk_rope_head_dim", kMostWidth, 64);
+  if (c.rotary % 2 != 0) fail(ErrorCode::invalid_model, "{} elements of a head cannot be rotated in pairs", c.rotary);
+  c.interleaved = o.flag("rope_interleave").value_or(true);
+  for (const char* key : {"attention_bias", "mlp_bias"}) o.refuse(key, false);
+}
+
+// Once angles are known: those that are stretched make scores larger.
+void finish_latent(ConfigObject& o, DecoderConfig& c) {
+  double growth = 0.0;
+  if (auto scaling = scaling_object(o)) growth = 0.1 * scaling->number("mscale_all_dim").value_or(0.0);
+  set_latent(c, growth);
+}
+
 void read_experts(ConfigObject& o, const HfDefaults& d, DecoderConfig& c) {
   if (d.experts == 0) return;
   ExpertConfig& e = c.experts;
-  const char* key = o.has("num_local_experts") ? "num_local_experts" : "num_experts";
+  const bool shared =
+      d.type == "glm4_moe" || d.latent;  // one or more experts that all tokens go through, beside those that are chosen
+  const char* key = shared ? "n_routed_experts" : o.has("num_local_experts") ? "num_local_experts" : "num_experts";
   e.count = read_count(o, key, 1 << 16, d.experts);
   e.used = read_count(o, "num_experts_per_tok", e.count, d.experts_used);
   const bool qwen = d.type.starts_with("qwen");
   e.feed_forward =
       qwen ? read_count(o, "moe_intermediate_size", kMostWidth * 16, d.type == "qwen2_moe" ? 1408 : 768) : c.feed_forward;
   e.normalize = !qwen || o.flag("norm_topk_prob").value_or(false);
+  if (shared) {
+    e.feed_forward = read_count(o, "moe_intermediate_size", kMostWidth * 16, d.expert_feed_forward);
+    e.normalize = o.flag("norm_topk_prob").value_or(d.sigmoid);
+    e.scale = static_cast<float>(read_positive(o, "routed_scaling_factor", d.expert_scale));
+    e.sigmoid = d.sigmoid;
+    e.groups = read_count(o, "n_group", e.count, d.groups);
+    e.groups_used = read_count(o, "topk_group", e.groups, d.groups_used);
+    if (d.type == "deepseek_v2") read_old_choice(o, e);
+    const auto spare = o.integer("num_nextn_predict_layers");
+    if (spare.value_or(0) != 0) c.spare_layers = check_range(o, "num_nextn_predict_layers", *spare, kMostLayers);
+  }
   if (d.type != "gpt_oss") return;
   set_gpt_oss(c, static_cast<float>(read_positive(o, "swiglu_limit", 7.0)));
   c.experts.alpha = static_cast<float>(read_positive(o, "swiglu_alpha", 1.702));
@@ -177,11 +222,12 @@ void read_biases(ConfigObject& o, const HfDefaults& d, HfNetwork& n) {
   constexpr std::string_view kBiased =
       "llama qwen3 qwen3_moe gpt_oss gemma gemma2 gemma3_text granite granitemoe granitemoeshared smollm3 ernie4_5 seed_oss "
       "olmo2 olmo3 cohere "
-      "cohere2 starcoder2 nemotron glm4 hunyuan_v1_dense arcee";
+      "cohere2 starcoder2 nemotron glm4 glm4_moe hunyuan_v1_dense arcee";
   const bool attention = o.flag(d.attention_bias).value_or(d.biased) && has_word(kBiased, d.type);
   const bool unbiased = d.type == "qwen2_moe" && !o.flag("qkv_bias").value_or(true);
   if (attention || (d.biased_qkv && !unbiased)) n.biased = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
-  const bool output = d.type == "seed_oss" ? o.flag("attention_out_bias").value_or(false) : attention && d.type != "glm4";
+  const bool output =
+      d.type == "seed_oss" ? o.flag("attention_out_bias").value_or(false) : attention && !d.type.starts_with("glm4");
   if (output) n.biased.emplace_back("self_attn.o_proj");
   if (d.type == "gpt_oss") n.biased.emplace_back("mlp.router");
   if (!d.has_mlp_bias || !o.flag(d.mlp_bias).value_or(d.biased && std::string_view(d.mlp_bias) == d.attention_bias)) return;
@@ -199,7 +245,8 @@ void check_kind(ConfigObject& o, bool embeds) {
   const bool known = std::any_of(kinds->begin(), kinds->end(), [embeds](const json& k) {
     if (!k.is_string()) return false;
     const std::string& name = k.get_ref<const std::string&>();
-    return name.ends_with("ForCausalLM") || name.ends_with("ForConditionalGeneration") || (embeds && name.ends_with("Model"));
+    return name.ends_with("ForCausalLM") || name.ends_with("ForConditionalGeneration") ||
+           (embeds && (name.ends_with("Model") || name.ends_with("ForSequenceClassification")));
   });
   if (!known)
     fail(ErrorCode::not_implemented, "{} = {}: it is not a text-generating language model", o.shown("architectures"),
@@ -212,6 +259,8 @@ std::string gguf_name(std::string_view type) {
   if (type == "qwen2_moe") return "qwen2moe";
   if (type == "qwen3_moe") return "qwen3moe";
   if (type == "gpt_oss") return "gpt-oss";
+  if (type == "glm4_moe") return "glm4moe";
+  if (type == "deepseek_v2" || type == "deepseek_v3") return "deepseek2";
   if (type == "olmo3") return "olmo2";
   if (type == "cohere") return "command-r";
   if (type == "granitemoeshared") return "granitemoe";
@@ -234,6 +283,7 @@ HfNetwork read_text_network(ConfigObject& o, const HfDefaults& d, bool embeds = 
   c.two_ropes = c.two_ropes && d.mixes_layers;  // Olmo 2 and 3 are one architecture in GGUF files
   refuse_quantized(o, &d);
   read_sizes(o, d, c);
+  if (d.latent) read_latent(o, c);
   read_experts(o, d, c);
   read_activation(o, d);
   if (d.gemma) read_gemma(o, c);
@@ -241,6 +291,7 @@ HfNetwork read_text_network(ConfigObject& o, const HfDefaults& d, bool embeds = 
   read_scales(o, d, c);
   if (d.type == "smollm3") read_unrotated(o, c);
   read_ropes(o, d, c);
+  if (d.latent) finish_latent(o, c);
   read_windows(o, d, c);
   read_biases(o, d, n);
   n.tied = o.flag("tie_word_embeddings").value_or(d.tied);

@@ -11,6 +11,7 @@
 #include "tensor/safetensors.h"
 #include "text/model/config_object.h"
 #include "text/model/network/joined_experts.h"
+#include "text/model/network/latent_weights.h"
 #include "text/model/network/safetensors_files.h"
 
 namespace sdx::text {
@@ -20,22 +21,18 @@ namespace fs = std::filesystem;
 
 // The two names of a layer's tensor: Hugging Face's, and GGUF's.
 using NamePair = std::pair<std::string_view, std::string_view>;
-constexpr std::array kParts{NamePair{"input_layernorm", "attn_norm"},
-                            NamePair{"self_attn.q_proj", "attn_q"},
-                            NamePair{"self_attn.k_proj", "attn_k"},
-                            NamePair{"self_attn.v_proj", "attn_v"},
-                            NamePair{"self_attn.qkv_proj", "attn_qkv"},
-                            NamePair{"self_attn.o_proj", "attn_output"},
-                            NamePair{"self_attn.q_norm", "attn_q_norm"},
-                            NamePair{"self_attn.k_norm", "attn_k_norm"},
-                            NamePair{"mlp.gate_proj", "ffn_gate"},
-                            NamePair{"mlp.up_proj", "ffn_up"},
-                            NamePair{"mlp.gate_up_proj", "ffn_up"},
-                            NamePair{"mlp.down_proj", "ffn_down"},
-                            NamePair{"mlp.c_fc", "ffn_up"},
-                            NamePair{"mlp.c_proj", "ffn_down"},
-                            NamePair{"self_attn.query_layernorm", "attn_q_norm"},
-                            NamePair{"self_attn.key_layernorm", "attn_k_norm"}};
+constexpr std::array kParts{
+    NamePair{"input_layernorm", "attn_norm"}, NamePair{"self_attn.q_proj", "attn_q"}, NamePair{"self_attn.k_proj", "attn_k"},
+    NamePair{"self_attn.v_proj", "attn_v"}, NamePair{"self_attn.qkv_proj", "attn_qkv"},
+    NamePair{"self_attn.o_proj", "attn_output"}, NamePair{"self_attn.q_norm", "attn_q_norm"},
+    NamePair{"self_attn.k_norm", "attn_k_norm"}, NamePair{"mlp.gate_proj", "ffn_gate"}, NamePair{"mlp.up_proj", "ffn_up"},
+    NamePair{"mlp.gate_up_proj", "ffn_up"}, NamePair{"mlp.down_proj", "ffn_down"}, NamePair{"mlp.c_fc", "ffn_up"},
+    NamePair{"mlp.c_proj", "ffn_down"}, NamePair{"self_attn.query_layernorm", "attn_q_norm"},
+    NamePair{"self_attn.key_layernorm", "attn_k_norm"},
+    // DeepSeek's.
+    NamePair{"self_attn.q_a_proj", "attn_q_a"}, NamePair{"self_attn.q_a_layernorm", "attn_q_a_norm"},
+    NamePair{"self_attn.q_b_proj", "attn_q_b"}, NamePair{"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+    NamePair{"self_attn.kv_a_layernorm", "attn_kv_a_norm"}, NamePair{"self_attn.kv_b_proj", "attn_kv_b"}};
 // Of layers with experts; the first pair is that of Mixtral.
 constexpr std::array kExpertParts{NamePair{"block_sparse_moe.gate", "ffn_gate_inp"},
                                   NamePair{"mlp.gate", "ffn_gate_inp"},
@@ -46,11 +43,15 @@ constexpr std::array kExpertParts{NamePair{"block_sparse_moe.gate", "ffn_gate_in
                                   NamePair{"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
                                   NamePair{"mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                   NamePair{"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+                                  NamePair{"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+                                  NamePair{"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+                                  NamePair{"mlp.shared_experts.down_proj", "ffn_down_shexp"},
                                   NamePair{"mlp.shared_expert_gate", "ffn_gate_inp_shexp"}};
 // Of one expert: after "mlp.experts.0." or "block_sparse_moe.experts.0.", and before ".0".
 constexpr std::array kExpert{NamePair{"gate_proj", "ffn_gate"}, NamePair{"up_proj", "ffn_up"}, NamePair{"down_proj", "ffn_down"}};
 constexpr std::array kMixtralExpert{NamePair{"w1", "ffn_gate"}, NamePair{"w3", "ffn_up"}, NamePair{"w2", "ffn_down"}};
-constexpr std::string_view kSinks = "self_attn.sinks";  // has no ".weight"
+// Without ".weight" at the end.
+constexpr std::string_view kSinks = "self_attn.sinks", kChoiceBias = "mlp.gate.e_score_correction_bias";
 constexpr std::array kNorms{NamePair{"post_attention_layernorm", "ffn_norm"}};
 constexpr std::array kGlmNorms{NamePair{"post_self_attn_layernorm", "post_attention_norm"},
                                NamePair{"post_attention_layernorm", "ffn_norm"}, NamePair{"post_mlp_layernorm", "post_ffw_norm"}};
@@ -98,7 +99,11 @@ class Names {
                                   : kind == "granitemoe" ? "block_sparse_moe.router.layer"
                                                          : "mlp.gate";
       const bool granite = p.first.ends_with(".output_linear"), qwen = p.first.starts_with("mlp.shared");
-      const bool fits = router ? p.first == of : kind == "granitemoe" ? granite : qwen;
+      const bool several = p.first.starts_with("mlp.shared_experts.");
+      const bool fits = router                                ? p.first == of
+                        : kind == "granitemoe"                ? granite
+                        : has_word("glm4moe deepseek2", kind) ? several
+                                                              : qwen && !several;
       if (network.decoder.experts.count > 0 && fits) parts_.push_back(p);
     }
     if (kind == "glm4") {
@@ -134,6 +139,7 @@ class Names {
     const std::size_t dot = name.find('.', 4), end = name.rfind('.');
     if (!name.starts_with("blk.") || dot == std::string::npos || end <= dot) return name;
     const std::string_view part = std::string_view(name).substr(dot + 1, end - dot - 1);
+    if (part == "exp_probs_b") return network_.prefix + "layers." + name.substr(4, dot - 4) + "." + std::string(kChoiceBias);
     if (part == "attn_sinks") return network_.prefix + "layers." + name.substr(4, dot - 4) + "." + std::string(kSinks);
     const auto p = std::find_if(parts_.begin(), parts_.end(), [&](const NamePair& n) { return n.second == part; });
     const std::size_t number = part.find('.');
@@ -203,6 +209,7 @@ class Names {
     const std::string_view part = name.substr(dot + 1, end - dot - 1);
     const auto p = std::find_if(parts_.begin(), parts_.end(), [&](const NamePair& n) { return n.first == part; });
     if (name.substr(dot + 1) == kSinks) return fmt::format("blk.{}.attn_sinks.weight", name.substr(0, dot));
+    if (name.substr(dot + 1) == kChoiceBias) return fmt::format("blk.{}.exp_probs_b.bias", name.substr(0, dot));
     const std::string found = p != parts_.end() ? std::string(p->second) : of_expert(part);
     if (found.empty()) return "";
     return fmt::format("blk.{}.{}{}", name.substr(0, dot), found, name.substr(end));
@@ -240,6 +247,7 @@ class Reader {
     for (const StoredTensor& t : to_.tensors()) {
       // Those of norms are asked for, or unknown, as the architecture has it.
       if (!t.name.ends_with(".bias") || t.name.ends_with("_exps.bias") || t.name.ends_with("_norm.bias")) continue;
+      if (t.name.ends_with(".exp_probs_b.bias")) continue;
       const std::string name = names_.hugging_face(t.name);
       const bool known = std::any_of(network_.biased.begin(), network_.biased.end(),
                                      [&](const std::string& part) { return name.ends_with("." + part + ".bias"); });
@@ -305,6 +313,7 @@ std::shared_ptr<const TensorFiles> open_safetensors(const fs::path& listing, con
   Reader reader(network, *files);
   reader.add(listing);
   reader.add_joined();
+  add_latent_parts(network.decoder, *files);
   reader.check_biases();
   reader.tie();
   return files;

@@ -14,6 +14,7 @@ namespace sdx::text {
 struct ExpertTensors {
   std::vector<StoredTensor> gate, up, down;
   Tensor gate_bias, up_bias, down_bias;  // float32[experts, rows]; undefined: none
+  Tensor choice_bias;                    // float32[experts]: is added for the choice alone
 };
 
 // The form in which weights enter the graph. Every call names a tensor of the files, and its rows [first, first + rows).
@@ -23,6 +24,9 @@ class WeightStyle {
   // x[.., k] times the rows' transpose, plus bias (kNoValue: none).
   virtual ValueId product(GraphWriter& g, const std::string& name, ValueId x, const StoredTensor& weight, std::int64_t first,
                           std::int64_t rows, ValueId bias) = 0;
+  // x[.., groups * k], each part times the transpose of its share of the rows.
+  virtual ValueId grouped(GraphWriter& g, const std::string& name, ValueId x, const StoredTensor& weight,
+                          std::int64_t groups) = 0;
   // Rows by index.
   virtual ValueId rows(GraphWriter& g, const std::string& name, const StoredTensor& weight, ValueId indices) = 0;
   // The sum of the chosen experts' answers for x[.., k], by scores[.., experts].

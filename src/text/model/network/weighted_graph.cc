@@ -57,6 +57,12 @@ ValueId WeightedGraph::linear(const std::string& name, ValueId x, const std::str
   return style_.product(g_, name, x, tensor(weight, {rows, k}), 0, rows, bias_of(weight, rows));
 }
 
+ValueId WeightedGraph::weighted_sum(const std::string& name, ValueId x, ValueId weights) {
+  const ValueId axis = integers(name + ".axis", {1});
+  const ValueId row = g_.node("Unsqueeze", name + "/Unsqueeze", {weights, axis});
+  return g_.node("Squeeze", name + "/Squeeze", {g_.node("MatMul", name + "/MatMul", {row, x}), axis});
+}
+
 void WeightedGraph::refuse_unknown(std::string_view architecture, const std::vector<std::string>& others) const {
   for (const StoredTensor& t : file_->tensors()) {
     const bool other = std::any_of(others.begin(), others.end(), [&](const std::string& o) { return t.name.starts_with(o); });

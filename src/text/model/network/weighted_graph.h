@@ -28,6 +28,8 @@ class WeightedGraph {
   // kNoValue where there is none.
   ValueId bias_of(const std::string& weight, std::int64_t size);
   ValueId linear(const std::string& name, ValueId x, const std::string& weight, std::int64_t rows, std::int64_t k);
+  // x[batch, rows, width] times weights[batch, rows], summed: [batch, width].
+  ValueId weighted_sum(const std::string& name, ValueId x, ValueId weights);
   // A tensor that is left out would make another model of it. `others`: beginnings of names that are no part of the network.
   void refuse_unknown(std::string_view architecture, const std::vector<std::string>& others) const;
 
