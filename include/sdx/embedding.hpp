@@ -8,6 +8,7 @@
 // LayerNorm and Normalize that it names; without it a plain encoder, whose token vectors are averaged and normalised. Or they are
 // .gguf files, which say how tokens are pooled. Objects may be used by any number of threads at once. All throw sdx::Error.
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -24,6 +25,18 @@
 
 namespace sdx {
 
+// What is made of a text.
+enum class EmbeddingKind {
+  vector,  // one vector
+  sparse,  // weights of the vocabulary's tokens: SPLADE, BGE-M3
+  tokens,  // a vector for each token: ColBERT, BGE-M3
+};
+
+struct SparseVector {
+  std::vector<std::uint32_t> tokens;  // ascending
+  std::vector<float> weights;         // of each, above 0
+};
+
 struct EmbedderOptions {
   SessionOptions session;
   std::vector<std::string>
@@ -35,6 +48,7 @@ struct EmbedderOptions {
   // it
   // ("Matryoshka") have the most important ones in front.
   int dimensions = 0;
+  EmbeddingKind kind = EmbeddingKind::vector;
 };
 
 class SDX_API TextEmbedder {
@@ -49,6 +63,11 @@ class SDX_API TextEmbedder {
   Tensor embed(std::initializer_list<std::string> texts, std::string_view prompt = {}) const {
     return embed(std::span<const std::string>(texts.begin(), texts.size()), prompt);
   }
+
+  // The same where the options ask for these kinds; the vectors of a text's tokens are float32[tokens, dimensions]. Throw
+  // Error(invalid_argument) where they ask for another.
+  std::vector<SparseVector> embed_sparse(std::span<const std::string> texts, std::string_view prompt = {}) const;
+  std::vector<Tensor> embed_tokens(std::span<const std::string> texts, std::string_view prompt = {}) const;
 
   const std::map<std::string, std::string>& prompts() const;
   int max_length() const;              // tokens; 0: no limit

@@ -86,12 +86,28 @@ Tensor embed(const EmbedRequest& request) {
   return TextEmbedder::load(request.model, request.options).embed(request.texts, request.prompt);
 }
 
+std::vector<SparseVector> embed_sparse(const EmbedRequest& request) {
+  return TextEmbedder::load(request.model, request.options).embed_sparse(request.texts, request.prompt);
+}
+
+std::vector<Tensor> embed_tokens(const EmbedRequest& request) {
+  return TextEmbedder::load(request.model, request.options).embed_tokens(request.texts, request.prompt);
+}
+
 std::vector<float> rerank(const RerankRequest& request) {
   return Reranker::load(request.model, request.options).logits(request.query, request.documents);
 }
 
-constexpr Tools kTools = {
-    module_head<Tools>(SDX_VERSION), &tokenize, &convert_language_model, &open, &render, &embed, &rerank, &Reranker::score_of};
+constexpr Tools kTools = {module_head<Tools>(SDX_VERSION),
+                          &tokenize,
+                          &convert_language_model,
+                          &open,
+                          &render,
+                          &embed,
+                          &rerank,
+                          &Reranker::score_of,
+                          &embed_sparse,
+                          &embed_tokens};
 
 }  // namespace
 }  // namespace sdx::text

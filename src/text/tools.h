@@ -91,6 +91,9 @@ struct Tools {
   Tensor (*embed)(const EmbedRequest& request);
   std::vector<float> (*rerank)(const RerankRequest& request);  // the logits, which Reranker::score_of() makes scores of
   double (*score_of)(float logit);
+  // With options of these kinds.
+  std::vector<SparseVector> (*embed_sparse)(const EmbedRequest& request);
+  std::vector<Tensor> (*embed_tokens)(const EmbedRequest& request);
 };
 
 }  // namespace sdx::text

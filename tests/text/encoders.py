@@ -24,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from scratch import scratch  # noqa: E402
 
 SDX = sys.argv[1]
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + "the a cat dog sits runs on under mat tree fast slow big small".split() + ["##s", "##er", "."]
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + "the a cat dog sits runs on under mat tree fast slow big small".split() + ["##s", "##er", ".", "yes", "no"]
 TEXTS = ["the cat sits on the mat.", "a dog", "big dogs runs faster under a small tree.", "slow"]
 IDS = [[2, 5, 7, 9, 11, 5, 13, 21, 3], [2, 6, 8, 3], [2, 17, 8, 19, 10, 15, 20, 12, 6, 18, 14, 21, 3], [2, 16, 3]]
 WIDTH, HEADS, FF, LAYERS, CONTEXT = 64, 4, 96, 3, 32
@@ -137,10 +137,25 @@ class Encoder:
             return self.linear(first * gelu(second) if self.code else gelu(first) * second, at + "ffn_down")
         return self.linear(gelu(up), at + "ffn_down")
 
-    def tokens(self, ids):
+    def add_head(self, classes: int):
+        """As the file's converter has them: a matrix behind the first token's vector, and the classes' matrix."""
+        rng = np.random.default_rng(classes)
+        for name, rows in (("cls", WIDTH), ("cls.output", classes)):
+            self.w[name + ".weight"] = (rng.standard_normal((rows, WIDTH)) * 3 / math.sqrt(WIDTH)).astype(np.float16).astype(np.float32)
+            self.w[name + ".bias"] = (rng.standard_normal(rows) * 0.3).astype(np.float32)
+        if self.modern:
+            self.w["cls.norm.weight"] = (1 + rng.standard_normal(WIDTH) * 0.3).astype(np.float32)
+
+    def scores(self, ids, types):
+        x = self.tokens(ids, types)
+        y = self.linear(x.mean(axis=0) if self.modern else x[0], "cls")
+        y = self.norm(0.5 * y * (1 + np.vectorize(math.erf)(y / math.sqrt(2))), "cls.norm") if self.modern else np.tanh(y)
+        return self.linear(y, "cls.output")
+
+    def tokens(self, ids, types=0):
         x = self.w["token_embd.weight"][ids].astype(np.float64)
         if not self.modern:
-            x = x + self.w["token_types.weight"][0]
+            x = x + self.w["token_types.weight"][types]
         if self.kind == "bert":
             x = x + self.w["position_embd.weight"][: len(ids)]
         x = self.norm(x, "token_embd_norm")
@@ -366,7 +381,8 @@ def check_refusals(root: pathlib.Path):
     gguf("bert.block_count", lambda k, t: k.pop("bert.block_count"))
     gguf("lacks the tensor 'blk.1.ffn_up.weight'", lambda k, t: t.pop("blk.1.ffn_up.weight"))
     gguf("'cls.weight' is not known", lambda k, t: t.update({"cls.weight": np.zeros((2, 2), np.float32)}))
-    gguf("rerankers", lambda k, t: k.update({"bert.pooling_type": 4}))
+    gguf("is a reranker", lambda k, t: k.update({"bert.pooling_type": 4}))
+    gguf("bert.pooling_type", lambda k, t: k.update({"bert.pooling_type": 5}))
     gguf("attention.causal", lambda k, t: k.update({"bert.attention.causal": True}))
     gguf("attention.head_count", lambda k, t: k.update({"bert.attention.head_count": 0}))
     folder("model_type", lambda c, t: c.update({"model_type": "t5"}))
@@ -374,7 +390,7 @@ def check_refusals(root: pathlib.Path):
     folder("hidden_act", lambda c, t: c.update({"hidden_act": "relu"}))
     folder("position_embedding_type", lambda c, t: c.update({"position_embedding_type": "relative_key"}))
     folder("is_decoder", lambda c, t: c.update({"is_decoder": True}))
-    folder("classifier.weight", lambda c, t: t.update({"classifier.weight": np.zeros((2, 2), np.float32)}))
+    folder("is a reranker", lambda c, t: t.update({"classifier.weight": np.zeros((2, 2), np.float32)}))
     folder("positions have vectors", lambda c, t: c.update({"max_position_embeddings": 99}))
     print("what cannot be read is refused by name")
 

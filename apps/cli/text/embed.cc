@@ -60,7 +60,7 @@ std::vector<std::string> read_texts(const std::string& path) {
 
 struct EmbedCommand {
   text::EmbedRequest request;
-  std::string model, input = "-", output, pooling;
+  std::string model, input = "-", output, pooling, kind = "vector";
   int threads = 0;
   bool no_normalize = false;
 
@@ -77,6 +77,29 @@ std::string vectors_jsonl(const Tensor& vectors) {
   return out;
 }
 
+// Places of the vocabulary, and their weights.
+std::string sparse_jsonl(const std::vector<SparseVector>& vectors) {
+  std::string out;
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    out += fmt::format("{{\"index\":{},\"indices\":[{}],\"values\":[{}]}}\n", i, fmt::join(vectors[i].tokens, ","),
+                       fmt::join(vectors[i].weights, ","));
+  }
+  return out;
+}
+
+std::string tokens_jsonl(const std::vector<Tensor>& texts) {
+  std::string out;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::span<const float> all = texts[i].values<float>();
+    const auto width = static_cast<std::size_t>(texts[i].dim(1));
+    out += fmt::format("{{\"index\":{},\"embeddings\":[", i);
+    for (std::size_t t = 0; t < static_cast<std::size_t>(texts[i].dim(0)); ++t)
+      out += fmt::format("{}[{}]", t == 0 ? "" : ",", fmt::join(all.subspan(t * width, width), ","));
+    out += "]}\n";
+  }
+  return out;
+}
+
 int EmbedCommand::run() {
   const bool npy = output.ends_with(".npy");
   if (!output.empty() && output != "-" && !npy && !output.ends_with(".jsonl")) {
@@ -87,6 +110,19 @@ int EmbedCommand::run() {
   if (!pooling.empty()) request.options.pooling = {pooling};
   if (no_normalize) request.options.normalize = false;
   request.texts = read_texts(input);
+  if (kind != "vector") {
+    if (npy) throw UsageError(fmt::format("-o {}: vectors of the kind '{}' are written as .jsonl", output, kind));
+    const bool sparse = kind == "sparse";
+    request.options.kind = sparse ? EmbeddingKind::sparse : EmbeddingKind::tokens;
+    const text::Tools& tools = load_module<text::Tools>();
+    const std::string lines = sparse ? sparse_jsonl(tools.embed_sparse(request)) : tokens_jsonl(tools.embed_tokens(request));
+    if (output.empty() || output == "-") {
+      print(lines);
+    } else {
+      write_file_atomically(output, lines);
+    }
+    return kOk;
+  }
   const Tensor vectors = load_module<text::Tools>().embed(request);
   if (npy) {
     NamedValues values;
@@ -148,6 +184,8 @@ void add_embed(const Command& app, Action& action) {
       ->type_name("FILE");
   command->add_option("--pooling", c->pooling, "How to combine the tokens' vectors; default: as the folder specifies")
       ->one_of({"cls", "mean", "max", "last"});
+  command->add_option("--kind", c->kind, "One vector (default), weights of the vocabulary, or a vector for each token")
+      ->one_of({"vector", "sparse", "tokens"});
   command->add_flag("--no-normalize", c->no_normalize, "Do not normalise vectors to length 1");
   command->add_option("--dimensions", c->request.options.dimensions, "Print only the first N numbers of each vector; 0: all")
       ->type_name("N");

@@ -404,6 +404,14 @@ TEST_F(ModelFilesTest, folders_of_weights_are_told_by_their_networks) {
   EXPECT_EQ(kind("encoder"), "embedding encoder");
   write(folder_ / "gguf/bert.gguf", test::GgufBytes().text("general.architecture", "bert").text("x", "y").bytes());
   EXPECT_EQ(kind("gguf/bert.gguf"), "embedding gguf/bert.gguf");
+  for (const auto& [pooling, expected] : {std::pair(0U, "language"), {3U, "embedding"}, {4U, "reranker"}}) {
+    write(folder_ / "gguf/qwen.gguf",
+          test::GgufBytes().text("general.architecture", "qwen3").u32("qwen3.pooling_type", pooling).bytes());
+    EXPECT_EQ(kind("gguf/qwen.gguf"), std::string(expected) + " gguf/qwen.gguf");
+  }
+  write(folder_ / "cross/config.json", R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"]})");
+  write(folder_ / "cross/model.safetensors", "x");
+  EXPECT_EQ(kind("cross"), "reranker cross");
   write(folder_ / "vision/model.gguf", "x");
   write(folder_ / "vision/mmproj.gguf", "x");
   EXPECT_EQ(kind("vision"), "language vision/model.gguf");

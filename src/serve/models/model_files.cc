@@ -130,10 +130,12 @@ ModelKind kind_of_gguf(const fs::path& file) {
   try {
     const auto model = GgufModel::open(file);  // the text is in its memory
     const auto architecture = model->metadata().text("general.architecture");
-    if (architecture && has_word(kEncoderArchitectures, *architecture)) return ModelKind::embedding;
+    if (!architecture) return ModelKind::language;
+    constexpr std::uint64_t kRank = 4;
+    const std::uint64_t pooling = model->metadata().whole(std::string(*architecture) + ".pooling_type").value_or(0);
+    if (pooling == kRank) return ModelKind::reranker;
     // Language models that make vectors say how.
-    if (architecture && model->metadata().whole(std::string(*architecture) + ".pooling_type").value_or(0) > 0)
-      return ModelKind::embedding;
+    if (pooling > 0 || has_word(kEncoderArchitectures, *architecture)) return ModelKind::embedding;
   } catch (const Error&) {
   }
   return ModelKind::language;
@@ -153,6 +155,7 @@ ModelFiles recognise_folder(const fs::path& folder) {
     const auto type = config.find("model_type");
     const bool encoder =
         type != config.end() && type->is_string() && has_word(kEncoderTypes, type->get_ref<const std::string&>());
+    if (kind_by_config(config) == ModelKind::reranker) return {ModelKind::reranker, folder};
     return {encoder ? ModelKind::embedding : ModelKind::language, folder};
   }
   if (models.empty()) {

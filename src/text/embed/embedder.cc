@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <sdx/embedding.hpp>
 #include <sdx/tokenizer.hpp>
 
@@ -47,6 +48,13 @@ TokenizedText tokens_of(const Encoding& encoding) {
   return out;
 }
 
+// The tokens with which a language model answers whether a document fits a query: "no", "yes".
+std::vector<std::int64_t> answers_of(const Tokenizer& tokenizer) {
+  const auto no = tokenizer.token_to_id("no"), yes = tokenizer.token_to_id("yes");
+  if (!no || !yes) return {};
+  return {static_cast<std::int64_t>(*no), static_cast<std::int64_t>(*yes)};
+}
+
 // One row for each text, in the order of the texts.
 std::span<const float> row_of(const EncodedBatch& batch, std::size_t row) {
   const std::span<const float> all = batch.values.values<float>();
@@ -70,7 +78,8 @@ struct TextEmbedder::Impl {
         folder(std::move(read)),
         max_length(options.max_length > 0 ? options.max_length : folder.max_length),
         tokenizer(tokenizer_of(folder, max_length)),
-        encoder(folder.model, options.session, 0, padding_id(tokenizer)) {
+        encoder(folder.model, options.session, options.kind == EmbeddingKind::tokens ? 3 : 0, padding_id(tokenizer), head()) {
+    if (options.kind == EmbeddingKind::sparse) return;
     if (!options.pooling.empty()) {
       folder.pooling.clear();
       for (const std::string& word : options.pooling) folder.pooling.push_back(text::parse_pooling(word));
@@ -90,6 +99,80 @@ struct TextEmbedder::Impl {
       folder.layers.push_back({.kind = text::Layer::Kind::normalize});
     }
     renormalizes = normalize && options.dimensions > 0;
+  }
+
+  text::TextHead head() const {
+    if (options.kind == EmbeddingKind::tokens) return {.output = text::TextOutput::short_vectors, .answers = {}};
+    const bool words = options.kind == EmbeddingKind::sparse && !folder.weight_layer;
+    return {.output = words ? text::TextOutput::words : text::TextOutput::vectors, .answers = {}};
+  }
+
+  void expect(EmbeddingKind kind) const {
+    if (options.kind != kind)
+      fail(ErrorCode::invalid_argument, "the embedder was loaded for another kind of vectors (EmbedderOptions::kind)");
+  }
+
+  // Texts with the prompt before each.
+  std::vector<TokenizedText> tokenize(std::span<const std::string> texts, const std::string& before) const {
+    std::vector<TokenizedText> out;
+    out.reserve(texts.size());
+    for (const std::string& text : texts) {
+      out.push_back(tokens_of(tokenizer.encode(repair_utf8(before + text))));
+      tokens += out.back().ids.size();
+    }
+    return out;
+  }
+
+  // Logits or hidden states of a text become weights of tokens.
+  SparseVector weights_of(const EncodedBatch& batch, std::size_t row, const TokenizedText& text,
+                          const std::vector<std::int64_t>& left_out) const {
+    const std::span<const float> values = row_of(batch, row);
+    std::map<std::uint32_t, float> found;
+    const auto take = [&](std::int64_t id, float weight) {
+      if (!(weight > 0.0F)) return;
+      float& most = found[static_cast<std::uint32_t>(id)];
+      most = std::max(most, weight);
+    };
+    if (encoder.rank() == 2) {
+      for (std::size_t i = 0; i < values.size(); ++i) take(static_cast<std::int64_t>(i), values[i]);
+    } else {
+      const auto width = static_cast<std::size_t>(batch.values.dim(2));
+      for (std::size_t t = 0; t < text.ids.size(); ++t) {
+        std::vector<float> token(values.begin() + static_cast<std::ptrdiff_t>(t * width),
+                                 values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
+        if (!folder.weight_layer) {  // logits, of a network without pooling
+          for (std::size_t i = 0; i < width; ++i) take(static_cast<std::int64_t>(i), std::log1p(std::max(token[i], 0.0F)));
+          continue;
+        }
+        if (std::find(left_out.begin(), left_out.end(), text.ids[t]) != left_out.end()) continue;
+        text::apply_layer(*folder.weight_layer, token);
+        take(text.ids[t], token.empty() ? 0.0F : token[0]);
+      }
+    }
+    SparseVector out;
+    for (const auto& [id, weight] : found) {
+      out.tokens.push_back(id);
+      out.weights.push_back(weight);
+    }
+    return out;
+  }
+
+  // Vectors of single tokens; BGE-M3's leave out the first one.
+  Tensor vectors_of(const EncodedBatch& batch, std::size_t row, const TokenizedText& text) const {
+    const std::span<const float> values = row_of(batch, row);
+    const auto width = static_cast<std::size_t>(batch.values.dim(2));
+    std::vector<float> all;
+    std::size_t count = 0, size = 0;
+    for (std::size_t t = folder.token_layer ? 1 : 0; t < text.ids.size(); ++t, ++count) {
+      std::vector<float> token(values.begin() + static_cast<std::ptrdiff_t>(t * width),
+                               values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
+      if (folder.token_layer) text::apply_layer(*folder.token_layer, token);
+      for (const text::Layer& layer : folder.layers) text::apply_layer(layer, token);
+      if (options.dimensions > 0) shorten(token);
+      size = token.size();
+      all.insert(all.end(), token.begin(), token.end());
+    }
+    return Tensor::of<float>({static_cast<std::int64_t>(count), static_cast<std::int64_t>(size)}, std::span<const float>(all));
   }
 
   const std::string& prompt_text(std::string_view name) const {
@@ -142,14 +225,10 @@ TextEmbedder TextEmbedder::load(const std::filesystem::path& model, const Embedd
 }
 
 Tensor TextEmbedder::embed(std::span<const std::string> texts, std::string_view prompt) const {
+  impl_->expect(EmbeddingKind::vector);
   const std::string& before = impl_->prompt_text(prompt);
   const std::int64_t skipped = impl_->left_out(before);
-  std::vector<TokenizedText> tokenized;
-  tokenized.reserve(texts.size());
-  for (const std::string& text : texts) {
-    tokenized.push_back(tokens_of(impl_->tokenizer.encode(repair_utf8(before + text))));
-    impl_->tokens += tokenized.back().ids.size();
-  }
+  const std::vector<TokenizedText> tokenized = impl_->tokenize(texts, before);
   std::vector<std::vector<float>> vectors(texts.size());
   impl_->encoder.encode(tokenized, impl_->options.batch, [&](const EncodedBatch& batch) {
     for (std::size_t row = 0; row < batch.texts.size(); ++row) {
@@ -166,6 +245,36 @@ Tensor TextEmbedder::embed(std::span<const std::string> texts, std::string_view 
   return out;
 }
 
+std::vector<SparseVector> TextEmbedder::embed_sparse(std::span<const std::string> texts, std::string_view prompt) const {
+  impl_->expect(EmbeddingKind::sparse);
+  const std::vector<TokenizedText> tokenized = impl_->tokenize(texts, impl_->prompt_text(prompt));
+  std::vector<std::int64_t> special;
+  const SpecialTokens& named = impl_->tokenizer.special_tokens();
+  for (const auto* token : {&named.bos, &named.eos, &named.cls, &named.sep, &named.pad, &named.unk}) {
+    const auto id = *token ? impl_->tokenizer.token_to_id(**token) : std::nullopt;
+    if (id) special.push_back(static_cast<std::int64_t>(*id));
+  }
+  std::vector<SparseVector> out(texts.size());
+  // Logits of all tokens for all words take megabytes for each text.
+  constexpr int kTogether = 4;
+  impl_->encoder.encode(tokenized, std::min(impl_->options.batch, kTogether), [&](const EncodedBatch& batch) {
+    for (std::size_t row = 0; row < batch.texts.size(); ++row)
+      out[batch.texts[row]] = impl_->weights_of(batch, row, tokenized[batch.texts[row]], special);
+  });
+  return out;
+}
+
+std::vector<Tensor> TextEmbedder::embed_tokens(std::span<const std::string> texts, std::string_view prompt) const {
+  impl_->expect(EmbeddingKind::tokens);
+  const std::vector<TokenizedText> tokenized = impl_->tokenize(texts, impl_->prompt_text(prompt));
+  std::vector<Tensor> out(texts.size());
+  impl_->encoder.encode(tokenized, impl_->options.batch, [&](const EncodedBatch& batch) {
+    for (std::size_t row = 0; row < batch.texts.size(); ++row)
+      out[batch.texts[row]] = impl_->vectors_of(batch, row, tokenized[batch.texts[row]]);
+  });
+  return out;
+}
+
 const std::map<std::string, std::string>& TextEmbedder::prompts() const { return impl_->folder.prompts; }
 int TextEmbedder::max_length() const { return impl_->max_length; }
 std::size_t TextEmbedder::tokens() const { return impl_->tokens; }
@@ -179,14 +288,42 @@ TextEmbedder::~TextEmbedder() = default;
 struct Reranker::Impl {
   EmbedderOptions options;
   EmbedFolder folder;
+  int max_length;
   Tokenizer tokenizer;
   Encoder encoder;
 
   Impl(EmbedderOptions given, EmbedFolder read)
       : options(std::move(given)),
         folder(std::move(read)),
-        tokenizer(tokenizer_of(folder, options.max_length > 0 ? options.max_length : folder.max_length)),
-        encoder(folder.model, options.session, 2, padding_id(tokenizer)) {}
+        max_length(options.max_length > 0 ? options.max_length : folder.max_length),
+        tokenizer(tokenizer_of(folder, max_length)),
+        encoder(folder.model, options.session, 2, padding_id(tokenizer),
+                {.output = text::TextOutput::scores, .answers = answers_of(tokenizer)}) {}
+
+  TokenizedText pair_of(const std::string& query, const std::string& document) const {
+    if (folder.pair_template.empty()) return tokens_of(tokenizer.encode(query, document));
+    return question_of(query, document);
+  }
+
+  // The template with both texts; what is too long loses the end of the document.
+  TokenizedText question_of(const std::string& query, const std::string& document) const {
+    constexpr std::string_view kQuery = "{query}", kDocument = "{document}";
+    const std::string& form = folder.pair_template;
+    const std::size_t q = form.find(kQuery), d = form.find(kDocument);
+    if (q == std::string::npos || d == std::string::npos || d < q)
+      fail(ErrorCode::invalid_model, "the template of pairs must have {{query}} and, behind it, {{document}}");
+    const std::string end = form.substr(d + kDocument.size());
+    const std::string whole = form.substr(0, q) + query + form.substr(q + kQuery.size(), d - q - kQuery.size()) + document + end;
+    const Tokenizer uncut = tokenizer.with_truncation(std::nullopt);
+    TokenizedText out = tokens_of(uncut.encode(whole, false));
+    const auto most = static_cast<std::size_t>(max_length);
+    if (max_length == 0 || out.ids.size() <= most) return out;
+    const TokenizedText last = tokens_of(uncut.encode(end, false));
+    out.ids.resize(most - std::min(most, last.ids.size()));
+    out.ids.insert(out.ids.end(), last.ids.end() - static_cast<std::ptrdiff_t>(std::min(most, last.ids.size())), last.ids.end());
+    out.types.assign(out.ids.size(), 0);
+    return out;
+  }
 
   float logit(std::span<const float> logits) const {
     if (logits.empty() || logits.size() > 2) {
@@ -217,8 +354,7 @@ std::vector<float> Reranker::logits(std::string_view query, std::span<const std:
   const std::string question = repair_utf8(query);
   std::vector<TokenizedText> tokenized;
   tokenized.reserve(documents.size());
-  for (const std::string& document : documents)
-    tokenized.push_back(tokens_of(impl_->tokenizer.encode(question, repair_utf8(document))));
+  for (const std::string& document : documents) tokenized.push_back(impl_->pair_of(question, repair_utf8(document)));
   if (tokens != nullptr) {
     *tokens = 0;
     for (const TokenizedText& pair : tokenized) *tokens += pair.ids.size();

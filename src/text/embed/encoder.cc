@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "tensor/element.h"
-#include "text/embed/encoder_network.h"
 
 namespace sdx::text {
 namespace {
@@ -103,8 +102,10 @@ Tensor input_of(const ValueSpec& spec, std::span<const TokenizedText> texts, std
 
 }  // namespace
 
-Encoder::Encoder(const std::filesystem::path& model, const SessionOptions& options, std::size_t rank, std::int64_t padding)
-    : session_(is_encoder_weights(model) ? open_encoder(model, with_plans(options)) : Session::open(model, with_plans(options))),
+Encoder::Encoder(const std::filesystem::path& model, const SessionOptions& options, std::size_t rank, std::int64_t padding,
+                 const TextHead& head)
+    : session_(is_encoder_weights(model) ? open_encoder(model, with_plans(options), head)
+                                         : Session::open(model, with_plans(options))),
       padding_(padding) {
   check_inputs(session_);
   const ValueSpec& output = choose_output(session_, rank);

@@ -9,6 +9,8 @@
 
 #include <sdx/session.hpp>
 
+#include "text/embed/encoder_network.h"
+
 namespace sdx::text {
 
 // A text, or a pair of texts, as the model takes it.
@@ -29,7 +31,9 @@ class Encoder {
   // `rank`: that of the output, 3 for vectors of tokens, 2 for one of each text; 0: either, 3 first. Throws
   // Error(invalid_argument) for a model that has other inputs than input_ids, attention_mask, token_type_ids and position_ids, or
   // that has no such output.
-  Encoder(const std::filesystem::path& model, const SessionOptions& options, std::size_t rank, std::int64_t padding);
+  // `head`: of networks that are made from weights.
+  Encoder(const std::filesystem::path& model, const SessionOptions& options, std::size_t rank, std::int64_t padding,
+          const TextHead& head = {});
 
   // Every text once, in batches of at most `batch`; `take` is called on this thread.
   void encode(std::span<const TokenizedText> texts, int batch, const std::function<void(const EncodedBatch&)>& take) const;

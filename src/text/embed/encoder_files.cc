@@ -19,14 +19,18 @@ namespace fs = std::filesystem;
 using NamePair = std::pair<std::string_view, std::string_view>;
 
 // Names without ".weight" and ".bias", after "bert." or "roberta.": transformers' and GGUF's.
-constexpr std::array kWhole{NamePair{"embeddings.word_embeddings", "token_embd"},
-                            NamePair{"embeddings.position_embeddings", "position_embd"},
-                            NamePair{"embeddings.token_type_embeddings", "token_types"},
-                            NamePair{"embeddings.LayerNorm", "token_embd_norm"},
-                            NamePair{"emb_ln", "token_embd_norm"},
-                            NamePair{"embeddings.tok_embeddings", "token_embd"},
-                            NamePair{"embeddings.norm", "token_embd_norm"},
-                            NamePair{"final_norm", "output_norm"}};
+constexpr std::array kWhole{
+    NamePair{"embeddings.word_embeddings", "token_embd"}, NamePair{"embeddings.position_embeddings", "position_embd"},
+    NamePair{"embeddings.token_type_embeddings", "token_types"}, NamePair{"embeddings.LayerNorm", "token_embd_norm"},
+    NamePair{"emb_ln", "token_embd_norm"}, NamePair{"embeddings.tok_embeddings", "token_embd"},
+    NamePair{"embeddings.norm", "token_embd_norm"}, NamePair{"final_norm", "output_norm"}, NamePair{"classifier.dense", "cls"},
+    NamePair{"classifier.out_proj", "cls.output"}, NamePair{"classifier", "cls.output"}, NamePair{"head.dense", "cls"},
+    NamePair{"head.norm", "cls.norm"}, NamePair{"decoder", "mlm_output"},
+    // Heads for words.
+    NamePair{"cls.predictions.transform.dense", "mlm"}, NamePair{"cls.predictions.transform.LayerNorm", "mlm_norm"},
+    NamePair{"cls.predictions.decoder", "mlm_output"}, NamePair{"cls.predictions", "mlm_output"},
+    NamePair{"lm_head.dense", "mlm"}, NamePair{"lm_head.layer_norm", "mlm_norm"}, NamePair{"lm_head.decoder", "mlm_output"},
+    NamePair{"lm_head", "mlm_output"}};
 // After "encoder.layer.0."; in NomicBERT, "encoder.layers.0."; in ModernBERT, "layers.0.".
 constexpr std::array kInLayer{
     NamePair{"attention.self.query", "attn_q"}, NamePair{"attention.self.key", "attn_k"},
@@ -56,7 +60,7 @@ std::string gguf_name_of(std::string_view name) {
   for (const std::string_view prefix : {"bert.", "roberta.", "model."}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   }
-  if (name == "embeddings.position_ids" || name.starts_with("pooler.")) return "";
+  if (name == "embeddings.position_ids") return "";
   std::string end(name.substr(std::min(name.rfind('.'), name.size())));
   const std::string_view stem = name.substr(0, name.size() - end.size());
   if (end == ".gamma") end = ".weight";  // of older files
@@ -155,10 +159,12 @@ EncoderConfig read_gguf(const fs::path& path) {
     fail(ErrorCode::not_implemented, "key '{}.attention.causal': encoders see all tokens", c.architecture);
   const auto pooling = meta.whole(c.architecture + ".pooling_type");
   constexpr std::array kPooling{Pooling::mean, Pooling::cls, Pooling::last};
-  if (pooling && *pooling > kPooling.size())
-    fail(ErrorCode::not_implemented, "key '{}.pooling_type' = {}: rerankers are not supported in GGUF files", c.architecture,
-         *pooling);
-  if (pooling && *pooling > 0) c.pooling = kPooling[*pooling - 1];
+  constexpr std::uint64_t kRank = 4;
+  if (pooling && *pooling > kRank)
+    fail(ErrorCode::not_implemented, "key '{}.pooling_type' = {} is not supported", c.architecture, *pooling);
+  c.ranks = pooling.value_or(0) == kRank;
+  c.mean_scores = c.pre_norms;
+  if (pooling && *pooling > 0 && !c.ranks) c.pooling = kPooling[*pooling - 1];
   check(c);
   return c;
 }
@@ -177,6 +183,8 @@ void read_modern_bert(ConfigObject& o, EncoderConfig& c) {
   c.rope_base = base("full_attention", "global_rope_theta", 160000.0);
   c.local_base = base("sliding_attention", "local_rope_theta", 10000.0);
   c.window = in_range(o.shown("local_attention"), o.integer("local_attention").value_or(128), kMostContext) / 2;
+  c.mean_scores = o.text("classifier_pooling").value_or("cls") == "mean";
+  o.refuse("classifier_activation", "gelu");
   c.interval = in_range(o.shown("global_attn_every_n_layers"), o.integer("global_attn_every_n_layers").value_or(3), kMostLayers);
   const nlohmann::json* kinds = o.take("layer_types");
   if (kinds == nullptr) return;
@@ -274,7 +282,11 @@ std::shared_ptr<const TensorFiles> open_encoder_files(const fs::path& path, cons
     if (own.empty()) return;
     StoredTensor t = stored_tensor(name, tensor, *files, file);
     t.name = std::move(own);
-    if (!files->add_tensor(std::move(t))) fail(ErrorCode::invalid_model, "tensor '{}' occurs twice", name);
+    // Some files have a head's bias under two names.
+    if (!files->add_tensor(std::move(t)) && !name.ends_with(".decoder.bias") && !name.ends_with("lm_head.bias") &&
+        !name.ends_with("predictions.bias")) {
+      fail(ErrorCode::invalid_model, "tensor '{}' occurs twice", name);
+    }
   });
   return files;
 }

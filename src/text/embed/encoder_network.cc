@@ -31,8 +31,8 @@ std::vector<float> slopes_of(std::int64_t heads) {
 
 class EncoderBuilder : WeightedGraph {
  public:
-  EncoderBuilder(std::shared_ptr<const TensorFiles> file, const EncoderConfig& config, WeightStyle& style)
-      : WeightedGraph(std::move(file), style), c_(config) {}
+  EncoderBuilder(std::shared_ptr<const TensorFiles> file, const EncoderConfig& config, WeightStyle& style, TextOutput output)
+      : WeightedGraph(std::move(file), style), c_(config), output_(output) {}
 
   Model build() {
     const auto input = [&](const char* name) { return g_.input(name, DataType::int64, {"batch_size", "sequence_length"}); };
@@ -54,14 +54,70 @@ class EncoderBuilder : WeightedGraph {
     x = norm("/embeddings/LayerNorm", x, "token_embd_norm");
     for (std::int64_t i = 0; i < c_.layers; ++i) x = layer(i, x);
     if (c_.pre_norms) x = norm("/final_norm", x, "output_norm");
-    g_.graph().value(x).type = g_.graph().value(x).declared =
-        Type::tensor(DataType::float32, {Dim::symbol("batch_size"), Dim::symbol("sequence_length"), Dim(c_.width)});
-    g_.output(x, "last_hidden_state");
-    refuse_unknown(c_.architecture, {"pooler."});
+    if (output_ == TextOutput::scores) {
+      scores(x, mask);
+    } else if (output_ == TextOutput::words) {
+      words(x, mask);
+    } else {
+      std::int64_t width = c_.width;
+      if (output_ == TextOutput::short_vectors && has("linear.weight")) {
+        width = tensor("linear.weight", {-1, c_.width}).shape[0];
+        x = linear("/linear", x, "linear.weight", width, c_.width);
+      }
+      give(x, {Dim::symbol("batch_size"), Dim::symbol("sequence_length"), Dim(width)}, "last_hidden_state");
+    }
+    std::vector<std::string> others{"pooler.", "mlm"};  // before heads for classes, and heads for words
+    if (c_.pre_norms) others.insert(others.end(), {"cls.weight", "cls.bias", "cls.norm."});
+    refuse_unknown(c_.architecture, others);
     return std::move(g_.model());
   }
 
  private:
+  void scores(ValueId x, ValueId mask) {
+    const std::int64_t to_float = static_cast<std::int64_t>(DataType::float32);
+    ValueId y = kNoValue;
+    if (c_.mean_scores) {
+      y = weighted_sum("/pool", x, g_.node("Cast", "/pool/mask", {mask}, {{"to", to_float}}));
+      const ValueId count = g_.node("Cast", "/pool/count", {lengths_}, {{"to", to_float}});
+      y = g_.node("Div", "/pool/Div", {y, g_.node("Unsqueeze", "/pool/column", {count, integers("/pool/axis", {1})})});
+    } else {
+      y = g_.node("Gather", "/pool/first", {x, g_.constant("/pool/zero", Tensor::scalar<std::int64_t>(0))},
+                  {{"axis", std::int64_t{1}}});
+    }
+    const bool direct = !has("cls.output.weight") && has("cls.weight");  // one matrix alone
+    const std::string dense = direct ? "" : has("cls.weight") ? "cls" : has("pooler.dense.weight") ? "pooler.dense" : "";
+    if (!dense.empty()) {
+      y = linear("/head/dense", y, dense + ".weight", c_.width, c_.width);
+      y = g_.node(c_.pre_norms ? "Gelu" : "Tanh", "/head/act", {y});
+    }
+    if (!direct && has("cls.norm.weight")) y = norm("/head/norm", y, "cls.norm");
+    const std::string out = direct ? "cls.weight" : "cls.output.weight";
+    const std::int64_t classes = tensor(out, {-1, c_.width}).shape[0];
+    give(linear("/classifier", y, out, classes, c_.width), {Dim::symbol("batch_size"), Dim(classes)}, "logits");
+  }
+  void words(ValueId x, ValueId mask) {
+    const std::string dense = c_.pre_norms ? "cls" : "mlm", after = c_.pre_norms ? "cls.norm" : "mlm_norm";
+    x = g_.node("Gelu", "/mlm/act", {linear("/mlm/dense", x, dense + ".weight", c_.width, c_.width)});
+    x = norm("/mlm/norm", x, after);
+    const std::string matrix = has("mlm_output.weight") ? "mlm_output.weight" : "token_embd.weight";
+    const StoredTensor& all = tensor(matrix, {-1, c_.width});
+    const std::int64_t count = all.shape[0];
+    const ValueId bias = has("mlm_output.bias") ? vector("mlm_output.bias", count) : kNoValue;
+    x = style_.product(g_, "/mlm/output", x, all, 0, count, bias);
+    // Padding is never the largest.
+    const ValueId one = number("/mlm/one", 1.0F), axis = integers("/mlm/axis", {1}), behind = integers("/mlm/behind", {2});
+    const ValueId seen = g_.node("Cast", "/mlm/mask", {mask}, {{"to", static_cast<std::int64_t>(DataType::float32)}});
+    const ValueId low = g_.node("Mul", "/mlm/low", {g_.node("Sub", "/mlm/Sub", {seen, one}), number("/mlm/least", 1e9F)});
+    x = g_.node("Add", "/mlm/seen", {x, g_.node("Unsqueeze", "/mlm/column", {low, behind})});
+    x = g_.node("Relu", "/mlm/Relu", {g_.node("ReduceMax", "/mlm/max", {x, axis}, {{"keepdims", std::int64_t{0}}})});
+    x = g_.node("Log", "/mlm/Log", {g_.node("Add", "/mlm/Add", {x, one})});
+    give(x, {Dim::symbol("batch_size"), Dim(count)}, "sentence_embedding");
+  }
+  void give(ValueId x, SymShape shape, const char* name) {
+    g_.graph().value(x).type = g_.graph().value(x).declared = Type::tensor(DataType::float32, std::move(shape));
+    g_.output(x, name);
+  }
+
   ValueId sum(const std::string& name, ValueId a, ValueId b) { return g_.node("Add", name, {a, b}); }
 
   ValueId position_vectors() {
@@ -170,6 +226,7 @@ class EncoderBuilder : WeightedGraph {
   }
 
   const EncoderConfig& c_;
+  TextOutput output_;
   ValueId lengths_ = kNoValue, positions_ = kNoValue;
   std::vector<ValueId> cos_, sin_;
 };
@@ -179,16 +236,21 @@ class EncoderBuilder : WeightedGraph {
 EncoderFacts read_encoder_facts(const fs::path& path) {
   if (is_language_network(path)) return read_language_facts(path);
   const EncoderConfig c = read_encoder_config(path);
-  return {c.context, c.pooling, {}};
+  return {c.context, c.pooling, {}, {}};
 }
 
-Session open_encoder(const fs::path& path, const SessionOptions& options) {
+Session open_encoder(const fs::path& path, const SessionOptions& options, const TextHead& head) {
   try {
-    if (is_language_network(path)) return open_language_encoder(path, options);
+    if (is_language_network(path)) return open_language_encoder(path, options, head);
     const EncoderConfig config = read_encoder_config(path);
     const auto files = open_encoder_files(path, config);
+    const bool scores = head.output == TextOutput::scores;
+    if (!scores && (config.ranks || files->find_tensor("cls.output.weight") != nullptr))
+      fail(ErrorCode::invalid_argument, "the model is a reranker, which makes scores of pairs, not vectors of texts");
+    if (scores && files->find_tensor("cls.output.weight") == nullptr && files->find_tensor("cls.weight") == nullptr)
+      fail(ErrorCode::invalid_argument, "the model has no head for classes, as rerankers have it");
     const auto style = weights_in_place(files);
-    const MappedModel mapped = map_model(EncoderBuilder(files, config, *style).build(), *files);
+    const MappedModel mapped = map_model(EncoderBuilder(files, config, *style, head.output).build(), *files);
     return Session::from_bytes(std::as_bytes(std::span<const char>(mapped.bytes)), options, mapped.folder);
   } catch (Error& e) {
     throw e.add_context("in '" + path.string() + "'");

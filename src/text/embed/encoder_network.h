@@ -28,6 +28,8 @@ struct EncoderConfig {
   std::int64_t window = 0;         // tokens that those see to each side; 0: all layers see everything
   std::int64_t interval = 1;       // every so many layers, from the first on, one sees everything
   std::optional<Pooling> pooling;  // that the file asks for
+  bool ranks = false;              // the file is for scores alone
+  bool mean_scores = false;        // scores come from the mean of tokens, not from the first one
 };
 
 // A GGUF file, or a file model.safetensors or model.safetensors.index.json beside a config.json.
@@ -40,12 +42,23 @@ struct EncoderFacts {
   std::int64_t context = 0;
   std::optional<Pooling> pooling;  // where nothing else says how
   std::vector<Layer> layers;       // for vectors of texts
+  std::string pair_template;       // of rerankers: a text with {query} and {document}; empty: they are a pair of texts
+};
+
+// What is made of a text: vectors of its tokens, the same in ColBERT's fewer dimensions, scores by the network's head for
+// classes, or weights of the vocabulary by its head for words, log(1 + relu(the largest logit of the text's tokens)).
+enum class TextOutput { vectors, short_vectors, scores, words };
+struct TextHead {
+  TextOutput output = TextOutput::vectors;
+  std::vector<std::int64_t> answers;  // tokens of a language model without such a head: the score says by how much the second is
+                                      // likelier than the first
 };
 // For encoders, and for language models that make vectors of texts. Throws as read_encoder_config().
 EncoderFacts read_encoder_facts(const std::filesystem::path& path);
 
 // A session with inputs input_ids, attention_mask, position_ids and, where the network has types, token_type_ids: int64[batch,
-// sequence]; its output last_hidden_state is float32[batch, sequence, width].
-Session open_encoder(const std::filesystem::path& path, const SessionOptions& options);
+// sequence]; its output last_hidden_state is float32[batch, sequence, width], or its output logits float32[batch, classes], or
+// its output sentence_embedding float32[batch, vocabulary].
+Session open_encoder(const std::filesystem::path& path, const SessionOptions& options, const TextHead& head);
 
 }  // namespace sdx::text

@@ -125,6 +125,30 @@ Layer read_weights(const fs::path& folder, Layer::Kind kind) {
   return layer;
 }
 
+// A layer in a file of its own, with its activation.
+std::optional<Layer> read_linear(const fs::path& file, Activation activation) {
+  std::error_code none;
+  if (!fs::is_regular_file(file, none)) return std::nullopt;
+  const SafeTensors tensors = read_safetensors(file);
+  Layer layer{.kind = Layer::Kind::dense, .activation = activation};
+  layer.weight = weight_of(tensors, "weight", file);
+  layer.bias = weight_of(tensors, "bias", file);
+  if (!layer.weight.defined() || layer.weight.rank() != 2 || layer.weight.size() == 0 ||
+      (layer.bias.defined() && layer.bias.shape() != Shape{layer.weight.dim(0)})) {
+    fail(ErrorCode::invalid_argument, "{} must have a matrix 'weight', and perhaps a 'bias' that fits", file.string());
+  }
+  return layer;
+}
+
+void check_splade(const fs::path& folder) {
+  const fs::path where = folder / "config.json";
+  const json config = read_json(where);
+  for (const auto& [key, usual] : {std::pair("pooling_strategy", "max"), std::pair("activation_function", "relu")}) {
+    const std::string given = member(config, key, std::string(usual), where);
+    if (given != usual) fail(ErrorCode::not_implemented, "{}: {} '{}' is not supported", where.string(), key, given);
+  }
+}
+
 // Newer files name other packages: the last part counts.
 std::string kind_of(const json& module, const fs::path& where) {
   const std::string type = member(module, "type", std::string(), where);
@@ -132,7 +156,8 @@ std::string kind_of(const json& module, const fs::path& where) {
 }
 
 void read_module(const std::string& kind, const fs::path& folder, EmbedFolder& to) {
-  if (kind == "Transformer" || kind == "Dropout") return;
+  if (kind == "Transformer" || kind == "Dropout" || kind == "MLMTransformer") return;
+  if (kind == "SpladePooling") return check_splade(folder);
   if (kind == "Pooling") {
     read_pooling(folder, to);
   } else if (kind == "Dense") {
@@ -143,8 +168,9 @@ void read_module(const std::string& kind, const fs::path& folder, EmbedFolder& t
     to.layers.push_back({.kind = Layer::Kind::normalize});
   } else {
     fail(ErrorCode::invalid_argument,
-         "{}: the module '{}' is not known; known: Transformer, Pooling, Dense, LayerNorm, Dropout, Normalize", folder.string(),
-         kind);
+         "{}: the module '{}' is not known; known: Transformer, MLMTransformer, Pooling, SpladePooling, Dense, LayerNorm, "
+         "Dropout, Normalize",
+         folder.string(), kind);
   }
 }
 
@@ -193,13 +219,21 @@ EmbedFolder read_embed_folder(const fs::path& path) {
     out.most_length = static_cast<int>(facts.context);
     if (facts.pooling && !out.modules) out.pooling = {*facts.pooling};
     out.layers = std::move(facts.layers);
+    out.pair_template = std::move(facts.pair_template);
   }
   if (out.modules) read_modules(root, modules, out);
+  out.token_layer = read_linear(root / "colbert_linear.safetensors", Activation::identity);
+  out.weight_layer = read_linear(root / "sparse_linear.safetensors", Activation::relu);
   out.max_length = read_max_length(root);
   if (out.most_length > 0 && (out.max_length == 0 || out.max_length > out.most_length)) out.max_length = out.most_length;
   const fs::path prompts = root / "config_sentence_transformers.json";
   const json config = read_json(prompts);
   out.prompts = member(config, "prompts", out.prompts, prompts);
+  // ColBERT's, which PyLate writes.
+  for (const auto& [key, name] : {std::pair("query_prefix", "query"), std::pair("document_prefix", "document")}) {
+    const std::string text = member(config, key, std::string(), prompts);
+    if (!text.empty()) out.prompts.emplace(name, text);
+  }
   out.default_prompt = member(config, "default_prompt_name", std::string(), prompts);
   return out;
 }

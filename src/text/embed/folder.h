@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,11 @@ struct EmbedFolder {
   std::vector<Pooling> pooling;
   bool include_prompt = true;  // false: the prompt's tokens do not count in pooling
   std::vector<Layer> layers;
-  int max_length = 0;   // tokens; 0: not said
-  int most_length = 0;  // for which the network has positions; 0: not known
+  // BGE-M3's: what makes a vector, or a weight, of each token.
+  std::optional<Layer> token_layer, weight_layer;
+  int max_length = 0;         // tokens; 0: not said
+  int most_length = 0;        // for which the network has positions; 0: not known
+  std::string pair_template;  // of rerankers: a text with {query} and {document}; empty: they are a pair of texts
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  // a name in `prompts`; "": none
 };

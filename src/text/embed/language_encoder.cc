@@ -59,6 +59,14 @@ LanguageNetwork open_network(const fs::path& path) {
   return n;
 }
 
+// What Qwen3-Reranker is asked, as its authors publish it.
+constexpr std::string_view kQwenQuestion =
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. Note "
+    "that the "
+    "answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant "
+    "passages "
+    "that answer the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
+
 // A matrix that vectors of texts are multiplied by; GGUF files have EmbeddingGemma's.
 Layer dense_of(const TensorFiles& files, const StoredTensor& t) {
   const GgmlFormat* format = find_ggml(t.type);
@@ -74,8 +82,9 @@ std::optional<Pooling> pooling_of(const GgufFile& meta, const std::string& name)
   constexpr std::array kPooling{Pooling::mean, Pooling::cls, Pooling::last};
   const std::string key = name + ".pooling_type";
   const std::uint64_t kind = meta.whole(key).value_or(0);
-  if (kind > kPooling.size()) fail(ErrorCode::not_implemented, "key '{}' = {} is not supported", key, kind);
-  return kind == 0 ? std::nullopt : std::optional(kPooling[kind - 1]);
+  constexpr std::uint64_t kRank = 4;
+  if (kind > kRank) fail(ErrorCode::not_implemented, "key '{}' = {} is not supported", key, kind);
+  return kind == 0 || kind == kRank ? std::nullopt : std::optional(kPooling[kind - 1]);
 }
 
 }  // namespace
@@ -96,7 +105,9 @@ EncoderFacts read_language_facts(const fs::path& path) {
   facts.context = n.config.context;
   // The last token alone has seen all of the text.
   facts.pooling = n.config.bidirectional ? Pooling::mean : Pooling::last;
+  if (n.config.architecture == "qwen3") facts.pair_template = kQwenQuestion;
   if (n.gguf == nullptr) return facts;
+  if (const auto text = n.gguf->metadata().text("tokenizer.chat_template.rerank")) facts.pair_template = *text;
   if (const auto pooling = pooling_of(n.gguf->metadata(), n.name)) facts.pooling = pooling;
   for (const char* dense : {"dense_2.weight", "dense_3.weight"}) {
     if (const StoredTensor* t = n.gguf->find_tensor(dense)) facts.layers.push_back(dense_of(*n.gguf, *t));
@@ -104,10 +115,14 @@ EncoderFacts read_language_facts(const fs::path& path) {
   return facts;
 }
 
-Session open_language_encoder(const fs::path& path, const SessionOptions& options) {
+Session open_language_encoder(const fs::path& path, const SessionOptions& options, const TextHead& head) {
+  if (head.output == TextOutput::words)
+    fail(ErrorCode::invalid_argument, "the model has no head for words, as networks for sparse vectors have it");
   LanguageNetwork n = open_network(path);
   const auto style = weights_in_place(n.files);
-  Model model = build_decoder(n.files, n.config, *style, {.context = n.config.context, .embeds = true});
+  Model model = build_decoder(
+      n.files, n.config, *style,
+      {.context = n.config.context, .embeds = true, .scores = head.output == TextOutput::scores, .answers = head.answers});
   // Weights that are in memory are not copied into a model's bytes.
   for (const fs::path& file : n.files->paths()) {
     if (file.empty()) return session::open(std::move(model), options);

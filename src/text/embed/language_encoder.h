@@ -1,5 +1,5 @@
 #pragma once
-// Networks of language models that make vectors of texts: Qwen3-Embedding, EmbeddingGemma.
+// Networks of language models that make vectors of texts: Qwen3-Embedding, EmbeddingGemma; or scores: Qwen3-Reranker.
 
 #include <filesystem>
 
@@ -14,6 +14,6 @@ bool is_language_network(const std::filesystem::path& path);
 
 // As read_encoder_facts() and open_encoder().
 EncoderFacts read_language_facts(const std::filesystem::path& path);
-Session open_language_encoder(const std::filesystem::path& path, const SessionOptions& options);
+Session open_language_encoder(const std::filesystem::path& path, const SessionOptions& options, const TextHead& head);
 
 }  // namespace sdx::text

@@ -1,12 +1,23 @@
 #include "base/error.h"
+#include "base/words.h"
+#include "tensor/gguf/encoder_names.h"
 #include "text/tokenizer/load/gguf_source.h"
 #include "text/tokenizer/load/load.h"
 
 namespace sdx::text {
 namespace {
 
+// As transformers' classes of these encoders pair texts: ModernBERT's by one token, those of RoBERTa and its kin by two.
+PairForm pair_form(const GgufSource& s) {
+  const std::string_view architecture = s.file.text("general.architecture").value_or("");
+  if (architecture == "modern-bert") return PairForm::one_end;
+  return has_word(kEncoderArchitectures, architecture) ? PairForm::two_ends : PairForm::alike;
+}
+
 std::shared_ptr<TokenizerPipeline> pieces(const GgufSource& s, bool unigram) {
-  auto pipeline = pipeline_of_pieces(pieces_of(s, unigram));
+  PieceVocabulary vocabulary = pieces_of(s, unigram);
+  vocabulary.pair = pair_form(s);
+  auto pipeline = pipeline_of_pieces(std::move(vocabulary));
   pipeline->special = s.special();
   return pipeline;
 }
@@ -37,7 +48,7 @@ std::shared_ptr<TokenizerPipeline> byte_level(const GgufSource& s) {
   for (auto& [id, token] : added_tokens_of(s)) pipeline->added.put(id, std::move(token));
   pipeline->added.build({});
   pipeline->special = s.special();
-  add_begin_and_end(*pipeline, source.bos, source.eos);
+  add_begin_and_end(*pipeline, source.bos, source.eos, pair_form(s));
   pipeline->finish();
   return pipeline;
 }

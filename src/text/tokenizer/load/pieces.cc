@@ -91,7 +91,8 @@ std::string token_text(const TokenizerPipeline& pipeline, std::uint32_t id) {
   return added == nullptr ? std::string() : *added;
 }
 
-void add_begin_and_end(TokenizerPipeline& pipeline, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos) {
+void add_begin_and_end(TokenizerPipeline& pipeline, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos,
+                       PairForm pair) {
   PostProcessorStep step;
   step.kind = PostProcessorStep::Kind::templated;
   const auto special = [&](std::uint32_t id, std::uint32_t type) {
@@ -101,14 +102,17 @@ void add_begin_and_end(TokenizerPipeline& pipeline, std::optional<std::uint32_t>
     return piece;
   };
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence) {
+    const bool second = sequence == 1;
+    const std::uint32_t type = pair == PairForm::alike ? sequence : 0;
     std::vector<PostProcessorStep::Piece> pieces;
-    if (bos) pieces.push_back(special(*bos, sequence));
+    if (second && eos && pair == PairForm::two_ends) pieces.push_back(special(*eos, type));
+    if (bos && (!second || pair == PairForm::alike)) pieces.push_back(special(*bos, type));
     PostProcessorStep::Piece text;
     text.sequence = static_cast<int>(sequence);
-    text.type_id = sequence;
+    text.type_id = type;
     pieces.push_back(text);
-    if (eos) pieces.push_back(special(*eos, sequence));
-    if (sequence == 0) step.single = pieces;
+    if (eos) pieces.push_back(special(*eos, type));
+    if (!second) step.single = pieces;
     step.pair.insert(step.pair.end(), pieces.begin(), pieces.end());
   }
   pipeline.post_processor = {step};
@@ -157,7 +161,7 @@ std::shared_ptr<TokenizerPipeline> pipeline_of_pieces(PieceVocabulary v) {
   if (v.unk) pipeline->special.unk = token_text(*pipeline, *v.unk);
   if (v.bos) pipeline->special.bos = token_text(*pipeline, *v.bos);
   if (v.eos) pipeline->special.eos = token_text(*pipeline, *v.eos);
-  add_begin_and_end(*pipeline, v.add_bos ? v.bos : std::nullopt, v.add_eos ? v.eos : std::nullopt);
+  add_begin_and_end(*pipeline, v.add_bos ? v.bos : std::nullopt, v.add_eos ? v.eos : std::nullopt, v.pair);
   pipeline->finish();
   return pipeline;
 }
