@@ -328,6 +328,10 @@ def check_other_forms(root: pathlib.Path):
     kinds = ["full_attention", "sliding_attention", "full_attention"]
     write_folder(root / "folder", model, lambda c, t: c.update({"layer_types": kinds, "global_attn_every_n_layers": 1}))
     compare("modern-bert, layers by name", embed(root / "folder"), mean)
+    model = Encoder("nomic-bert", 23)
+    mean = np.stack([model.tokens(ids).mean(axis=0) for ids in IDS])
+    write_gguf(root / "m.gguf", model, 1, lambda k, t: k.update({"nomic-bert.context_length": 1 << 26}))
+    compare("nomic-bert.gguf, an enormous context", embed(root / "m.gguf"), mean)
     WIDTH = 96
     model = Encoder("jina-bert-v2", 22, 6)
     mean = np.stack([model.tokens(ids).mean(axis=0) for ids in IDS])

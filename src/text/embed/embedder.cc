@@ -255,9 +255,12 @@ std::vector<SparseVector> TextEmbedder::embed_sparse(std::span<const std::string
     if (id) special.push_back(static_cast<std::int64_t>(*id));
   }
   std::vector<SparseVector> out(texts.size());
-  // Logits of all tokens for all words take megabytes for each text.
-  constexpr int kTogether = 4;
-  impl_->encoder.encode(tokenized, std::min(impl_->options.batch, kTogether), [&](const EncodedBatch& batch) {
+  // Logits of all tokens for all words take as much memory as many layers.
+  constexpr std::size_t kTokensTogether = 1024;
+  std::size_t longest = 1;
+  for (const TokenizedText& text : tokenized) longest = std::max(longest, text.ids.size());
+  const int together = static_cast<int>(std::max<std::size_t>(1, kTokensTogether / longest));
+  impl_->encoder.encode(tokenized, std::min(impl_->options.batch, together), [&](const EncodedBatch& batch) {
     for (std::size_t row = 0; row < batch.texts.size(); ++row)
       out[batch.texts[row]] = impl_->weights_of(batch, row, tokenized[batch.texts[row]], special);
   });

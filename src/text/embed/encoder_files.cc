@@ -1,5 +1,6 @@
 #include "text/embed/encoder_files.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -83,7 +84,8 @@ std::int64_t in_range(std::string_view key, std::optional<std::int64_t> n, std::
   return *n;
 }
 
-void check(const EncoderConfig& c) {
+void check(EncoderConfig& c) {
+  c.context = std::min(c.context, kMostTextTokens);
   if (c.width % c.heads != 0 || (c.rope_base > 0.0F && c.width / c.heads % 2 != 0))
     fail(ErrorCode::invalid_model, "{} elements cannot be divided among {} heads", c.width, c.heads);
   for (const float v : {c.epsilon, c.rope_base, c.local_base}) {

@@ -133,6 +133,7 @@ class EncoderBuilder : WeightedGraph {
 
   void angles(const std::string& end, float base) {
     const std::int64_t size = c_.width / c_.heads;
+    check_angles(c_.context, size);
     RopeConfig rope;
     rope.base = base;
     Tensor cos(DataType::float32, {c_.context, size / 2}), sin(DataType::float32, {c_.context, size / 2});

@@ -1,5 +1,6 @@
 #include "text/embed/language_encoder.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -47,6 +48,7 @@ LanguageNetwork open_network(const fs::path& path) {
     n.files = n.gguf = GgufModel::open(path);
     n.name = std::string(n.gguf->metadata().text("general.architecture").value_or(""));
     n.config = read_decoder_config(*n.gguf, true);
+    n.config.context = std::min(n.config.context, kMostTextTokens);
     return n;
   }
   const fs::path folder = path.parent_path();
@@ -55,6 +57,7 @@ LanguageNetwork open_network(const fs::path& path) {
   network.tied = true;  // there need not be an output matrix
   n.name = network.decoder.architecture;
   n.config = network.decoder;
+  n.config.context = std::min(n.config.context, kMostTextTokens);
   n.files = open_safetensors(path, network);
   return n;
 }

@@ -11,6 +11,7 @@
 #include "support/gguf_bytes.h"
 #include "support/temporary_folder.h"
 #include "tensor/gguf/gguf_names.h"
+#include "text/model/network/decoder_config.h"
 
 namespace sdx::text {
 namespace {
@@ -176,6 +177,12 @@ TEST(GgufNames, PartsAndProjectors) {
   EXPECT_FALSE(gguf_part("x-00003-of-00002.gguf"));
   EXPECT_EQ(gguf_parts("a/x-00001-of-00002.gguf"), (std::vector<fs::path>{"a/x-00001-of-00002.gguf", "a/x-00002-of-00002.gguf"}));
   EXPECT_EQ(gguf_parts("x.gguf"), (std::vector<fs::path>{"x.gguf"}));
+}
+
+TEST(RopeRows, TablesOfAnglesHaveALimit) {
+  EXPECT_NO_THROW(check_angles(kMostTextTokens, 256));
+  EXPECT_THROW(check_angles(kMostTextTokens, 4096), Error);
+  EXPECT_NO_THROW(check_angles(0, 4096));
 }
 
 }  // namespace

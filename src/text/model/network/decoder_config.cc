@@ -349,6 +349,12 @@ double yarn_share(const RopeConfig& rope, std::int64_t rotary, std::int64_t i) {
 
 }  // namespace
 
+void check_angles(std::int64_t positions, std::int64_t rotary) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 28;
+  if (rotary > kMost / std::max<std::int64_t>(1, positions))
+    fail(ErrorCode::invalid_model, "angles of {} elements for {} positions take too much memory", rotary, positions);
+}
+
 void rope_rows(const RopeConfig& rope, std::int64_t rotary, std::int64_t context, std::int64_t first, std::int64_t count,
                float* cos, float* sin) {
   const std::int64_t half = rotary / 2;

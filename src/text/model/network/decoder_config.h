@@ -110,6 +110,11 @@ void set_latent(DecoderConfig& c, double growth);
 // `embeds`: for vectors of texts, which some architectures are made for alone.
 DecoderConfig read_decoder_config(const GgufModel& file, bool embeds = false);
 
+// The most tokens of a text that vectors are made of: its angles are constants.
+inline constexpr std::int64_t kMostTextTokens = std::int64_t{1} << 17;
+// Throws Error(invalid_model) where tables of angles would take more than a gigabyte.
+void check_angles(std::int64_t positions, std::int64_t rotary);
+
 // Cosines and sines for positions [first, first + count): [count, rotary / 2] each. `context`: for how many positions the model
 // is to be used, which decides between divisors and long_divisors.
 void rope_rows(const RopeConfig& rope, std::int64_t rotary, std::int64_t context, std::int64_t first, std::int64_t count,

@@ -145,6 +145,7 @@ class Builder : WeightedGraph {
   void angles(int kind, const RopeConfig& rope) {
     const std::string half = std::to_string(c_.rotary / 2), end = "." + std::to_string(kind);
     if (options_.for_file || options_.embeds) {
+      check_angles(options_.context, c_.rotary);
       Tensor cos(DataType::float32, {options_.context, c_.rotary / 2}), sin(DataType::float32, {options_.context, c_.rotary / 2});
       rope_rows(rope, c_.rotary, options_.context, 0, options_.context, cos.mutable_values<float>().data(),
                 sin.mutable_values<float>().data());
