@@ -65,6 +65,7 @@ struct EngineStatus {
   int running = 0, waiting = 0;                                      // requests
   std::uint64_t cache_bytes = 0, cache_limit = 0, cache_in_use = 0;  // in_use: of running answers; the rest may be evicted
   std::uint64_t steps = 0, prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;  // since the engine was made
+  int max_sequences = 0;                                                                // of EngineOptions
   std::uint64_t requests = 0, failed = 0, cancelled = 0, preempted = 0;
   bool batches = true;       // the network's attention supports several sequences in one step
   std::string why_not = {};  // reason if it does not

@@ -127,7 +127,7 @@ def strict(test):
             message(test, "s", tools=[{"type": "function", "function": {**odd["function"], "strict": True}}])
             expect(False, "a strict tool whose schema cannot be read")
         except openai.BadRequestError as error:
-            expect(error.param == "tools" and "example.com" in error.message, error)
+            expect(error.param == "tools" and "example.com" in error.message and "the tool 'odd'" in error.message, error)
 
 
 def continued(test):

@@ -85,11 +85,15 @@ def server(test):
         expect(props["default_generation_settings"]["n_ctx"] == 2000 and "messages" in props["chat_template"] and props["eos_token"] == "<end>", props)
         slots = test.server.get("/slots?model=scripted").json()
         expect(len(slots) == props["total_slots"] and slots[0]["n_ctx"] == 2000 and not slots[0]["is_processing"], slots)
+        expect(props["total_slots"] == 16, "as many answers at once as the server computes by default")
         listed = {m["id"]: m for m in test.server.get("/v1/models").json()["data"]}
         expect(listed["scripted"]["max_model_len"] == 2000 == listed["scripted"]["meta"]["n_ctx_train"], listed)
         expect(listed["scripted"]["meta"]["n_vocab"] > 257 and "meta" not in listed["embed"], listed)
         expect(test.server.get("/v1/models/scripted").json() == listed["scripted"], "one model")
     test.words = test.words[:1] + test.words[2:]
+    with test.serve("--parallel", "3"):
+        expect(test.server.get("/props").json()["total_slots"] == 3, "--parallel")
+        expect([s["id"] for s in test.server.get("/slots").json()] == [0, 1, 2], "a slot for each answer at once")
     with test.serve():  # one language model need not be named
         told = test.post("/completion", {"prompt": "hi a"}).json()
         expect(told["content"] == HELLO and test.server.get("/props").status == 200, told)

@@ -153,7 +153,7 @@ Response props(Shared& shared, const Request& request) {
   settings.sampling = info.defaults;
   defaults["params"] = settings_json(settings);
   Json out = {{"default_generation_settings", std::move(defaults)},
-              {"total_slots", EngineOptions{}.max_sequences},
+              {"total_slots", service.engine->status().max_sequences},
               {"model_alias", found.model->name},
               {"model_path", found.model->name},
               {"modalities", {{"vision", false}, {"audio", false}}},
@@ -169,10 +169,9 @@ Response props(Shared& shared, const Request& request) {
 
 Response slots(Shared& shared, const Request& request) {
   const Found found = find(shared, request, std::string(request.parameter("model")), "slots");
-  const int running = found.model->language->engine->status().running;
+  const EngineStatus status = found.model->language->engine->status();
   Json out = Json::array();
-  for (int i = 0; i < std::max(EngineOptions{}.max_sequences, running); ++i)
-    out.push_back(slot_json(i, *found.model, i < running));
+  for (int i = 0; i < status.max_sequences; ++i) out.push_back(slot_json(i, *found.model, i < status.running));
   return json_response(dump_json(out));
 }
 

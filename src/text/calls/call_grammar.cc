@@ -142,8 +142,11 @@ Expression CallGrammar::call(std::size_t i, bool follows) {
       e.add_context("in the parameters of the tool '" + tools_.names[i] + "'");
       throw;
     }
-  } catch (const Json::exception&) {
-    if (must_hold(i)) throw;
+  } catch (const Json::exception& e) {
+    if (must_hold(i)) {
+      fail(ErrorCode::invalid_argument, "the parameters of the tool '{}' have a value of an unexpected type: {}", tools_.names[i],
+           e.what());
+    }
   }
   any_ = true;
   to_.note("#");

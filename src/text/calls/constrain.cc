@@ -66,7 +66,7 @@ grammar::Grammar grammar_of_answer(const AnswerConstraint& of) {
   try {
     body = answer_body(of, offered, prompt, writer, expressions);
   } catch (const nlohmann::json::exception& e) {
-    fail(ErrorCode::invalid_argument, "a tool's parameters have a value of an unexpected type: {}", e.what());
+    fail(ErrorCode::invalid_argument, "the answer's form has a value of an unexpected type: {}", e.what());
   }
   return grammar::Grammar::from_expressions(expressions, body);
 }

@@ -259,7 +259,8 @@ TEST(ForcedCalls, WhatCannotBeForcedIsRefused) {
         grammar_of_calls({}, R"([{"name": "f", "parameters": {"type": "object", "properties": {"a": {"not": 3}}}}])", {}, "");
       },
       {"tool 'f'"});
-  EXPECT_THROW(grammar_of_calls({}, R"([{"name": "f", "parameters": {"type": 3}}])", {}, ""), Error);
+  testing::expect_error([&] { grammar_of_calls({}, R"([{"name": "f", "parameters": {"type": 3}}])", {}, ""); }, {"tool 'f'"});
+  testing::expect_error([&] { grammar_of_calls({}, R"([{"name": "f", "parameters": {"required": 3}}])", {}, ""); }, {"tool 'f'"});
   const AnswerFormat tags{.calls = Format::qwen_xml};
   // Values in tags are texts; only their lengths and lists are enforced.
   EXPECT_EQ(grammar_of_calls(tags, R"([{"name": "f", "parameters": {"dependentRequired": {"a": ["b"]}, "properties": {

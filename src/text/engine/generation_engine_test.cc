@@ -72,6 +72,7 @@ TEST_P(Engines, GreedyAnswersAreTheRecordedOnes) {
         EXPECT_TRUE(task.ended());
       }
       const EngineStatus s = engine.status();
+      EXPECT_EQ(s.max_sequences, 6);
       EXPECT_EQ(s.requests, tasks.size());
       EXPECT_EQ(s.running + s.waiting, 0);
       EXPECT_EQ(s.failed + s.cancelled, 0U);

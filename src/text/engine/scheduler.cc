@@ -16,6 +16,7 @@ Scheduler::Scheduler(std::shared_ptr<const Decoder> decoder, LanguageModelInfo i
     : decoder_(std::move(decoder)), info_(std::move(info)), options_(options), mailbox_(std::move(mailbox)) {
   mailbox_->free = static_cast<std::size_t>(options_.max_sequences);
   status_.cache_limit = options_.cache_bytes;
+  status_.max_sequences = options_.max_sequences;
   status_.batches = decoder_->paged();
   status_.why_not = decoder_->why_not_paged;
   if (!decoder_->paged()) return;

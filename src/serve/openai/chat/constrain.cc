@@ -97,7 +97,9 @@ void hold_answer(GenerationSettings& settings, const ChatRequest& r, const Found
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::not_implemented) throw;
     const char* field = wrong_field(r, model, of.calls);
-    refuse(fmt::format("Invalid '{}': {}", field, error.message()), field, "invalid_value");
+    std::string why = error.message();
+    for (const std::string& where : error.context()) why += ", " + where;  // the tool
+    refuse(fmt::format("Invalid '{}': {}", field, why), field, "invalid_value");
   }
 }
 
