@@ -145,7 +145,7 @@ void add_language_flags(const Command& command, ServeCommand& c) {
       ->group(group);
   command
       .add_option("--prompt-cache", c.prompt_cache,
-                  "Memory per model for keys and values that later prompts may begin with; 0: none")
+                  "Memory per model for keys and values that later prompts may begin with (a tenth of the memory); 0: none")
       ->type_name("SIZE")
       ->group(group);
   command.add_option("--parallel", r.parallel, "Answers of a model that are computed together (16)")

@@ -31,8 +31,8 @@ struct EngineOptions {
   // Limit on the key-value cache; 0: half of the memory available to the process when the engine is made.
   std::uint64_t cache_bytes = 0;
   bool share_prefixes = true;  // compute common prompt prefixes once and keep them while there is room
-  // Limit on the caches that are kept for later prompts while no running answer uses them; 0: one text of the model's context, of
-  // 8192 tokens at most, but at least 512 MiB. Never more than cache_bytes.
+  // Limit on the caches that are kept for later prompts while no running answer uses them; 0: a tenth of the memory available to
+  // the process when the engine is made, at least 64 MiB. Never more than cache_bytes.
   std::uint64_t prefix_bytes = 0;
 };
 
@@ -63,7 +63,8 @@ class SDX_API GenerationTask {
 
 struct EngineStatus {
   int running = 0, waiting = 0;                                      // requests
-  std::uint64_t cache_bytes = 0, cache_limit = 0, cache_in_use = 0;  // in_use: of running answers; the rest may be evicted
+  std::uint64_t cache_bytes = 0, cache_limit = 0, cache_in_use = 0;  // in_use: of running answers
+  std::uint64_t prefix_bytes = 0, prefix_limit = 0;                  // of cache_bytes: kept for later prompts; may be evicted
   std::uint64_t steps = 0, prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;  // since the engine was made
   int max_sequences = 0;                                                                // of EngineOptions
   std::uint64_t requests = 0, failed = 0, cancelled = 0, preempted = 0;

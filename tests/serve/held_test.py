@@ -167,11 +167,19 @@ def settings(test):
         expect(chat(test, "hi a").usage.prompt_tokens == len("hi a!a"), "the flag's template")
         models = test.server.ask("GET", "/v1/models").json()["data"]
         expect(models[0]["max_model_len"] == 60, models)
+        kept, limit = (test.server.metric(f"sdx_engine_prefix_cache_{name}") for name in ("bytes", "limit_bytes"))
+        expect(0 <= kept <= limit <= 1e6 < limit + 1e5, f"--prompt-cache 1MB: {kept} of {limit}")
         try:
             chat(test, "b" * 70)
             expect(False, "a prompt beyond --context")
         except openai.BadRequestError as error:
             expect(error.code == "context_length_exceeded", error)
+    with serve(test, "--memory-limit", "1GB"):
+        for _ in range(2):
+            chat(test, "hi a" + 200 * "b", max_tokens=1)
+        kept, limit = (test.server.metric(f"sdx_engine_prefix_cache_{name}") for name in ("bytes", "limit_bytes"))
+        expect(0 < kept < limit <= 1e8 < limit + 1e6, f"a tenth of the limit: {kept} of {limit}")
+        expect(test.server.metric("sdx_engine_prefix_cache_hits") >= 64, "the second prompt finds the first one's")
     repository = test.folder / "repository"
     for name, parameters in (("own", {"context": "50", "chat_template": "own.jinja", "parallel": "3", "prompt_cache": "0"}), ("usual", {})):
         version = repository / name / "1"

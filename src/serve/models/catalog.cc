@@ -307,7 +307,9 @@ struct Catalog::Impl {
     request.language.loras = family.loras;
     request.batch = options.batch;
     request.log = options.log;
-    if (options.memory_limit > 0) request.room = room_for(version);
+    if (options.memory_limit == 0) return request;
+    request.room = room_for(version);
+    if (request.engine.prefix_bytes == 0) request.engine.prefix_bytes = std::max<std::uint64_t>(1, options.memory_limit / 10);
     return request;
   }
 

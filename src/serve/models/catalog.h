@@ -84,7 +84,7 @@ struct CatalogOptions {
   bool load_on_demand = true;          // a model of the repository is loaded by the first request; else all at the start
   // The limit for all models together, in bytes; the model unused for the longest time is unloaded first; 0: none. If `engine`
   // has no limit of its own, the cache of a language model gets half of the bytes that the loaded models, and its own files,
-  // leave; at least 64 MiB.
+  // leave, at least 64 MiB; of that it keeps a tenth of the limit for later prompts.
   std::uint64_t memory_limit = 0;
   session::TypedOptions session{};
   EngineOptions engine{};

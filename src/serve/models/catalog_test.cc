@@ -266,9 +266,13 @@ TEST_F(CatalogTest, caches_of_language_models_count_as_memory) {
   std::uint64_t left = kLimit, all = 0;
   for (const char* name : {"a", "b", "c"}) {
     const ModelPtr m = catalog.get(name);
-    const std::uint64_t cache = m->language->engine->status().cache_limit, files = m->bytes - cache;
+    const EngineStatus status = m->language->engine->status();
+    const std::uint64_t cache = status.cache_limit, files = m->bytes - cache;
     EXPECT_GT(files, 0U);
     EXPECT_EQ(cache, (left - files) / 2);
+    // A tenth of the limit, in whole blocks.
+    EXPECT_LE(status.prefix_limit, kLimit / 10);
+    EXPECT_GT(status.prefix_limit, kLimit / 10 - kMiB);
     left -= m->bytes;
     all += m->bytes;
   }

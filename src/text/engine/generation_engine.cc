@@ -34,7 +34,11 @@ EngineOptions checked(EngineOptions o) {
   need(o.max_waiting >= 0, "max_waiting", o.max_waiting, "0 or greater");
   need(o.max_step_tokens >= 0, "max_step_tokens", o.max_step_tokens, "0 (512) or greater");
   if (o.max_step_tokens == 0) o.max_step_tokens = 512;
-  if (o.cache_bytes == 0) o.cache_bytes = std::max<std::uint64_t>(free_memory() / 2, std::uint64_t{64} << 20);
+  if (o.cache_bytes > 0 && o.prefix_bytes > 0) return o;
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
+  const std::uint64_t free = free_memory();
+  if (o.cache_bytes == 0) o.cache_bytes = std::max(kLeast, free / 2);
+  if (o.prefix_bytes == 0) o.prefix_bytes = std::max(kLeast, free / 10);
   return o;
 }
 

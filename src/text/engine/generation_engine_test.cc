@@ -405,14 +405,23 @@ TEST_F(Engine, WhatIsKeptForPromptsToComeIsLimited) {
   for (int i = 0; i < 20; ++i) {
     prompt[0] = static_cast<TokenId>(10 + i);
     EXPECT_EQ(engine.submit(asking(prompt, greedy(3))).wait().choices.at(0).tokens.size(), 3U);
-    most = std::max(most, engine.status().cache_bytes);
-    EXPECT_LE(engine.status().cache_bytes, 6 * block);
+    const EngineStatus s = engine.status();
+    most = std::max(most, s.prefix_bytes);
+    EXPECT_EQ(s.prefix_bytes, s.cache_bytes);  // nothing is under way
+    EXPECT_EQ(s.prefix_limit, 6 * block);
+    EXPECT_LE(s.prefix_bytes, s.prefix_limit);
   }
   EXPECT_GE(most, 4 * block);  // some are
   // The last one is known still, the first one no more.
   EXPECT_EQ(engine.submit(asking(prompt, greedy(3))).wait().cached_tokens, 128);
   prompt[0] = 10;
   EXPECT_EQ(engine.submit(asking(prompt, greedy(3))).wait().cached_tokens, 0);
+  // Without a limit of its own: a part of the machine's memory, and of the cache.
+  const EngineStatus usual = GenerationEngine(model()).status();
+  EXPECT_GT(usual.prefix_limit, 0U);
+  EXPECT_LE(usual.prefix_limit, usual.cache_limit);
+  EXPECT_EQ(GenerationEngine(model(), {.cache_bytes = 9 * block}).status().prefix_limit, 9 * block);
+  EXPECT_EQ(GenerationEngine(model(), {.share_prefixes = false}).status().prefix_limit, 0U);
 }
 
 // The change of logits when keys and values are rounded; answers of an engine must be those of single texts.

@@ -24,16 +24,8 @@ Scheduler::Scheduler(std::shared_ptr<const Decoder> decoder, LanguageModelInfo i
   pool_ = std::make_shared<BlockPool>(decoder_->layout(), static_cast<std::int64_t>(std::min<std::uint64_t>(blocks, 1U << 30)));
   if (!options_.share_prefixes) return;
   known_ = std::make_unique<PrefixCache>(pool_);
-  unused_blocks_ =
-      static_cast<std::int64_t>((options_.prefix_bytes > 0 ? options_.prefix_bytes : usual_prefix_bytes(block)) / block);
-}
-
-// Large enough that a conversation finds all of its computed blocks at its next turn.
-std::uint64_t Scheduler::usual_prefix_bytes(std::uint64_t block_bytes) const {
-  constexpr std::int64_t kMostTokens = 8192;
-  const std::int64_t tokens = info_.context > 0 ? std::min(info_.context, kMostTokens) : kMostTokens;
-  const auto blocks = static_cast<std::uint64_t>((tokens + CacheLayout::kBlockTokens - 1) / CacheLayout::kBlockTokens);
-  return std::max(std::uint64_t{512} << 20, blocks * block_bytes);
+  unused_blocks_ = static_cast<std::int64_t>(std::min(options_.prefix_bytes / block, blocks));
+  status_.prefix_limit = static_cast<std::uint64_t>(unused_blocks_) * block;
 }
 
 void Scheduler::note(const std::function<void(EngineStatus&)>& change) {
@@ -76,6 +68,7 @@ void Scheduler::count() {
     s.waiting = static_cast<int>(waiting_.size());
     s.cache_bytes = bytes;
     s.cache_in_use = in_use;
+    s.prefix_bytes = bytes - in_use;
   });
   const std::lock_guard lock(mailbox_->mutex);
   mailbox_->waiting = waiting_.size() + mailbox_->arrived.size();

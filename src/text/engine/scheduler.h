@@ -45,7 +45,6 @@ class Scheduler {
   void take_token(const Task& task, Sequence& sequence);
   void end(const Task& task, const std::exception_ptr& error, bool cancelled = false);
   int active() const;  // sequences under way
-  std::uint64_t usual_prefix_bytes(std::uint64_t block_bytes) const;
   void note(const std::function<void(EngineStatus&)>& change);
   void count();
 
