@@ -29,6 +29,15 @@ def completion(test):
         expect((cut["content"], cut["stop_type"]) == ("Hello there,", "limit"), cut)
         word = asked(test, "/completions", prompt="hi a", stop=["my"])
         expect((word["content"], word["stop_type"], word["stopping_word"]) == ("Hello there, ", "word", "my"), word)
+        likely = asked(test, "/completion", prompt="hi r", n_predict=50, n_probs=2, return_tokens=True)
+        chances = likely["completion_probabilities"]
+        expect([c["id"] for c in chances] == likely["tokens"][:-1] and "".join(c["token"] for c in chances) == likely["content"], likely)
+        expect(all(len(c["top_logprobs"]) == 2 and c["top_logprobs"][0]["id"] == c["id"] and bytes(c["bytes"]).decode() == c["token"]
+                   and c["logprob"] == c["top_logprobs"][0]["logprob"] <= 0 for c in chances), chances)
+        expect("completion_probabilities" not in asked(test, "/completion", prompt="hi a", n_probs=0), "no probabilities")
+        answer = test.post("/completion", {"model": "scripted", "prompt": "hi r", "stream": True, "n_probs": 2})
+        parts = [json.loads(line[6:]) for line in answer.body.decode().split("\n\n") if line]
+        expect([c for part in parts[:-1] for c in part["completion_probabilities"]] == chances, parts)
         # Thinking and calls are text here.
         expect(asked(test, "/completion", prompt="hi r")["content"].startswith("<think>A tool.</think><tool_call>"), "text as it is")
         tokens = asked(test, "/tokenize", content="hi ")["tokens"]
@@ -110,7 +119,7 @@ def errors(test):
         beyond = test.post("/completion", {"model": "scripted", "prompt": [99999999]})
         expect(beyond.status == 400 and is_error(beyond.json()), beyond.body)
         attack(test, "/completion", {"model": "scripted", "prompt": ["a", 3], "n_predict": 4, "temperature": 1, "top_k": 3, "seed": 3, "stop": ["q"],
-                                     "logit_bias": [[3, 1]], "grammar": "", "stream": False, "return_tokens": True, "ignore_eos": False}, is_error)
+                                     "logit_bias": [[3, 1]], "grammar": "", "stream": False, "return_tokens": True, "ignore_eos": False, "n_probs": 1}, is_error)
         attack(test, "/tokenize", {"model": "scripted", "content": "a", "add_special": True, "with_pieces": True}, is_error)
         attack(test, "/detokenize", {"model": "scripted", "tokens": [1, 2]}, is_error)
         attack(test, "/apply-template", {"model": "scripted", "messages": [{"role": "user", "content": "a"}]}, is_error)

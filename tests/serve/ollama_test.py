@@ -64,6 +64,22 @@ def forms(test):
         expect(isinstance(json.loads(ask("letters", hi("x"), format="json", options={"temperature": 0}).message.content), dict), "json")
 
 
+def logprobs(test):
+    with test.serve():
+        ask = client(test).chat
+        words = ["Let me", " see.", "It is", " four."]
+        told = ask("scripted", hi("t"), logprobs=True, top_logprobs=3)
+        expect([t.token for t in told.logprobs] == words, told)  # marks are no text
+        expect(all(len(t.top_logprobs) == 3 and t.top_logprobs[0].logprob == t.logprob <= 0 for t in told.logprobs), told)
+        parts = list(ask("scripted", hi("t"), stream=True, logprobs=True))
+        expect([[t.token for t in p.logprobs or []] for p in parts] == [[w] for w in words] + [[]], parts)
+        called = ask("scripted", hi("c"), tools=[WEATHER], logprobs=True)
+        expect([t.token for t in called.logprobs] == ["I look."] and called.message.tool_calls, called)
+        expect(ask("scripted", hi("a")).logprobs is None and ask("scripted", hi("a"), top_logprobs=2).logprobs is None, "unless it is asked for")
+        whole = client(test).generate("scripted", "hi a", logprobs=True)
+        expect("".join(t.token for t in whole.logprobs) == HELLO and not whole.logprobs[0].top_logprobs, whole)
+
+
 def tools(test):
     def weather(place: str) -> str:
         """Of a place."""
@@ -157,7 +173,7 @@ def errors(test):
         is_error = lambda e: isinstance(e["error"], str) and e["error"]
         body = {"model": "scripted", "stream": False, "messages": [*hi("x"), {"role": "assistant", "content": "", "thinking": "t", "tool_calls": [
             {"function": {"name": "weather", "arguments": {"place": "x"}}}]}, {"role": "tool", "content": "4", "tool_name": "weather"}],
-            "tools": [WEATHER], "options": {"temperature": 1, "num_predict": 4, "stop": ["q"], "seed": 3}, "think": True, "keep_alive": 5}
+            "tools": [WEATHER], "options": {"temperature": 1, "num_predict": 4, "stop": ["q"], "seed": 3}, "think": True, "keep_alive": 5, "logprobs": True, "top_logprobs": 1}
         attack(test, "/api/chat", body, is_error)
         attack(test, "/api/generate", {"model": "scripted", "prompt": "a", "system": "b", "stream": False, "raw": False, "options": {"top_k": 3},
                                        "format": {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"]}}, is_error)
@@ -167,4 +183,4 @@ def errors(test):
         attack(test, "/api/pull", {"model": "scripted"}, is_error)
 
 
-interfaces.main([chat, forms, tools, generate, embed, models, errors])
+interfaces.main([chat, forms, logprobs, tools, generate, embed, models, errors])

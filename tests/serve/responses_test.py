@@ -166,11 +166,38 @@ def description(test):
         expect(f"`{field}`" in page, f"docs/serve/interfaces.md does not speak of {field}")
     with test.serve():
         for letter in "acrp":
-            body = {"model": "scripted", "input": "hi " + letter, "tools": [WEATHER]}
+            body = {"model": "scripted", "input": "hi " + letter, "tools": [WEATHER], "include": ["message.output_text.logprobs"], "top_logprobs": 1}
             fits(body, "ResponseRequest")
             fits(test.post("/v1/responses", body).json(), "Response")
             for _, event in events_of(test.post("/v1/responses", {**body, "stream": True}).body):
                 fits(event, "ResponseEvent")
+
+
+def logprobs(test):
+    """Log probabilities of texts, where the request includes them."""
+    with test.serve():
+        ask = client(test).responses.create
+        asked = {"model": "scripted", "include": ["message.output_text.logprobs"], "top_logprobs": 2, "temperature": 0}
+        # Marks and reasoning are no text.
+        for letter, words in (("a", ["Hello", " there,", " my", " friend."]), ("t", ["It is", " four."]), ("c", ["I look."]),
+                              ("u", ["gr\u00fc\u00df", "e \U0001f600"])):
+            told = ask(**asked, input="hi " + letter, tools=[WEATHER])
+            found = next(i for i in told.output if i.type == "message").content[0].logprobs
+            expect([t.token for t in found] == words and told.top_logprobs == 2, told)
+            for token in found:
+                expect(token.logprob <= 0 and len(token.top_logprobs) == 2 and bytes(token.bytes).decode() == token.token, token)
+                expect(token.top_logprobs[0].token == token.token and token.top_logprobs[0].logprob == token.logprob, token)
+            events = events_of(test.post("/v1/responses", {**asked, "input": "hi " + letter, "tools": [WEATHER], "stream": True}).body)
+            deltas = [t["token"] for name, data in events if name == "response.output_text.delta" for t in data["logprobs"]]
+            done = [t["token"] for name, data in events if name == "response.output_text.done" for t in data["logprobs"]]
+            item = next(data["item"] for name, data in events if name == "response.output_item.done" and data["item"]["type"] == "message")
+            expect(deltas == done == [t["token"] for t in item["content"][0]["logprobs"]] == words, events)
+        only = ask(model="scripted", input="hi a", include=["message.output_text.logprobs"]).output[0].content[0].logprobs
+        expect([t.top_logprobs for t in only] == [[]] * 4, only)
+        expect(ask(model="scripted", input="hi a", top_logprobs=2).output[0].content[0].logprobs == [], "not included")
+        chosen = client(test).chat.completions.create(model="letters", messages=[{"role": "user", "content": "x"}], logprobs=True, temperature=0, max_tokens=9)
+        same = ask(**{**asked, "model": "letters"}, input="x", max_output_tokens=9).output[-1].content[0].logprobs
+        expect([(t.token, t.logprob) for t in same] == [(t.token, t.logprob) for t in chosen.choices[0].logprobs.content], "as in chats")
 
 
 def codex(test):
@@ -231,9 +258,9 @@ def errors(test):
                                                {"role": "user", "content": "x"}],
                 "instructions": "i", "tools": [WEATHER], "tool_choice": "auto", "parallel_tool_calls": True, "max_output_tokens": 9, "temperature": 1,
                 "top_p": 0.5, "reasoning": {"effort": "low"}, "text": {"format": {"type": "text"}}, "metadata": {"a": "b"}, "store": True,
-                "truncation": "auto", "stream": False, "include": [], "previous_response_id": None}
+                "truncation": "auto", "stream": False, "include": ["x"], "top_logprobs": 1, "previous_response_id": None}
         attack(test, "/v1/responses", body, lambda e: e["error"]["message"] and "type" in e["error"])
         attack(test, "/v1/responses/input_tokens", {"model": "scripted", "input": "x"}, lambda e: e["error"]["message"])
 
 
-interfaces.main([whole, stream, tools, stored, codex, description, errors])
+interfaces.main([whole, stream, tools, stored, logprobs, codex, description, errors])

@@ -55,31 +55,54 @@ void CompletionAnswer::write(const AnswerEvent& event, std::string& out) {
   out += openai::kEventBegin;
   out += R"({"index":0,"content":)";
   append_json_string(out, event.text);
-  out += R"(,"tokens":[],"stop":false,"id_slot":0,"tokens_evaluated":)" + std::to_string(prompt_tokens()) + "}";
+  out += R"(,"tokens":[],"stop":false,"id_slot":0,"tokens_evaluated":)" + std::to_string(prompt_tokens());
+  if (has_scores()) out += ",\"completion_probabilities\":[" + part_scores() + "]";
+  out += '}';
   out += openai::kEventEnd;
+}
+
+void CompletionAnswer::append_score(std::string& out, const Score& score, const openai::TokenTexts& texts) const {
+  const auto append = [&](const TokenLogprob& token) {
+    out += "{\"id\":" + std::to_string(token.id) + ",";
+    std::string rest;
+    texts.append_logprob(rest, token);
+    out += rest.substr(1);
+  };
+  append(score.token);
+  out += ",\"top_logprobs\":[";
+  for (std::size_t i = 0; i < score.top.size(); ++i) {
+    if (i > 0) out += ',';
+    append(score.top[i]);
+    out += '}';
+  }
+  out += "]}";
 }
 
 Json CompletionAnswer::last(const Generation& generation, const std::string& content) const {
   const Choice& choice = generation.choices.front();
   const bool length = choice.finish_reason == "length";
-  return {{"index", 0},
-          {"content", content},
-          {"tokens", return_tokens_ ? Json(choice.tokens) : Json::array()},
-          {"id_slot", 0},
-          {"stop", true},
-          {"model", model_},
-          {"tokens_predicted", generation.completion_tokens},
-          {"tokens_evaluated", generation.prompt_tokens},
-          {"generation_settings", settings_},
-          {"prompt", prompt_},
-          {"has_new_line", choice.text.find('\n') != std::string::npos},
-          {"truncated", false},
-          {"stop_type", length                ? "limit"
-                        : choice.stop.empty() ? "eos"
-                                              : "word"},
-          {"stopping_word", choice.stop},
-          {"tokens_cached", generation.cached_tokens},
-          {"timings", timings_of(generation)}};
+  Json out = {{"index", 0},
+              {"content", content},
+              {"tokens", return_tokens_ ? Json(choice.tokens) : Json::array()},
+              {"id_slot", 0},
+              {"stop", true},
+              {"model", model_},
+              {"tokens_predicted", generation.completion_tokens},
+              {"tokens_evaluated", generation.prompt_tokens},
+              {"generation_settings", settings_},
+              {"prompt", prompt_},
+              {"has_new_line", choice.text.find('\n') != std::string::npos},
+              {"truncated", false},
+              {"stop_type", length                ? "limit"
+                            : choice.stop.empty() ? "eos"
+                                                  : "word"},
+              {"stopping_word", choice.stop},
+              {"tokens_cached", generation.cached_tokens},
+              {"timings", timings_of(generation)}};
+  if (has_scores() && !content.empty()) {
+    out["completion_probabilities"] = Json::parse("[" + scores(AnswerEvent::Kind::content) + "]");
+  }
+  return out;
 }
 
 void CompletionAnswer::finish(const Generation& generation, std::string& out) {

@@ -19,6 +19,7 @@ class CompletionAnswer final : public openai::SingleAnswer {
 
  private:
   void write(const AnswerEvent& event, std::string& out) override;
+  void append_score(std::string& out, const Score& score, const openai::TokenTexts& texts) const override;
   openai::Json last(const Generation& generation, const std::string& content) const;
 
   std::string model_, prompt_;

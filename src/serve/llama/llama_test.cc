@@ -26,7 +26,7 @@ TEST(LlamaRequests, Completions) {
   const CompletionRequest r = read_completion(
       Json::parse(R"({"prompt": [1, 2, "a", 3], "n_predict": 5, "temperature": 0.5, "top_k": 3, "repeat_penalty": 1.1, "seed": -1,
                       "stop": ["x", ""], "logit_bias": [[4, 1.5], [5, false]], "json_schema": {}, "stream": true, "return_tokens": true,
-                      "cache_prompt": true, "mirostat": 2})"),
+                      "cache_prompt": true, "n_probs": 4, "mirostat": 2})"),
       prompt);
   const openai::GenerationFields& g = r.chat.generation;
   EXPECT_EQ(prompt, (std::vector<PromptPart>{openai::TokenList{1, 2}, std::string("a"), openai::TokenList{3}}));
@@ -38,6 +38,7 @@ TEST(LlamaRequests, Completions) {
   EXPECT_TRUE(std::isinf(g.sampling.logit_bias[1].second));
   EXPECT_EQ(g.format->text, "{}");
   EXPECT_TRUE(g.stream && r.return_tokens);
+  EXPECT_EQ(r.chat.logprobs, 4);
   EXPECT_EQ(g.ignored.text(), "mirostat");
 }
 
@@ -51,6 +52,9 @@ TEST(LlamaRequests, Refused) {
   EXPECT_EQ(verdict(R"({"prompt": ""})"), "fine");
   EXPECT_EQ(verdict(R"({"prompt": "a", "n_predict": 0})"), "n_predict");
   EXPECT_EQ(verdict(R"({"prompt": "a", "n_predict": -1})"), "fine");
+  EXPECT_EQ(verdict(R"({"prompt": "a", "n_probs": 0})"), "fine");
+  EXPECT_EQ(verdict(R"({"prompt": "a", "n_probs": 1001})"), "n_probs");
+  EXPECT_EQ(verdict(R"({"prompt": "a", "post_sampling_probs": true})"), "post_sampling_probs");
   EXPECT_EQ(verdict(R"({"prompt": "a", "logit_bias": {"x": 1}})"), "logit_bias");
   EXPECT_EQ(verdict(R"({"prompt": "a", "logit_bias": [[1]]})"), "logit_bias");
   EXPECT_EQ(verdict(R"({"prompt": "a", "stop": [3]})"), "stop");

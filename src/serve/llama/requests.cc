@@ -15,6 +15,7 @@ using openai::Json;
 using openai::refuse;
 
 constexpr std::size_t kMostParts = 1 << 20, kMostStops = 128, kLongestStop = 1024, kMostBiases = 1 << 20, kMostExtra = 1024;
+constexpr std::int64_t kMostProbs = 1000;
 constexpr std::size_t kMostText = 1 << 20;  // bytes: the tokens of a text take a hundred times its memory
 
 TokenId token_of(const Json& value, const std::string& param) {
@@ -145,6 +146,9 @@ CompletionRequest read_settings(Fields& fields, openai::Ignored& ignored) {
            "invalid_value");
   }
   g.stream = fields.boolean("stream").value_or(false);
+  if (const auto probs = fields.integer("n_probs", 0, kMostProbs); probs.value_or(0) > 0)
+    r.chat.logprobs = static_cast<int>(*probs);
+  fields.unsupported("post_sampling_probs", "Probabilities are those before sampling.");
   r.return_tokens = fields.boolean("return_tokens").value_or(false);
   fields.ignore({"max_tokens", "cache_prompt", "id_slot"});
   fields.finish();

@@ -95,6 +95,9 @@ void read_shared(Fields& fields, openai::ChatRequest& to) {
   read_options(fields, to.generation);
   read_format(fields, to);
   read_think(fields, to);
+  const bool logprobs = fields.boolean("logprobs").value_or(false);
+  const auto top = fields.integer("top_logprobs", 0, 20);
+  if (logprobs) to.logprobs = static_cast<int>(top.value_or(0));
   fields.ignore({"keep_alive", "truncate", "shift"});
 }
 

@@ -52,7 +52,15 @@ void TextAnswer::append_line(std::string& out, std::string_view content, std::st
                              std::string_view calls) const {
   out += answer_head(model_);
   append_part(out, content, thinking, calls);
+  append_scores(out, calls.empty() ? part_scores() : std::string());
   out += ",\"done\":false}\n";
+}
+
+void TextAnswer::append_scores(std::string& out, const std::string& scores) const {
+  if (scores.empty()) return;
+  out += ",\"logprobs\":[";
+  out += scores;
+  out += ']';
 }
 
 std::string TextAnswer::call_json(std::size_t index) const {
@@ -106,6 +114,8 @@ std::string TextAnswer::whole(const Generation& generation) {
   }
   std::string out = answer_head(model_);
   append_part(out, parsed().content, parsed().reasoning, all);
+  const std::string &thinking = scores(AnswerEvent::Kind::reasoning), &content = scores(AnswerEvent::Kind::content);
+  append_scores(out, thinking + (thinking.empty() || content.empty() ? "" : ",") + content);
   return out + end_fields(generation);
 }
 

@@ -24,6 +24,7 @@ class TextAnswer final : public openai::SingleAnswer {
   void write(const AnswerEvent& event, std::string& out) override;
   void append_line(std::string& out, std::string_view content, std::string_view thinking, std::string_view calls) const;
   void append_part(std::string& out, std::string_view content, std::string_view thinking, std::string_view calls) const;
+  void append_scores(std::string& out, const std::string& scores) const;
   std::string call_json(std::size_t index) const;
   std::string end_fields(const Generation& generation) const;
 

@@ -121,6 +121,20 @@ void read_generation(Fields& fields, ResponseRequest& to) {
   to.echo["store"] = to.store;
 }
 
+// Log probabilities are one of several things that `include` may add; the others come in any case, or are of tools that run
+// elsewhere.
+void read_logprobs(Fields& fields, ResponseRequest& to) {
+  constexpr std::size_t kMostIncluded = 64;
+  const auto top = fields.integer("top_logprobs", 0, 20);
+  to.echo["top_logprobs"] = top.value_or(0);
+  const Json* include = fields.array("include", 0, kMostIncluded);
+  if (include == nullptr) return;
+  for (const Json& what : *include) {
+    if (!what.is_string()) openai::wrong_type("include", "an array of strings", what);
+    if (what == "message.output_text.logprobs") to.chat.logprobs = static_cast<int>(top.value_or(0));
+  }
+}
+
 // Fields that the response repeats as they are.
 void read_echoes(Fields& fields, ResponseRequest& to) {
   const Json* metadata = fields.object("metadata");
@@ -166,8 +180,9 @@ ResponseRequest read_response_request(const Json& body, const Store& store, cons
   fields.unsupported("background", "Responses are given at once, or as a stream.");
   fields.unsupported("conversation", "Use 'previous_response_id'.");
   fields.unsupported("prompt", "This server stores no prompts. Send 'input'.");
-  fields.ignore({"include", "max_tool_calls", "top_logprobs", "service_tier", "prompt_cache_retention", "stream_options",
-                 "context_management", "client_metadata"});
+  read_logprobs(fields, r);
+  fields.ignore(
+      {"max_tool_calls", "service_tier", "prompt_cache_retention", "stream_options", "context_management", "client_metadata"});
   fields.finish();
   for (const std::string& type : r.hosted_tools) ignored.add("tools[]." + type);
   r.chat.generation.ignored = std::move(ignored);

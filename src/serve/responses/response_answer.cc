@@ -12,9 +12,12 @@ namespace {
 
 using openai::Json;
 
-Json text_part(std::string_view type, const std::string& text) {
+// `scores`: members of the list of log probabilities.
+Json text_part(std::string_view type, const std::string& text, const std::string& scores = {}) {
   Json part = {{"type", type}, {"text", text}};
-  if (type == "output_text") part["annotations"] = part["logprobs"] = Json::array();
+  if (type != "output_text") return part;
+  part["annotations"] = Json::array();
+  part["logprobs"] = Json::parse("[" + scores + "]");
   return part;
 }
 
@@ -99,6 +102,7 @@ void ResponseAnswer::open(Open kind, Json item, std::string& out) {
   open_ = kind;
   item_ = std::move(item);
   text_.clear();
+  scores_.clear();
   place_text_ = fmt::format("\"item_id\":{},\"output_index\":{}", dump_json(item_["id"]), items_.size());
   if (kind != Open::call) place_text_ += ",\"content_index\":0";
   event("response.output_item.added", {{"output_index", items_.size()}, {"item", item_}}, out);
@@ -114,15 +118,23 @@ void ResponseAnswer::add_delta(std::string_view name, const std::string& text, s
   fmt::format_to(std::back_inserter(out), "event: {0}\ndata: {{\"type\":\"{0}\",\"sequence_number\":{1},{2},\"delta\":", name,
                  sequence_++, place_text_);
   append_json_string(out, text);
-  out += open_ == Open::message ? ",\"logprobs\":[]}\n\n" : "}\n\n";
+  if (open_ != Open::message) {
+    out += "}\n\n";
+    return;
+  }
+  out += ",\"logprobs\":[";
+  out += part_scores();
+  out += "]}\n\n";
+  if (!scores_.empty() && !part_scores().empty()) scores_ += ',';
+  scores_ += part_scores();
 }
 
 void ResponseAnswer::close_text(std::string& out) {
   const bool message = open_ == Open::message;
-  const Json part = text_part(message ? "output_text" : "reasoning_text", text_);
+  const Json part = text_part(message ? "output_text" : "reasoning_text", text_, scores_);
   Json fields = place();
   fields["text"] = text_;
-  if (message) fields["logprobs"] = Json::array();
+  if (message) fields["logprobs"] = part["logprobs"];
   event(message ? "response.output_text.done" : "response.reasoning_text.done", std::move(fields), out);
   fields = place();
   fields["part"] = part;
@@ -216,7 +228,7 @@ std::string ResponseAnswer::whole(const Generation& generation) {
   const std::string_view status = length ? "incomplete" : "completed";
   Json output = Json::array();
   const auto add = [&](Json item, std::string_view part, const std::string& text, std::string_view its_status) {
-    item["content"] = Json::array({text_part(part, text)});
+    item["content"] = Json::array({text_part(part, text, scores(AnswerEvent::Kind::content))});
     item["status"] = its_status;
     output.push_back(std::move(item));
   };

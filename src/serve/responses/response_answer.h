@@ -45,7 +45,7 @@ class ResponseAnswer final : public openai::SingleAnswer {
   std::string model_;
   Open open_ = Open::none;
   openai::Json item_;                           // that is open in the stream
-  std::string text_;                            // of it
+  std::string text_, scores_;                   // of it
   std::string place_text_;                      // its fields in the events of its parts
   openai::Json items_ = openai::Json::array();  // that are whole
   std::int64_t sequence_ = 0;
