@@ -11,6 +11,7 @@
 #include "serve/llama/requests.h"
 #include "serve/ollama/requests.h"
 #include "serve/responses/requests.h"
+#include "serve/vllm/requests.h"
 
 namespace {
 
@@ -39,7 +40,10 @@ void read(unsigned path, const openai::Json& body) {
       if (prompt.empty()) std::abort();
       break;
     case 6: static_cast<void>(llama::read_tokenize(body)); break;
-    default: static_cast<void>(llama::read_detokenize(body)); break;
+    case 7: static_cast<void>(llama::read_detokenize(body)); break;
+    case 8: static_cast<void>(llama::read_embedding(body)); break;
+    case 9: static_cast<void>(vllm::read_score(body)); break;
+    default: static_cast<void>(vllm::read_classify(body)); break;
   }
 }
 
@@ -48,7 +52,7 @@ void read(unsigned path, const openai::Json& body) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   try {
-    read(data[0] % 8U, openai::read_body(std::string_view(reinterpret_cast<const char*>(data) + 1, size - 1)));
+    read(data[0] % 11U, openai::read_body(std::string_view(reinterpret_cast<const char*>(data) + 1, size - 1)));
   } catch (const openai::ApiError& error) {
     if (error.status != 400 || error.message.empty()) std::abort();
   }

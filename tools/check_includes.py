@@ -55,6 +55,7 @@ LAYERS = {
     "src/serve/inference": 13,
     "src/serve/anthropic": 14,
     "src/serve/llama": 14,
+    "src/serve/vllm": 14,
     "src/serve/ollama": 14,
     "src/serve/responses": 14,
     "src/serve/server": 15,

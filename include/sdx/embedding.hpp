@@ -85,10 +85,10 @@ class SDX_API TextEmbedder {
   std::unique_ptr<Impl> impl_;
 };
 
-// A cross-encoder: reads query and document together.
+// A cross-encoder, which reads query and document together; or a classifier of single texts.
 class SDX_API Reranker {
  public:
-  // Throws as TextEmbedder::load() does; Error(invalid_argument) for a model without one score for each pair.
+  // Throws as TextEmbedder::load() does; Error(invalid_argument) for a model without one row of numbers for each text.
   static Reranker load(const std::filesystem::path& model, const EmbedderOptions& options = {});
 
   // One score for each document, in their order; higher is better. From 0 to 1 (sigmoid of logits()), as sentence-transformers'
@@ -99,7 +99,12 @@ class SDX_API Reranker {
   // this: above 37, scores are all 1.
   std::vector<float> logits(std::string_view query, std::span<const std::string> documents, std::size_t* tokens = nullptr) const;
   static double score_of(float logit);
-  const Tokenizer& tokenizer() const;  // truncates pairs to what the model takes
+  // float32[texts, classes]: the share of each class, as transformers' pipeline for classification has it: softmax of the
+  // model's numbers, the sigmoid of a single one or where config.json says multi_label_classification, the numbers themselves for
+  // regression. `tokens` as above.
+  Tensor classify(std::span<const std::string> texts, std::size_t* tokens = nullptr) const;
+  const std::vector<std::string>& labels() const;  // names of classes in config.json; may be fewer than there are classes
+  const Tokenizer& tokenizer() const;              // truncates pairs to what the model takes
   const Session& session() const;
 
   Reranker(Reranker&&) noexcept;

@@ -86,6 +86,20 @@ def tokens(test):
         expect(prompt == "user:hi a\n=a", prompt)
 
 
+def embedding(test):
+    with test.serve():
+        texts = ["a", "ab a"]
+        plain = [d["embedding"] for d in test.post("/v1/embeddings", {"model": "embed", "input": texts}).json()["data"]]
+        for path in ("/embedding", "/embeddings"):
+            for field in ("content", "input"):
+                told = test.post(path, {field: texts}).json()  # the only one need not be named
+                expect(told == [{"index": i, "embedding": [vector]} for i, vector in enumerate(plain)], told)
+        expect(asked(test, "/embedding", model="embed", content="a")[0]["embedding"] == plain[:1], "one text")
+        expect(asked(test, "/embedding", model="embed", content=[4, 3])[0]["embedding"] == plain[1:], "tokens")
+        expect(test.post("/embedding", {"model": "scripted", "content": "a"}).status == 404, "a language model")
+        attack(test, "/embedding", {"model": "embed", "content": ["a", "b"], "embd_normalize": 2}, lambda e: e["error"]["message"])
+
+
 def server(test):
     with test.serve():
         several = test.server.get("/props")
@@ -125,4 +139,4 @@ def errors(test):
         attack(test, "/apply-template", {"model": "scripted", "messages": [{"role": "user", "content": "a"}]}, is_error)
 
 
-interfaces.main([completion, infill, tokens, server, errors])
+interfaces.main([completion, infill, tokens, embedding, server, errors])

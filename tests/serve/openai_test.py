@@ -284,6 +284,61 @@ def embeddings(test):
         expect(status == 404, body)
 
 
+def write_classifier(folder):
+    """Three classes, whose logits are the sum of the tokens (`<s>` 1, `</s>` 2, `a` 3, `ab` 4) times 0.5, 0.25 and -1."""
+    made = tiny_models.model([tiny_models.node("Cast", ["input_ids"], ["numbers"], to=tiny_models.FLOAT),
+                              tiny_models.node("ReduceSum", ["numbers", "axes"], ["sum"]), tiny_models.node("MatMul", ["sum", "weights"], ["logits"])],
+                             [tiny_models.value_info(name, tiny_models.INT64, ["texts", "tokens"]) for name in ("input_ids", "attention_mask")],
+                             [tiny_models.value_info("logits", tiny_models.FLOAT, ["texts", 3])],
+                             [tiny_models.tensor("axes", tiny_models.INT64, [1], struct.pack("<q", 1)),
+                              tiny_models.tensor("weights", tiny_models.FLOAT, [1, 3], struct.pack("<3f", 0.5, 0.25, -1))])
+    folder.mkdir()
+    (folder / "model.onnx").write_bytes(made)
+    (folder / "tokenizer.json").write_bytes((folder.parent / "reranker" / "tokenizer.json").read_bytes())
+    (folder / "config.json").write_text(json.dumps({"architectures": ["BertForSequenceClassification"], "id2label": {"0": "good", "1": "fair", "2": "bad"}}))
+
+
+def scores(test):
+    """vLLM's paths for pairs and classes of texts."""
+    write_classifier(test.folder / "mood")
+    with test.serve(*test.words, f"mood={test.folder / 'mood'}"):
+        def ask(path, status=200, **body):
+            got, _, answer = test.server.request("POST", path, body)
+            expect(got == status, f"{path} {body}: {got} {answer}")
+            return json.loads(answer)
+
+        documents = ["ab", "a", "a ab"]
+        ranking = {r["index"]: r["relevance_score"] for r in ask("/v1/rerank", model="rank", query="a", documents=documents)["results"]}
+        tokens = len(documents) * 4 + 4  # the query and the special ones, and the words
+        for path in ("/v1/score", "/score"):
+            told = ask(path, model="rank", text_1="a", text_2=documents)
+            fits(told, "Scores")
+            expect([(d["index"], d["object"], d["score"]) for d in told["data"]] == [(i, "score", ranking[i]) for i in range(3)], told)
+            expect(told["object"] == "list" and told["id"].startswith("score-") and told["usage"]["prompt_tokens"] == told["usage"]["total_tokens"] >= tokens, told)
+        pairs = ask("/score", model="rank", text_1=["a", "ab", "a"], text_2=documents)
+        alone = [ask("/score", model="rank", queries=q, documents=d)["data"][0]["score"] for q, d in zip(["a", "ab", "a"], documents)]
+        expect([d["score"] for d in pairs["data"]] == alone and alone[0] == ranking[0], pairs)
+        # An embedding model: the cosine of two vectors, which have one number here.
+        near = ask("/score", model="embed", text_1="a", text_2=["ab", "a a"])
+        expect([round(d["score"], 6) for d in near["data"]] == [1, 1] and near["usage"]["prompt_tokens"] == 3 + 3 + 4, near)
+        expect("1:N" in ask("/score", 400, model="rank", text_1=["a", "b"], text_2=documents)["error"]["message"], "lengths")
+        ask("/score", 404, model="letters", text_1="a", text_2="b")
+        ask("/score", 404, model="nobody", text_1="a", text_2="b")
+        ask("/score", 400, model="rank", text_1="a")
+        told = ask("/classify", model="mood", input=["a", "a ab ab"])
+        for entry, total in zip(told["data"], (6, 14)):
+            powers = [math.exp(total * w - total * 0.5) for w in (0.5, 0.25, -1)]
+            expect(entry["num_classes"] == 3 and all(math.isclose(p, x / sum(powers), rel_tol=1e-5) for p, x in zip(entry["probs"], powers)), told)
+            expect(entry["label"] == "good", told)
+        expect([d["index"] for d in told["data"]] == [0, 1] and told["usage"]["prompt_tokens"] == 3 + 5, told)
+        one = ask("/classify", model="rank", input="a")["data"][0]  # one label: its sigmoid
+        expect(one["label"] == "LABEL_0" and one["num_classes"] == 1 and math.isclose(one["probs"][0], 1 / (1 + math.exp(-6)), rel_tol=1e-6), one)
+        expect("one or two" in ask("/v1/rerank", 400, model="mood", query="a", documents=["a"])["error"]["message"], "three classes rank nothing")
+        ask("/classify", 404, model="embed", input="a")
+        ask("/classify", 400, model="mood", input=[["a"]])
+        expect(test.server.metric("sdx_prompt_tokens_total", model="mood") == 8, "counted")
+
+
 def ignored(test):
     """What clients send beside the interface makes no difference, and is named."""
     with test.serve():

@@ -10,6 +10,7 @@
 #include "serve/llama/requests.h"
 #include "serve/openai/chat/handlers.h"
 #include "serve/openai/fill.h"
+#include "serve/openai/vectors.h"
 
 namespace sdx::serve::llama {
 namespace {
@@ -36,16 +37,17 @@ const openai::ReplyForm& reply_form() {
 }
 
 // llama.cpp serves one model, which requests need not name; so here, where there is one language model.
-std::string model_name(Shared& shared, const std::string& asked) {
+std::string model_name(Shared& shared, const std::string& asked, ModelKind kind = ModelKind::language) {
   if (!asked.empty()) return asked;
   std::vector<std::string> names;
   for (const ModelStatus& status : shared.models.catalog().list()) {
-    if (!status.kind || *status.kind == ModelKind::language) names.push_back(status.name);
+    if (!status.kind || *status.kind == kind) names.push_back(status.name);
   }
   names.erase(std::unique(names.begin(), names.end()), names.end());
   if (names.size() == 1) return names.front();
-  openai::refuse(names.empty() ? "This server has no language model." : "This server has several models: name one in 'model'.",
-                 "model", "missing_required_parameter");
+  const char* none = kind == ModelKind::language ? "This server has no language model." : "This server has no embedding model.";
+  openai::refuse(names.empty() ? none : "This server has several models: name one in 'model'.", "model",
+                 "missing_required_parameter");
 }
 
 Found find(Shared& shared, const Request& request, const std::string& asked, std::string_view path) {
@@ -135,6 +137,23 @@ Response apply_template(Shared& shared, const Request& request) {
       "{\"prompt\":" + json_string(openai::make_prompt(r, found, openai::PromptKind::chat, "apply-template").text) + "}");
 }
 
+// The vector of each text, in a list of its own: llama.cpp's models without pooling have several there.
+Response embedding(Shared& shared, const Request& request) {
+  openai::EmbeddingRequest r = read_embedding(openai::read_body(request.body));
+  r.model = model_name(shared, r.model, ModelKind::embedding);
+  const Found found = shared.models.get(r.model, ModelKind::embedding, "embedding");
+  openai::Measured measured(shared.metrics, found.model->name, request.arrived);
+  std::string out = "[";
+  const std::int64_t tokens =
+      openai::embed_texts(r, *found.model, request, [&](std::span<const float> vector, std::size_t index) {
+        out += fmt::format("{}{{\"index\":{},\"embedding\":[", index == 0 ? "" : ",", index);
+        openai::append_vector(out, vector);
+        out += "]}";
+      });
+  measured.end({.prompt = tokens}, "stop");
+  return json_response(out + "]");
+}
+
 Json slot_json(std::int64_t id, const LoadedModel& model, bool busy) {
   return {{"id", id}, {"n_ctx", model.language->model.info().context}, {"speculative", false}, {"is_processing", busy}};
 }
@@ -192,6 +211,7 @@ void add_routes(Router& router, Shared& shared) {
   add("POST", "/tokenize", tokenize);
   add("POST", "/detokenize", detokenize);
   add("POST", "/apply-template", apply_template);
+  for (const char* pattern : {"/embedding", "/embeddings"}) add("POST", pattern, embedding);
   add("GET", "/props", props);
   add("GET", "/slots", slots);
 }

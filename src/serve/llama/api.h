@@ -1,5 +1,6 @@
 #pragma once
-// llama.cpp's own interface: /completion, /tokenize, /detokenize, /apply-template, /props, /slots. docs/serve/interfaces.md.
+// llama.cpp's own interface: /completion, /tokenize, /detokenize, /apply-template, /embedding, /props, /slots.
+// docs/serve/interfaces.md.
 
 #include "serve/http/router.h"
 #include "serve/openai/chat/run.h"

@@ -65,6 +65,11 @@ TEST(LlamaRequests, Refused) {
   EXPECT_THROW(read_tokenize(Json::parse(R"({"content": "x", "parse_special": false})")), openai::ApiError);
   EXPECT_THROW(read_detokenize(Json::parse(R"({"tokens": ["x"]})")), openai::ApiError);
   EXPECT_EQ(read_detokenize(Json::parse(R"({"tokens": [1, 2]})")).tokens, (openai::TokenList{1, 2}));
+  EXPECT_EQ(read_embedding(Json::parse(R"({"content": "a", "embd_normalize": 2})")).input.size(), 1U);
+  EXPECT_EQ(read_embedding(Json::parse(R"({"input": ["a", "b"], "content": "c"})")).input.size(), 2U);
+  for (const char* wrong : {R"({})", R"({"content": 3})", R"({"content": []})", R"({"content": "a", "embd_normalize": -1})"}) {
+    EXPECT_THROW(read_embedding(Json::parse(wrong)), openai::ApiError) << wrong;
+  }
 }
 
 TEST(LlamaAnswers, NameSettings) {

@@ -216,4 +216,22 @@ DetokenizeRequest read_detokenize(const Json& body) {
   return r;
 }
 
+openai::EmbeddingRequest read_embedding(const Json& body) {
+  constexpr std::size_t kMostInputs = 2048;
+  openai::EmbeddingRequest r;
+  Fields fields(body, "", r.ignored);
+  r.model = fields.text("model").value_or("");
+  const Json* input = fields.take("input");
+  const Json* content = fields.take("content");
+  if (input == nullptr && content == nullptr) fields.required("content");  // throws
+  r.input = openai::read_texts(input != nullptr ? *input : *content, input != nullptr ? "input" : "content", kMostInputs);
+  if (const auto norm = fields.integer("embd_normalize", -1); norm && *norm != 2) {
+    refuse("Unsupported value: 'embd_normalize': vectors have length 1 where the model's files say so (2), and no other norm.",
+           "embd_normalize", "unsupported_value");
+  }
+  fields.ignore({"encoding_format"});
+  fields.finish();
+  return r;
+}
+
 }  // namespace sdx::serve::llama

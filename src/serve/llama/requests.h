@@ -34,5 +34,7 @@ CompletionRequest read_completion(const openai::Json& body, std::vector<PromptPa
 CompletionRequest read_infill(const openai::Json& body, openai::FillRequest& fill);
 TokenizeRequest read_tokenize(const openai::Json& body);
 DetokenizeRequest read_detokenize(const openai::Json& body);
+// /embedding; "" as the model: the server's only one.
+openai::EmbeddingRequest read_embedding(const openai::Json& body);
 
 }  // namespace sdx::serve::llama

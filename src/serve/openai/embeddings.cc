@@ -163,6 +163,44 @@ std::int64_t embed_texts(const EmbeddingRequest& r, const LoadedModel& model, co
   return input.tokens;
 }
 
+std::vector<float> rank_documents(const Reranker& reranker, const std::string& asked, std::span<const std::string> documents,
+                                  const Request& request, std::int64_t& tokens) {
+  std::vector<float> logits;
+  const std::string query = readable_query(reranker, asked);
+  for (std::span<const std::string> left = documents; !left.empty();) {
+    check_client(request);
+    const std::size_t count = slice_of(left, query.size());
+    std::vector<std::string> slice(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(count));
+    left = left.subspan(count);
+    std::transform(slice.begin(), slice.end(), slice.begin(), beginning);
+    std::size_t read = 0;
+    const StageTimer computing(request.notes.get(), "compute");
+    const std::vector<float> part = reranker.logits(query, slice, &read);
+    tokens += static_cast<std::int64_t>(read);
+    logits.insert(logits.end(), part.begin(), part.end());
+  }
+  return logits;
+}
+
+void classify_texts(const Reranker& classifier, std::span<const std::string> texts, const Request& request, std::int64_t& tokens,
+                    const OnVector& on_text) {
+  for (std::size_t begin = 0; begin < texts.size();) {
+    check_client(request);
+    const std::size_t count = slice_of(texts.subspan(begin), 0);
+    std::vector<std::string> slice(count);
+    std::transform(texts.begin() + static_cast<std::ptrdiff_t>(begin), texts.begin() + static_cast<std::ptrdiff_t>(begin + count),
+                   slice.begin(), beginning);
+    std::size_t read = 0;
+    std::optional<StageTimer> computing(std::in_place, request.notes.get(), "compute");
+    const Tensor shares = classifier.classify(slice, &read);
+    computing.reset();
+    tokens += static_cast<std::int64_t>(read);
+    const std::size_t width = shares.values<float>().size() / count;
+    for (std::size_t i = 0; i < count; ++i) on_text(shares.values<float>().subspan(i * width, width), begin + i);
+    begin += count;
+  }
+}
+
 void append_vector(std::string& out, std::span<const float> vector) {
   out += '[';
   for (std::size_t i = 0; i < vector.size(); ++i) {
@@ -196,21 +234,7 @@ Response Api::Impl::rerank(const Request& request) {
   const Reranker& reranker = *found.model->reranker;
   Measured measured(metrics, found.model->name, request.arrived);
   std::int64_t tokens = 0;
-  std::vector<float> logits;
-  const std::string query = readable_query(reranker, r.query);
-  for (std::span<const std::string> left = r.documents; !left.empty();) {
-    check_client(request);
-    const std::size_t count = slice_of(left, query.size());
-    std::vector<std::string> slice(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(count));
-    left = left.subspan(count);
-    std::transform(slice.begin(), slice.end(), slice.begin(), beginning);
-    std::size_t read = 0;
-    std::optional<StageTimer> computing(std::in_place, request.notes.get(), "compute");
-    const std::vector<float> part = reranker.logits(query, slice, &read);
-    computing.reset();
-    tokens += static_cast<std::int64_t>(read);
-    logits.insert(logits.end(), part.begin(), part.end());
-  }
+  const std::vector<float> logits = rank_documents(reranker, r.query, r.documents, request, tokens);
   if (request.notes) {
     request.notes->set_model(r.model).set_ignored(r.ignored.text());
     request.notes->set_tokens(tokens, 0);

@@ -24,6 +24,7 @@
 #include "serve/server/otlp.h"
 #include "serve/server/process_metrics.h"
 #include "serve/server/settings.h"
+#include "serve/vllm/api.h"
 
 namespace sdx::serve {
 namespace {
@@ -98,6 +99,7 @@ class Program {
     anthropic::add_routes(router_, api_->shared());
     ollama::add_routes(router_, api_->shared());
     llama::add_routes(router_, api_->shared());
+    vllm::add_routes(router_, api_->shared());
     responses::add_routes(router_, api_->shared(), responses_);
     add_inference_routes(router_, *catalog_);
     add_inference_metrics(metrics_, *catalog_);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <sdx/embedding.hpp>
@@ -291,6 +292,7 @@ TextEmbedder::~TextEmbedder() = default;
 struct Reranker::Impl {
   EmbedderOptions options;
   EmbedFolder folder;
+  text::Classes classes;
   int max_length;
   Tokenizer tokenizer;
   Encoder encoder;
@@ -298,6 +300,7 @@ struct Reranker::Impl {
   Impl(EmbedderOptions given, EmbedFolder read)
       : options(std::move(given)),
         folder(std::move(read)),
+        classes(text::read_classes(folder.root)),
         max_length(options.max_length > 0 ? options.max_length : folder.max_length),
         tokenizer(tokenizer_of(folder, max_length)),
         encoder(folder.model, options.session, 2, padding_id(tokenizer),
@@ -336,6 +339,31 @@ struct Reranker::Impl {
     const float value = logits.size() == 1 ? logits[0] : logits[1] - logits[0];
     return std::isnan(value) ? -std::numeric_limits<float>::infinity() : value;  // behind all others
   }
+
+  // The shares of classes, in place of the model's numbers.
+  void share(std::span<float> numbers) const {
+    if (classes.problem == "regression" || numbers.empty()) return;
+    if (classes.problem == "multi_label_classification" || numbers.size() == 1) {
+      for (float& x : numbers) x = static_cast<float>(Reranker::score_of(x));
+      return;
+    }
+    const double most = *std::max_element(numbers.begin(), numbers.end());
+    double sum = 0;
+    for (const float x : numbers) sum += std::exp(static_cast<double>(x) - most);
+    for (float& x : numbers) x = static_cast<float>(std::exp(static_cast<double>(x) - most) / sum);
+  }
+
+  // Calls `take` with the model's numbers for each text or pair.
+  void run(const std::vector<TokenizedText>& texts, const std::function<void(std::span<const float>, std::size_t)>& take,
+           std::size_t* tokens) const {
+    if (tokens != nullptr) {
+      *tokens = 0;
+      for (const TokenizedText& text : texts) *tokens += text.ids.size();
+    }
+    encoder.encode(texts, options.batch, [&](const EncodedBatch& batch) {
+      for (std::size_t row = 0; row < batch.texts.size(); ++row) take(row_of(batch, row), batch.texts[row]);
+    });
+  }
 };
 
 Reranker Reranker::load(const std::filesystem::path& model, const EmbedderOptions& options) {
@@ -358,16 +386,34 @@ std::vector<float> Reranker::logits(std::string_view query, std::span<const std:
   std::vector<TokenizedText> tokenized;
   tokenized.reserve(documents.size());
   for (const std::string& document : documents) tokenized.push_back(impl_->pair_of(question, repair_utf8(document)));
-  if (tokens != nullptr) {
-    *tokens = 0;
-    for (const TokenizedText& pair : tokenized) *tokens += pair.ids.size();
-  }
   std::vector<float> found(documents.size());
-  impl_->encoder.encode(tokenized, impl_->options.batch, [&](const EncodedBatch& batch) {
-    for (std::size_t row = 0; row < batch.texts.size(); ++row) found[batch.texts[row]] = impl_->logit(row_of(batch, row));
-  });
+  impl_->run(
+      tokenized, [&](std::span<const float> numbers, std::size_t i) { found[i] = impl_->logit(numbers); }, tokens);
   return found;
 }
+
+Tensor Reranker::classify(std::span<const std::string> texts, std::size_t* tokens) const {
+  if (!impl_->folder.pair_template.empty())
+    fail(ErrorCode::invalid_argument, "the model judges pairs of texts: single texts have no classes");
+  std::vector<TokenizedText> tokenized;
+  tokenized.reserve(texts.size());
+  for (const std::string& text : texts) tokenized.push_back(tokens_of(impl_->tokenizer.encode(repair_utf8(text))));
+  Tensor out(DataType::float32, {static_cast<std::int64_t>(texts.size()), 0});
+  impl_->run(
+      tokenized,
+      [&](std::span<const float> numbers, std::size_t i) {
+        const auto width = static_cast<std::int64_t>(numbers.size());
+        if (out.size() == 0 && width > 0) out = Tensor(DataType::float32, {out.dim(0), width});
+        if (out.dim(1) != width) fail(ErrorCode::invalid_model, "the model returns {} and {} numbers", out.dim(1), width);
+        const std::span<float> row = out.mutable_values<float>().subspan(i * numbers.size(), numbers.size());
+        std::copy(numbers.begin(), numbers.end(), row.begin());
+        impl_->share(row);
+      },
+      tokens);
+  return out;
+}
+
+const std::vector<std::string>& Reranker::labels() const { return impl_->classes.labels; }
 
 const Tokenizer& Reranker::tokenizer() const { return impl_->tokenizer; }
 const Session& Reranker::session() const { return impl_->encoder.session(); }

@@ -238,4 +238,21 @@ EmbedFolder read_embed_folder(const fs::path& path) {
   return out;
 }
 
+Classes read_classes(const fs::path& root) {
+  Classes out;
+  const json config = read_json(root / "config.json");
+  if (!config.is_object()) return out;
+  if (const auto problem = config.find("problem_type"); problem != config.end() && problem->is_string()) {
+    out.problem = problem->get<std::string>();
+  }
+  const auto names = config.find("id2label");
+  if (names == config.end() || !names->is_object()) return out;
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    const auto name = names->find(std::to_string(i));
+    if (name == names->end() || !name->is_string()) break;
+    out.labels.push_back(name->get<std::string>());
+  }
+  return out;
+}
+
 }  // namespace sdx::text

@@ -32,4 +32,12 @@ struct EmbedFolder {
 // error: no or several models, or unknown modules.
 EmbedFolder read_embed_folder(const std::filesystem::path& path);
 
+// What config.json says of a classifier.
+struct Classes {
+  std::vector<std::string> labels;  // in the order of the model's numbers; none: not said
+  std::string problem;              // "multi_label_classification", "regression", …; "": not said
+};
+// `root`: of EmbedFolder. Throws Error(io), Error(invalid_argument) for a file that is no JSON.
+Classes read_classes(const std::filesystem::path& root);
+
 }  // namespace sdx::text
