@@ -9,9 +9,11 @@
 #include "base/system/processes/signals.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/registry/pulled.h"
 #include "cli/session_flags.h"
 #include "project/resolve.h"
 #include "serve/module_api.h"
+#include "tensor/gguf/gguf_names.h"
 
 namespace sdx::cli {
 namespace {
@@ -45,9 +47,10 @@ std::pair<std::string, std::string> model_of(const std::string& text) {
   std::string name = named ? text.substr(0, equals) : "";
   const std::string path = named ? text.substr(equals + 1) : text;
   if (std::filesystem::exists(path, ignored)) return {name, path};
+  if (name.empty()) name = path;
+  if (const auto pulled = pulled_model_named(path); pulled && gguf_in(pulled->folder)) return {name, pulled->folder.string()};
   const project::ResolvedModel found = project::resolve(path);
   const bool is_project = found.project && !found.project->file().empty();
-  if (name.empty()) name = path;
   return {name, is_project ? found.project->file().string() : found.model.string()};
 }
 

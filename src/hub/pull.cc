@@ -6,12 +6,16 @@
 
 #include "base/error.h"
 #include "base/system/new_file.h"
+#include "base/text/model_name.h"
 #include "base/text/safe_name.h"
 #include "hub/hub_api.h"
+#include "hub/registry_api.h"
 #include "hub/source.h"
 #include "hub/staging.h"
 #include "onnx/external_names.h"
 #include "onnx/reader.h"
+#include "tensor/gguf/gguf_model.h"
+#include "tensor/gguf/gguf_names.h"
 
 namespace sdx::hub {
 namespace {
@@ -19,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kUsualEndpoint = "https://huggingface.co";
+constexpr const char* kUsualRegistry = "https://registry.ollama.ai";
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -27,27 +32,47 @@ std::string environment(const char* name) {
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+bool is_gguf(const std::string& name) { return name.ends_with(".gguf"); }
+
+void check_model(const fs::path& file) {
+  if (!is_gguf(file.string())) {
+    read_model(file);
+    return;
+  }
+  try {
+    GgufModel::open(file);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_implemented) throw;  // sound, with parts that another version may know
+  }
+}
+
+std::string source_text(const Source& source) {
+  switch (source.kind) {
+    case Source::Kind::local: return fs::absolute(source.path).lexically_normal().string();
+    case Source::Kind::http: return source.url.text();
+    case Source::Kind::registry: return (source.url.host.empty() ? "" : source.url.text()) + source.id + ":" + source.tag;
+    case Source::Kind::hub: break;
+  }
+  if (source.gguf) return source.name + (source.revision.empty() ? "" : "@" + source.revision);
+  return "hf://" + source.id + (source.revision.empty() ? "" : "@" + source.revision) +
+         (source.file.empty() ? "" : "/" + source.file);
+}
+
 class Pull {
  public:
   Pull(const std::string& text, const PullOptions& options) : source_(parse_source(text)), options_(options) {
     if (!options.name.empty()) check_model_name(options.name);
     result_.name = options.name.empty() ? source_.name : options.name;
     const fs::path root = options.folder.empty() && options.root.empty() ? models_folder() : options.root;
-    result_.folder = fs::absolute(options.folder.empty() ? root / result_.name : options.folder).lexically_normal();
+    result_.folder =
+        fs::absolute(options.folder.empty() ? root / model_folder_name(result_.name) : options.folder).lexically_normal();
     if (!result_.folder.has_filename()) result_.folder = result_.folder.parent_path();
     sha256_ = options.sha256.empty() ? source_.sha256 : checked_sha256(options.sha256);
     if (!options.revision.empty() && source_.kind != Source::Kind::hub) {
       fail(ErrorCode::invalid_argument, "a revision belongs to hf:// sources");
     }
     if (!options.revision.empty()) source_.revision = options.revision;
-    switch (source_.kind) {
-      case Source::Kind::local: result_.source = fs::absolute(source_.path).lexically_normal().string(); break;
-      case Source::Kind::http: result_.source = source_.url.text(); break;
-      case Source::Kind::hub:
-        result_.source = "hf://" + source_.id + (source_.revision.empty() ? "" : "@" + source_.revision) +
-                         (source_.file.empty() ? "" : "/" + source_.file);
-        break;
-    }
+    result_.source = source_text(source_);
   }
 
   Pulled run() {
@@ -64,6 +89,7 @@ class Pull {
         case Source::Kind::local: local(); break;
         case Source::Kind::http: http(); break;
         case Source::Kind::hub: hub(); break;
+        case Source::Kind::registry: registry(); break;
       }
     } catch (const Error& e) {
       // Drops what another attempt cannot use: a copy is cheap to repeat, and a file that is no model or has another checksum
@@ -111,7 +137,7 @@ class Pull {
     const std::string name = result_.files.front().name;
     result_.model = result_.folder / name;
     if (options_.dry_run) return check_room();
-    if (options_.check) read_model(staging_->path_of(name));
+    if (options_.check) check_model(staging_->path_of(name));
     write_manifest(staging_->path_of(name).parent_path(), result_);
     staging_->commit();
   }
@@ -164,8 +190,8 @@ class Pull {
     if (options_.dry_run) return plan_fetch(name, std::move(file));
     const std::string from = file.url.text();
     if (const PulledFile* staged = staging_->done(name)) {
-      // A hub's revision is fixed; of a plain address the version is asked for.
-      const bool fixed = source_.kind == Source::Kind::hub && (file.sha256.empty() || file.sha256 == staged->sha256);
+      // A hub's revision is fixed, and a registry's digest; of a plain address the version is asked for.
+      const bool fixed = source_.kind != Source::Kind::http && (file.sha256.empty() || file.sha256 == staged->sha256);
       if (fixed) return add({name, staged->bytes, staged->sha256, "downloaded", staged->etag, from});
       file.known_etag = staged->etag;
     }
@@ -206,7 +232,9 @@ class Pull {
     if (!sha256_.empty() && result_.files.front().sha256 != sha256_) {
       fail(ErrorCode::io, "'{}' has the checksum {}, {} was expected", model.string(), result_.files.front().sha256, sha256_);
     }
-    for (const std::string& external : external_names(model)) {
+    const std::vector<fs::path> parts = gguf_parts(model);
+    for (std::size_t i = 1; i < parts.size(); ++i) copy(parts[i], parts[i].filename().string());
+    for (const std::string& external : is_gguf(name) ? std::set<std::string>() : external_names(model)) {
       std::error_code error;
       if (!fs::exists(model.parent_path() / external, error)) {
         fail(ErrorCode::io, "'{}' names the external data '{}', which is not beside it", model.string(), external);
@@ -218,7 +246,7 @@ class Pull {
       }
       copy(real, external);
     }
-    if (options_.dry_run && options_.check) read_model(model);
+    if (options_.dry_run && options_.check) check_model(model);
     finish();
   }
 
@@ -232,6 +260,9 @@ class Pull {
     std::vector<fs::path> found;
     for (const auto& entry : fs::directory_iterator(source_.path, ignored)) {
       if (entry.path().extension() == ".onnx") found.push_back(entry.path());
+    }
+    if (found.empty()) {
+      if (const auto gguf = gguf_in(source_.path)) return *gguf;
     }
     if (found.size() != 1) {
       fail(ErrorCode::invalid_argument, "'{}' has {} .onnx files; name one", source_.path.string(), found.size());
@@ -258,8 +289,16 @@ class Pull {
     start("");
     std::string name = file_name(percent_decode(source_.url.path.substr(0, source_.url.path.find('?'))));
     if (!unsafe_name(name).empty() || name == kManifest) name = "model.onnx";
-    if (!name.ends_with(".onnx")) name += ".onnx";
+    if (!name.ends_with(".onnx") && !is_gguf(name)) name += ".onnx";
     fetch(name, {source_.url, name, std::nullopt, sha256_, "", ""});
+    if (is_gguf(name)) {
+      const std::vector<fs::path> parts = gguf_parts(name);
+      for (std::size_t i = 1; i < parts.size(); ++i) {
+        const std::string part = parts[i].string();
+        fetch(part, {resolve_location(source_.url, percent_encode(part, true)), part, std::nullopt, "", "", ""});
+      }
+      return finish();
+    }
     if (options_.dry_run) {
       result_.may_be_more = true;
       return finish();
@@ -279,8 +318,9 @@ class Pull {
     options_.network.token_host = endpoint.origin();
     const std::string asked = source_.revision.empty() ? "main" : source_.revision;
     const HubListing listing = list_files(endpoint, source_.id, asked, options_.network);
-    const HubFile model = choose_model(listing, source_.file, source_.id);
     const std::string revision = listing.revision.empty() ? asked : listing.revision;
+    const std::vector<HubFile> models = models_of(listing);
+    const HubFile& model = models.front();
     start(revision);
     const auto get = [&](const HubFile& f, const std::string& name, const std::string& sha256) {
       fetch(name, {file_url(endpoint, source_.id, revision, f.name), name, f.bytes, sha256.empty() ? f.sha256 : sha256,
@@ -291,6 +331,10 @@ class Pull {
     }
     const std::string base = model.name.substr(0, model.name.size() - file_name(model.name).size());
     get(model, file_name(model.name), sha256_);
+    if (is_gguf(model.name)) {  // has its tokenizer and all else within
+      for (std::size_t i = 1; i < models.size(); ++i) get(models[i], file_name(models[i].name), "");
+      return finish();
+    }
     result_.may_be_more = options_.dry_run;
     const std::set<std::string> externals =
         options_.dry_run ? std::set<std::string>() : external_names(staging_->path_of(file_name(model.name)));
@@ -308,6 +352,42 @@ class Pull {
     finish();
   }
 
+  // A GGUF file with its parts, or an ONNX model.
+  std::vector<HubFile> models_of(const HubListing& listing) const {
+    const std::string& file = source_.file;
+    const auto whole = [](const HubFile& f) { return is_whole_gguf(f.name); };
+    const auto onnx = [](const HubFile& f) { return f.name.ends_with(".onnx"); };
+    const bool only_gguf = std::any_of(listing.files.begin(), listing.files.end(), whole) &&
+                           std::none_of(listing.files.begin(), listing.files.end(), onnx);
+    if (source_.gguf || (file.empty() && only_gguf)) return choose_gguf(listing, source_.tag, source_.id);
+    std::vector<HubFile> out{choose_model(listing, file, source_.id)};
+    for (const fs::path& part : gguf_parts(file)) {
+      if (part == file) continue;
+      const HubFile* found = listing.find(part.generic_string());
+      if (found == nullptr) fail(ErrorCode::io, "{} has '{}', but not its part '{}'", source_.id, file, part.generic_string());
+      out.push_back(*found);
+    }
+    return out;
+  }
+
+  // --- from a registry
+
+  void registry() {
+    Url endpoint = source_.url;
+    if (endpoint.host.empty() || !options_.endpoint.empty()) endpoint = registry_url(options_.endpoint);
+    const std::vector<RegistryFile> files = registry_files(endpoint, source_.id, source_.tag, options_.network);
+    if (!sha256_.empty() && files.front().sha256 != sha256_) {
+      fail(ErrorCode::io, "{} has the checksum {} in the registry, {} was expected", result_.source, files.front().sha256,
+           sha256_);
+    }
+    start("sha256:" + files.front().sha256);
+    for (const RegistryFile& f : files) {
+      if (options_.only_model && f.name != files.front().name) continue;
+      fetch(f.name, {blob_url(endpoint, source_.id, f.sha256), f.name, f.bytes, f.sha256, "", ""});
+    }
+    finish();
+  }
+
   Source source_;
   PullOptions options_;
   std::string sha256_;
@@ -317,14 +397,26 @@ class Pull {
 
 }  // namespace
 
+namespace {
+
+Url base_url(const std::string& text) {
+  Url url = parse_url(text);
+  while (url.path.size() > 1 && url.path.ends_with('/')) url.path.pop_back();
+  return url;
+}
+
+}  // namespace
+
 Url endpoint_url(const std::string& asked) {
   std::string text = asked;
   if (text.empty()) text = environment("SDX_HUB_ENDPOINT");
   if (text.empty()) text = environment("HF_ENDPOINT");
-  if (text.empty()) text = kUsualEndpoint;
-  Url url = parse_url(text);
-  while (url.path.size() > 1 && url.path.ends_with('/')) url.path.pop_back();
-  return url;
+  return base_url(text.empty() ? kUsualEndpoint : text);
+}
+
+Url registry_url(const std::string& asked) {
+  const std::string text = asked.empty() ? environment("SDX_REGISTRY_ENDPOINT") : asked;
+  return base_url(text.empty() ? kUsualRegistry : text);
 }
 
 Pulled pull(const std::string& source, const PullOptions& options) { return Pull(source, options).run(); }

@@ -16,7 +16,7 @@ struct PullOptions {
   std::string name;              // "": from the source
   std::filesystem::path root;    // folder of the models: the model goes to root/name. "": $SDX_HOME/models or ~/.sdx/models
   std::filesystem::path folder;  // instead of root/name
-  std::string endpoint;          // of the hub; "": SDX_HUB_ENDPOINT, HF_ENDPOINT, or the usual one
+  std::string endpoint;          // of the hub or registry; "": as endpoint_url() and registry_url() say
   std::string revision;          // of a hub's repository
   std::string sha256;            // that the model file must have
   bool offline = false;          // use what an earlier pull left; no network
@@ -39,7 +39,7 @@ struct PulledFile {
 };
 
 struct Pulled {
-  std::string name;
+  std::string name;  // as users write it: "qwen3:0.6b"
   std::filesystem::path folder;
   std::filesystem::path model;  // the model file
   std::string source, revision;
@@ -58,6 +58,9 @@ Pulled pull(const std::string& source, const PullOptions& options);
 // The hub's address: `asked`, SDX_HUB_ENDPOINT, HF_ENDPOINT, or the usual one. Throws Error(invalid_argument) for what is no
 // address.
 Url endpoint_url(const std::string& asked = {});
+
+// The registry's address: `asked`, SDX_REGISTRY_ENDPOINT, or the usual one. Throws likewise.
+Url registry_url(const std::string& asked = {});
 
 // $SDX_HOME/models, else ~/.sdx/models. Throws Error(io) where there is no home folder.
 std::filesystem::path models_folder();

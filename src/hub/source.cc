@@ -2,24 +2,73 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text/ascii.h"
+#include "base/text/model_name.h"
 #include "base/text/safe_name.h"
 
 namespace sdx::hub {
 namespace {
 
-bool name_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-' || c == '+';
+constexpr std::size_t kLongestName = 256;
+
+// Letters, digits and "._-+", with '/' between them.
+bool is_id(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestName && unsafe_name(std::string(text)).empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return is_model_name_character(c) || c == '/'; });
 }
 
-// The nearest usable model name.
-std::string tidy(std::string text) {
-  for (char& c : text) c = name_character(c) ? c : '-';
-  while (!text.empty() && (text.front() == '.' || text.front() == '-')) text.erase(0, 1);
-  text.resize(std::min<std::size_t>(text.size(), 128));
-  return text.empty() ? "model" : text;
+// "NAME:TAG" -> both; the colon of a port comes before a '/'.
+std::pair<std::string, std::string> split_tag(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || text.find('/', colon) != std::string_view::npos) return {std::string(text), ""};
+  return {std::string(text.substr(0, colon)), std::string(text.substr(colon + 1))};
+}
+
+// "hf.co/org/name:Q4_K_M" without its host.
+Source parse_quantised(std::string_view text, std::string_view rest) {
+  Source s;
+  s.kind = Source::Kind::hub;
+  s.gguf = true;
+  std::tie(s.id, s.tag) = split_tag(rest);
+  const auto slashes = std::count(s.id.begin(), s.id.end(), '/');
+  const bool tagged = rest.find(':') != std::string_view::npos;
+  if (!is_id(s.id) || slashes != 1 || (tagged && (!is_id(s.tag) || s.tag.find('/') != std::string::npos))) {
+    fail(ErrorCode::invalid_argument, "'{}' is not a model of a hub; expected hf.co/ORG/NAME[:QUANTISATION]", text);
+  }
+  if (s.tag == "latest") s.tag.clear();
+  s.name = "hf.co/" + s.id + (s.tag.empty() ? "" : ":" + s.tag);
+  return s;
+}
+
+bool is_loopback(std::string_view host) { return host == "localhost" || host.starts_with("127.") || host == "[::1]"; }
+
+// A name that a registry could have; nothing: a path. What looks like a file is one, although it is not there.
+std::optional<Source> parse_registry(std::string_view text) {
+  const auto [path, tag] = split_tag(text);
+  const bool tagged = path.size() != text.size();
+  if (text.find('\\') != std::string_view::npos || text.starts_with('.') || text.starts_with('/') || text.starts_with('~'))
+    return {};
+  if (!tagged && text.find_first_of("/.") != std::string_view::npos) return {};
+  Source s;
+  s.kind = Source::Kind::registry;
+  s.id = path;
+  const std::size_t slash = path.find('/');
+  const std::string host = slash == std::string::npos ? "" : path.substr(0, slash);
+  if (host.find_first_of(".:") != std::string::npos || host == "localhost") {
+    s.url = parse_url((is_loopback(host.substr(0, host.find(':'))) ? "http://" : "https://") + host);
+    s.id = path.substr(slash + 1);
+  }
+  s.tag = tag.empty() && !tagged ? "latest" : tag;
+  if (!is_id(s.id) || !is_id(s.tag) || s.tag.find('/') != std::string::npos) return {};
+  if (s.id.find('/') == std::string::npos) s.id = "library/" + s.id;
+  s.name = std::string(text);
+  if (s.name.ends_with(":latest")) s.name.resize(s.name.size() - std::string_view(":latest").size());
+  return s;
 }
 
 Source parse_hub(std::string_view text) {
@@ -42,7 +91,7 @@ Source parse_hub(std::string_view text) {
   }
   const auto slash = head.find('/');
   const std::string last = slash == std::string::npos ? head : head.substr(slash + 1);
-  const bool named = std::all_of(head.begin(), head.end(), [](char c) { return name_character(c) || c == '/'; });
+  const bool named = std::all_of(head.begin(), head.end(), [](char c) { return is_model_name_character(c) || c == '/'; });
   if (last.empty() || slash == 0 || last.find('/') != std::string::npos || !named || !unsafe_name(head).empty()) {
     fail(ErrorCode::invalid_argument, "'{}' is not a model of a hub; expected hf://ORG/NAME[@REVISION][/FILE]", text);
   }
@@ -53,7 +102,7 @@ Source parse_hub(std::string_view text) {
   }
   s.id = head;
   s.file = tail;
-  s.name = tidy(last);
+  s.name = model_folder_name(last);
   return s;
 }
 
@@ -68,7 +117,7 @@ Source parse_http(std::string_view text) {
     s.sha256 = checked_sha256(std::string_view(s.url.fragment).substr(7));
   }
   const std::string path = percent_decode(s.url.path.substr(0, s.url.path.find('?')));
-  s.name = tidy(std::filesystem::path(path).filename().stem().string());
+  s.name = model_folder_name(std::filesystem::path(path).filename().stem().string());
   return s;
 }
 
@@ -82,10 +131,16 @@ Source parse_source(std::string_view text) {
   Source s;
   s.path = std::filesystem::path(text.starts_with("file://") ? text.substr(7) : text);
   std::error_code ignored;
+  for (const std::string_view hub : {"hf.co/", "huggingface.co/"}) {
+    if (text.starts_with(hub) && !std::filesystem::exists(s.path, ignored)) return parse_quantised(text, text.substr(hub.size()));
+  }
+  if (!text.starts_with("file://") && !std::filesystem::exists(s.path, ignored)) {
+    if (std::optional<Source> named = parse_registry(text)) return *named;
+  }
   const bool folder = std::filesystem::is_directory(s.path, ignored);
   const std::filesystem::path whole = std::filesystem::absolute(s.path, ignored).lexically_normal();
   const std::filesystem::path plain = whole.has_filename() ? whole : whole.parent_path();
-  s.name = tidy(folder ? plain.filename().string() : plain.stem().string());
+  s.name = model_folder_name(folder ? plain.filename().string() : plain.stem().string());
   return s;
 }
 
@@ -98,7 +153,8 @@ std::string checked_sha256(std::string_view text) {
 }
 
 void check_model_name(const std::string& name) {
-  if (name.empty() || name.size() > 128 || name.front() == '.' || !std::all_of(name.begin(), name.end(), name_character)) {
+  if (name.empty() || name.size() > 128 || name.front() == '.' ||
+      !std::all_of(name.begin(), name.end(), is_model_name_character)) {
     fail(ErrorCode::invalid_argument, "'{}' cannot be a model's name: letters, digits and ._-+ only, no dot at the start", name);
   }
 }

@@ -10,18 +10,21 @@
 namespace sdx::hub {
 
 struct Source {
-  enum class Kind { local, http, hub };
+  enum class Kind { local, http, hub, registry };
   Kind kind = Kind::local;
   std::filesystem::path path;  // local: a model file, or a folder with one
-  Url url;                     // http
+  Url url;                     // http; registry: its address where the name has one, else without a host
   std::string sha256;          // http: from "#sha256=…"
-  std::string id;              // hub: "org/name"
+  std::string id;              // hub: "org/name"; registry: "library/qwen3"
   std::string revision;        // hub: "" for the default
+  std::string tag;             // hub: the quantisation of a GGUF file, "" for the usual one; registry: "latest", "0.6b"
+  bool gguf = false;           // hub: a GGUF file is meant
   std::string file;            // hub: "" for the model that the repository has
   std::string name;            // under which the model is kept unless the user says otherwise
 };
 
-// "https://host/path/x.onnx[#sha256=HEX]", "hf://org/name[@revision][/file]", or a path. Throws Error(invalid_argument).
+// "https://host/path/x.onnx[#sha256=HEX]", "hf://org/name[@revision][/file]", "hf.co/org/name[:quantisation]", a path, or what is
+// no path: "[[HOST/]NAMESPACE/]NAME[:TAG]" of a registry, where a name with '/' needs a tag. Throws Error(invalid_argument).
 Source parse_source(std::string_view text);
 
 // 64 hexadecimal digits, as lower case. Throws Error(invalid_argument).

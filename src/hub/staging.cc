@@ -172,12 +172,15 @@ void Staging::commit() {
 void write_manifest(const fs::path& folder, const Pulled& p) {
   json files = json::array();
   for (const PulledFile& f : p.files) files.push_back(describe(f));
-  write_file_atomically(folder / kManifest, text({{"source", p.source}, {"revision", p.revision}, {"files", files}}));
+  write_file_atomically(folder / kManifest,
+                        text({{"name", p.name}, {"source", p.source}, {"revision", p.revision}, {"files", files}}));
 }
 
 Pulled read_manifest(const fs::path& folder) {
   const json document = read_json(folder / kManifest);
   Pulled p;
+  p.name = word(document, "name");
+  if (p.name.empty()) p.name = folder.filename().string();
   p.source = word(document, "source");
   p.revision = word(document, "revision");
   p.files = files_of(document, folder);

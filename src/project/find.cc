@@ -11,7 +11,9 @@
 #include "base/log.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/text/model_name.h"
 #include "project/yaml/yaml.h"
+#include "tensor/gguf/gguf_names.h"
 #include "tensor/json.h"
 
 namespace sdx::project {
@@ -93,8 +95,9 @@ std::optional<Located> in_home(const std::string& name, const Places& places) {
     return std::nullopt;
   }
   const fs::path folder = places.home / "models";
-  for (const char* ending : {"", ".onnx", ".yml", ".yaml"}) {
-    const fs::path path = folder / (name + ending);
+  // Last, the folder of a pulled model with a name such as "qwen3:0.6b".
+  for (const std::string& file : {name, name + ".onnx", name + ".yml", name + ".yaml", model_folder_name(name)}) {
+    const fs::path path = folder / file;
     if (!is_file(path) && !is_folder(path)) continue;
     std::optional<Located> found = locate_path(path);
     if (found) found->how = "in " + folder.string();
@@ -185,6 +188,9 @@ std::optional<Located> locate_path(const fs::path& path) {
     if (entry.extension() == ".onnx") found.push_back(entry);
   }
   if (found.size() == 1) return Located{Located::Kind::model, found.front(), ""};
+  if (found.empty()) {
+    if (const auto gguf = gguf_in(path)) return Located{Located::Kind::model, *gguf, ""};
+  }
   fail(ErrorCode::io, "'{}' is a folder with {} .onnx files and no sdx.yml; name the model file", path.string(), found.size());
 }
 

@@ -35,6 +35,8 @@ TABLE = [
     ("doctor", [], None),
     ("pull", ["add.onnx", "--to", "pulled"], "--to pulled"),
     ("models ls", ["--registry", "hostile.yaml"], None),
+    ("models pull", ["add.onnx", "--to", "pulled"], "--to pulled"),
+    ("models ps", None, None),  # asks a server
     ("models show", ["net", "--registry", "hostile.yaml"], None),
     ("models validate", ["--registry", "hostile.yaml"], None),
     ("models add", ["other", "add.onnx", "--registry", "hostile.yaml", "--dry-run"], None),

@@ -18,7 +18,7 @@ from scratch import scratch  # noqa: E402
 
 # Flags whose cases need more than a command line (a server that answers): the program that tests them.
 EVERYWHERE = ({"-q", "--quiet"}, {"--quiet"}, {"-v", "--verbose"}, {"--verbose"})  # every_command.py tries these with each command
-ELSEWHERE = {"pull": Path(__file__).resolve().parent.parent / "hub" / "pull_test.py"}
+ELSEWHERE = {command: Path(__file__).resolve().parent.parent / "hub" / "pull_test.py" for command in ("pull", "models pull")}
 
 
 def help_text(sdx, command):
@@ -79,6 +79,7 @@ NEEDS = {
     "diff": ["fast.json", "fast.json"],
     "compare-outputs": ["add.onnx", "-b", "cpu", "-b", "cpu+no-optimize"],
     "pull": ["add.onnx", "--to", "there"],
+    "models pull": ["add.onnx", "--to", "there"],
     "models show": ["a"],
     "models rm": ["a"],
     "models add": ["a", "add.onnx"],
@@ -144,7 +145,7 @@ def main():
         for command, text in commands(sdx):
             named = list(flags(text))
             own = [w for w in lines if w[:len(command)] == command]
-            elsewhere = ELSEWHERE.get(command[0] if command else "")
+            elsewhere = ELSEWHERE.get(" ".join(command))
             program = elsewhere.read_text() if elsewhere else ""
             for names, _ in named:
                 seen += 1

@@ -37,6 +37,11 @@ MODEL = weighty("w.bin", COUNT)
 SMALL = tiny.model([tiny.node("Identity", ["A"], ["C"])], [tiny.value_info("A", tiny.FLOAT, [2])], [tiny.value_info("C", tiny.FLOAT, [2])])
 FILES = {"/m.onnx": MODEL, "/w.bin": WEIGHTS, "/small.onnx": SMALL, "/page.onnx": b"<!DOCTYPE html><html></html>",
          "/escape.onnx": weighty("../w.bin", COUNT)}
+TALKER = tiny.gguf(["a", "b", "c", "<end>"])
+OTHER = tiny.gguf(["a", "b", "<end>"])
+QUANTISED = {"model-Q8_0.gguf": OTHER, "model-UD-Q4_K_M.gguf": OTHER, "model-Q4_K_M.gguf": TALKER, "mmproj-model-f16.gguf": OTHER, "README.md": b"x",
+             "big/model-Q5_0-00001-of-00002.gguf": TALKER, "big/model-Q5_0-00002-of-00002.gguf": OTHER}
+LICENCES = [b"Do as you like.\n", b"And that.\n"]
 REPO = {"onnx/model.onnx": MODEL, "onnx/w.bin": WEIGHTS, "config.json": b"{}\n", "tokenizer.json": b"{}"}
 
 
@@ -121,12 +126,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return None
         if path in FILES:
             return self.body(FILES[path])
+        if path.startswith("/v2/"):
+            return self.registry(path)
         if path.startswith("/api/models/org/") and self.headers.get("Authorization") != "Bearer secret":
             return self.reply(401)
         if path == "/api/models/org/name/revision/main":
             files = [{"rfilename": n, "size": len(c), "lfs": {"sha256": hashlib.sha256(c).hexdigest(), "size": len(c)}}
                      for n, c in REPO.items()]
             return self.reply(200, json.dumps({"sha": "abc123", "siblings": files + [{"rfilename": "../../evil.json"}]}).encode())
+        if path == "/api/models/org/quants/revision/main":
+            files = [{"rfilename": n, "size": len(c), "lfs": {"sha256": hashlib.sha256(c).hexdigest(), "size": len(c)}} for n, c in QUANTISED.items()]
+            return self.reply(200, json.dumps({"sha": "q1", "siblings": files}).encode())
+        if path.startswith("/org/quants/resolve/q1/") and path[23:] in QUANTISED:
+            return self.body(QUANTISED[path[23:]])
         if path == "/api/models/org/wrong/revision/main":
             files = [{"rfilename": "model.onnx", "lfs": {"sha256": "0" * 64, "size": len(SMALL)}}]
             return self.reply(200, json.dumps({"sha": "d", "siblings": files}).encode())
@@ -136,6 +148,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(302, Location=f"http://localhost:{self.server.server_port}/store/{path[25:]}")
         if path.startswith("/store/") and path[7:] in REPO:
             return self.body(REPO[path[7:]])
+        return self.reply(404)
+
+
+    def registry(self, path):
+        """Models as Ollama's registry keeps them: a manifest, and layers by their digests."""
+        digest = lambda content: "sha256:" + hashlib.sha256(content).hexdigest()
+        layer = lambda kind, content: {"mediaType": "application/vnd.ollama.image." + kind, "digest": digest(content), "size": len(content)}
+        layers = {"0.6b": [layer("license", LICENCES[0]), layer("model", TALKER), layer("template", b"{{ .Prompt }}"), layer("license", LICENCES[1])],
+                  "latest": [layer("model", OTHER)], "adapter": [layer("adapter", OTHER)], "wrong": [{**layer("model", OTHER), "digest": digest(b"")}],
+                  "odd": [{"mediaType": "application/vnd.ollama.image.model", "digest": "md5:1", "size": 3}]}
+        for name in ("library/qwen3", "team/qwen3"):
+            if path.startswith(f"/v2/{name}/manifests/") and path.rsplit("/", 1)[1] in layers:
+                return self.reply(200, json.dumps({"schemaVersion": 2, "layers": layers[path.rsplit("/", 1)[1]]}).encode())
+            for content in (*LICENCES, TALKER, OTHER):
+                if path == f"/v2/{name}/blobs/{digest(content)}":
+                    return self.body(content)
+            if path == f"/v2/{name}/blobs/{digest(b'')}":
+                return self.body(OTHER)
         return self.reply(404)
 
 
@@ -159,9 +189,16 @@ class Pull(unittest.TestCase):
 
     def setUp(self):
         self.home = self.enterContext(scratch())
-        self.models = self.home / ".sdx" / "models"
-        self.env = {**os.environ, "HOME": str(self.home), "SDX_HUB_ENDPOINT": self.base, "HF_TOKEN": "secret", "no_proxy": "*"}
+        self.models_folder = self.home / ".sdx" / "models"
+        self.env = {**os.environ, "HOME": str(self.home), "SDX_HUB_ENDPOINT": self.base, "HF_TOKEN": "secret", "no_proxy": "*",
+                    "SDX_REGISTRY_ENDPOINT": self.base}
         Handler.seen, Handler.failures, Handler.pace, Handler.cut = [], {}, 0, {}
+
+    def models(self, *words, code=0, says=""):
+        r = subprocess.run([SDX, "models", *words], env=self.env, cwd=self.home, capture_output=True, text=True, timeout=120)
+        self.assertEqual(r.returncode, code, r.stdout + r.stderr)
+        self.assertIn(says, r.stderr)
+        return json.loads(r.stdout) if code == 0 and "--json" in words else r.stdout
 
     def pull(self, *words, code=0, says=""):
         r = subprocess.run([SDX, "pull", *words], env=self.env, cwd=self.home, capture_output=True, text=True, timeout=120)
@@ -171,7 +208,7 @@ class Pull(unittest.TestCase):
 
     def whole(self, name, files):
         for file, content in files.items():
-            self.assertEqual((self.models / name / file).read_bytes(), content)
+            self.assertEqual((self.models_folder / name / file).read_bytes(), content)
 
     def test_address_with_external_data_and_again(self):
         got = self.pull(f"{self.base}/m.onnx", "--json")
@@ -180,7 +217,7 @@ class Pull(unittest.TestCase):
         self.assertEqual([f["sha256"] for f in got["files"]], [hashlib.sha256(c).hexdigest() for c in (MODEL, WEIGHTS)])
         again = self.pull(f"{self.base}/m.onnx", "--json")
         self.assertEqual((again["received"], [f["origin"] for f in again["files"]]), (0, ["unchanged"] * 2))
-        (self.models / "m" / "w.bin").write_bytes(bytes(len(WEIGHTS)))
+        (self.models_folder / "m" / "w.bin").write_bytes(bytes(len(WEIGHTS)))
         self.pull(f"{self.base}/m.onnx")
         self.whole("m", {"w.bin": WEIGHTS})
 
@@ -200,12 +237,80 @@ class Pull(unittest.TestCase):
         stored = [h for p, h in Handler.seen if p.startswith("/store/")]
         self.assertTrue(stored and all("Authorization" not in h for h in stored))  # the token stays with the hub
         self.pull("hf://org/name/onnx/model.onnx", "--name", "bare", "--only-model", "--endpoint", self.base, "--revision", "main")
-        self.assertEqual(sorted(p.name for p in (self.models / "bare").glob("[a-z]*")), ["model.onnx", "w.bin"])
+        self.assertEqual(sorted(p.name for p in (self.models_folder / "bare").glob("[a-z]*")), ["model.onnx", "w.bin"])
         self.pull("hf://org/name/onnx/modle.onnx", code=2, says="hf://org/name/onnx/model.onnx")
         self.pull("hf://org/wrong", code=1, says="wrong checksum")
-        self.assertFalse((self.models / "wrong").exists())
+        self.assertFalse((self.models_folder / "wrong").exists())
         self.env["HF_TOKEN"] = ""
         self.pull("hf://org/name", "--name", "other", code=1, says="HF_TOKEN")
+
+    def test_registry(self):
+        got = self.pull("qwen3:0.6b", "--json")
+        self.assertEqual((got["name"], got["revision"]), ("qwen3:0.6b", "sha256:" + hashlib.sha256(TALKER).hexdigest()))
+        self.whole("qwen3-0.6b", {"model.gguf": TALKER, "LICENSE": LICENCES[0], "LICENSE-2": LICENCES[1]})
+        self.assertEqual(self.pull("qwen3:0.6b", "--json")["received"], 0)  # the digests are the same
+        self.pull("qwen3:0.6b", "--offline")
+        self.models("pull", "qwen3")
+        self.models("pull", "qwen3:latest", "--only-model")
+        host = self.base.removeprefix("http://")
+        self.models("pull", f"{host}/team/qwen3:0.6b", "--name", "ours", "--register", says="entered ours into models.yaml")
+        self.assertEqual(sorted(p.name for p in self.models_folder.iterdir()), ["ours", "qwen3", "qwen3-0.6b"])
+        self.assertEqual([m["name"] for m in self.models("ls", "--json")["pulled"]], ["ours", "qwen3", "qwen3:0.6b"])
+        self.assertIn("qwen3:0.6b", self.models("ls", "--names").splitlines())
+        shown = self.models("show", "qwen3:0.6b", "--json")
+        self.assertEqual([f["name"] for f in shown["files"]], ["model.gguf", "LICENSE", "LICENSE-2"])
+        self.assertEqual(shown["bytes"], len(TALKER) + sum(map(len, LICENCES)))
+        self.assertIn("architecture llama", self.models("show", "qwen3:0.6b"))
+        for name in ("qwen3:0.6b", "qwen3-0.6b", "ours"):
+            said = subprocess.run([SDX, "generate", name, "-p", "ab", "--greedy", "--max-tokens", "2", "--json"], env=self.env, cwd=self.home,
+                                  capture_output=True, text=True)
+            self.assertEqual(said.returncode, 0, said.stderr)
+        self.models("rm", "qwen3:0.6", code=1, says="did you mean")
+        self.models("rm", "qwen3:0.6b", says="removed qwen3:0.6b")
+        self.assertFalse((self.models_folder / "qwen3-0.6b").exists())
+        plan = self.pull("qwen3:0.6b", "--dry-run", "--json")
+        self.assertEqual([(f["name"], f["bytes"]) for f in plan["files"]][:1], [("model.gguf", len(TALKER))])
+
+    def test_registry_that_misbehaves(self):
+        self.pull("nobody:1b", code=1, says="404")
+        self.pull("qwen3:adapter", code=2, says="it has the layers adapter")
+        self.pull("qwen3:odd", code=1, says="SHA-256")
+        self.pull("qwen3:wrong", code=1, says="wrong checksum")
+        self.pull("qwen3:latest", "--sha256", "0" * 64, code=1, says="was expected")
+        self.env["SDX_REGISTRY_ENDPOINT"] = self.base + "/m.onnx"
+        self.pull("qwen3:0.6b", code=1, says="404")
+        self.assertFalse((self.models_folder / "qwen3-wrong").exists())
+        self.pull("qwen3:latest", "--endpoint", self.base)
+
+    def test_quantisations(self):
+        got = self.pull("hf.co/org/quants", "--json")
+        self.assertEqual((got["name"], [f["name"] for f in got["files"]], got["revision"]), ("hf.co/org/quants", ["model-Q4_K_M.gguf"], "q1"))
+        self.whole("hf.co-org-quants", {"model-Q4_K_M.gguf": TALKER})
+        self.models("pull", "hf.co/org/quants:q8_0")
+        self.whole("hf.co-org-quants-q8_0", {"model-Q8_0.gguf": OTHER})
+        self.pull("huggingface.co/org/quants:UD-Q4_K_M", "--name", "dynamic")
+        self.whole("dynamic", {"model-UD-Q4_K_M.gguf": OTHER})
+        self.pull("hf://org/quants/model-Q8_0.gguf", "--name", "file")
+        self.whole("file", {"model-Q8_0.gguf": OTHER})
+        # Parts that do not fit each other are no model, but all of them come.
+        self.pull("hf.co/org/quants:Q5_0", "--no-check")
+        self.assertEqual(sorted(p.name for p in (self.models_folder / "hf.co-org-quants-Q5_0").glob("*.gguf")),
+                         ["model-Q5_0-00001-of-00002.gguf", "model-Q5_0-00002-of-00002.gguf"])
+        self.pull("hf.co/org/quants:Q2_K", code=2, says="model-Q4_K_M.gguf")
+        self.assertIn("hf.co/org/quants:q8_0", self.models("ls", "--names").splitlines())
+        self.models("rm", "hf.co/org/quants:q8_0")
+
+    def test_gguf_from_an_address(self):
+        FILES["/talker.gguf"] = TALKER
+        FILES["/broken.gguf"] = TALKER[:-7]
+        self.pull(f"{self.base}/talker.gguf")
+        self.whole("talker", {"talker.gguf": TALKER})
+        self.pull(f"{self.base}/broken.gguf", code=1)
+        self.assertFalse((self.models_folder / "broken").exists())
+        (self.home / "own").mkdir()
+        (self.home / "own" / "x.gguf").write_bytes(TALKER)
+        self.pull("own")
+        self.whole("own", {"x.gguf": TALKER})
 
     def test_local(self):
         (self.home / "m.onnx").write_bytes(MODEL)
@@ -213,7 +318,7 @@ class Pull(unittest.TestCase):
         (self.home / "w.bin").write_bytes(WEIGHTS)
         self.pull("m.onnx", "--to", "here")
         self.assertEqual((self.home / "here" / "w.bin").read_bytes(), WEIGHTS)
-        (self.models / "m").mkdir(parents=True)
+        (self.models_folder / "m").mkdir(parents=True)
         self.pull("m.onnx", code=2, says="--force")
         self.pull("m.onnx", "--force")
         self.whole("m", {"m.onnx": MODEL, "w.bin": WEIGHTS})
@@ -221,12 +326,12 @@ class Pull(unittest.TestCase):
     def test_dry_run_of_an_address(self):
         url = f"{self.base}/m.onnx"
         text = self.pull(url, "--dry-run", says="external data is fetched too")
-        self.assertIn(f"would make '{self.models / 'm'}'", text)
+        self.assertIn(f"would make '{self.models_folder / 'm'}'", text)
         self.assertIn(f"m.onnx  from {url}", text)
         plan = self.pull(url, "--dry-run", "--json")
-        self.assertEqual((plan["dry_run"], plan["received"], plan["model"]), (True, 0, str(self.models / "m" / "m.onnx")))
+        self.assertEqual((plan["dry_run"], plan["received"], plan["model"]), (True, 0, str(self.models_folder / "m" / "m.onnx")))
         self.assertEqual([(f["name"], f["bytes"], f["origin"], f["from"]) for f in plan["files"]], [("m.onnx", len(MODEL), "download", url)])
-        self.assertFalse(self.models.exists())
+        self.assertFalse(self.models_folder.exists())
         self.assertNotIn("/w.bin", [p for p, _ in Handler.seen])
         self.assertIsNone(self.pull(f"{self.base}/endless.onnx", "--dry-run", "--json")["files"][0]["bytes"])
         self.pull(f"{self.base}/none.onnx", "--dry-run", code=1, says="404")
@@ -242,7 +347,7 @@ class Pull(unittest.TestCase):
         self.assertEqual({f["name"]: f["bytes"] for f in plan["files"]},
                          {"model.onnx": len(MODEL), "config.json": 3, "tokenizer.json": 2})
         self.assertEqual([p for p, _ in Handler.seen], ["/api/models/org/name/revision/main"])
-        self.assertFalse(self.models.exists())
+        self.assertFalse(self.models_folder.exists())
         self.pull("hf://org/name")
         again = self.pull("hf://org/name", "--dry-run", "--json")
         self.assertEqual({f["origin"] for f in again["files"]}, {"unchanged"})
@@ -255,13 +360,13 @@ class Pull(unittest.TestCase):
         self.assertEqual([(f["name"], f["bytes"], f["origin"]) for f in plan["files"]],
                          [("m.onnx", len(MODEL), "copy"), ("w.bin", len(WEIGHTS), "copy")])
         self.assertEqual(sorted(p.name for p in self.home.iterdir()), ["m.onnx", "w.bin"])
-        (self.models / "m").mkdir(parents=True)
+        (self.models_folder / "m").mkdir(parents=True)
         self.pull("m.onnx", "--dry-run", code=2, says="--force")
 
     def test_checksum(self):
         good = hashlib.sha256(SMALL).hexdigest()
         self.pull(f"{self.base}/small.onnx", "--sha256", "0" * 64, code=1, says="wrong checksum")
-        self.assertFalse((self.models / "small").exists())
+        self.assertFalse((self.models_folder / "small").exists())
         self.pull(f"{self.base}/small.onnx#sha256={good}")
 
     def test_passing_failures(self):
@@ -282,7 +387,7 @@ class Pull(unittest.TestCase):
                                   ("escape", [], "refused"), ("none", [], "404"), ("headers", [], "header"),
                                   ("silent", ["--timeout", "300ms", "--retries", "0"], "gave up")]:
             self.pull(f"{self.base}/{file}.onnx", *words, code=1, says=says)
-            self.assertFalse((self.models / file).exists())
+            self.assertFalse((self.models_folder / file).exists())
         self.pull(f"{self.base}/endless.onnx", "--max-size", "1MB", code=2, says="--max-size")
         self.pull(f"{self.base}/page.onnx", "--no-check", code=1, says="web page")
         self.pull(f"{self.base}/moved.onnx")
@@ -301,13 +406,13 @@ class Pull(unittest.TestCase):
             time.sleep(chance.uniform(0, 0.16))
             child.send_signal(signal.SIGKILL)
             child.wait()
-            if (self.models / "m").exists():
+            if (self.models_folder / "m").exists():
                 self.whole("m", {"m.onnx": MODEL, "w.bin": WEIGHTS})
-                subprocess.run(["rm", "-r", str(self.models / "m")], check=True)
+                subprocess.run(["rm", "-r", str(self.models_folder / "m")], check=True)
         Handler.pace = 0
         self.pull(url)
         self.whole("m", {"m.onnx": MODEL, "w.bin": WEIGHTS})
-        self.assertEqual([p.name for p in self.models.iterdir()], ["m"])
+        self.assertEqual([p.name for p in self.models_folder.iterdir()], ["m"])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from interfaces import attack, expect
 PROJECT = Path(sys.argv[2]).resolve()
 interfaces.enter(PROJECT)
 import ollama  # noqa: E402
+from serve_process import Serve  # noqa: E402
 
 WEATHER = {"type": "function", "function": {"name": "weather", "description": "Of a place.", "parameters": {
     "type": "object", "properties": {"place": {"type": "string", "maxLength": 20}}, "required": ["place"]}}}
@@ -157,6 +160,44 @@ def refused(call, status, words):
     sys.exit(f"wrong: taken, not '{words}'")
 
 
+def names(test):
+    """Names of registries: what was pulled is served, listed and "pulled" under its name."""
+    home = test.folder / "home"
+    environment = {**os.environ, "SDX_HOME": str(home)}
+
+    def command(*words, code=0):
+        done = subprocess.run([test.sdx, *words], env=environment, capture_output=True, text=True, timeout=60)
+        expect(done.returncode == code, done.stdout + done.stderr)
+        return done.stdout
+
+    folder = home / "models" / "qwen3-0.6b"
+    folder.mkdir(parents=True)
+    (folder / "model.gguf").write_bytes((test.folder / "scripted.gguf").read_bytes())
+    size = (folder / "model.gguf").stat().st_size
+    (folder / ".sdx-pull.json").write_text(json.dumps({"name": "qwen3:0.6b", "source": "library/qwen3:0.6b", "revision": "sha256:0",
+                                                       "files": [{"name": "model.gguf", "bytes": size, "sha256": "", "etag": ""}]}))
+    expect(json.loads(command("models", "ls", "--json"))["pulled"][0]["name"] == "qwen3:0.6b", "sdx models ls")
+    command("models", "ps", "--endpoint", "http://127.0.0.1:1", code=1)
+    with Serve(test.sdx, "qwen3:0.6b", environment=environment) as test.server:
+        expect(client(test).chat("qwen3:0.6b", hi("a")).message.content == HELLO, "the name of a registry")
+        expect([m.model for m in client(test).list().models] == ["qwen3:0.6b"], client(test).list())
+        expect(client(test).pull("qwen3:0.6b").status == "success", "a model that is served")
+        running = json.loads(command("models", "ps", "--endpoint", test.url, "--json"))
+        expect([(m["name"], m["context_length"]) for m in running["models"]] == [("qwen3:0.6b", 2000)] and running["server"] == test.url, running)
+        lines = command("models", "ps", "--endpoint", test.url).splitlines()
+        expect(lines[0].split() == ["NAME", "SIZE", "CONTEXT", "FAMILY"] and lines[1].split()[0] == "qwen3:0.6b" and "2000" in lines[1], lines)
+
+
+    # The folder of pulled models as a repository.
+    with Serve(test.sdx, "--repository", folder.parent, environment=environment) as test.server:
+        expect(client(test).pull("qwen3:0.6b").status == "success", "a model of the repository")
+        for name in ("qwen3:0.6b", "qwen3-0.6b", "qwen3-0.6b:latest"):
+            expect(client(test).chat(name, hi("a")).message.content == HELLO, name)
+        told = test.post("/v1/chat/completions", {"model": "qwen3:0.6b", "messages": hi("a")}).json()
+        expect(told["choices"][0]["message"]["content"] == HELLO, told)
+        expect(test.post("/api/pull", {"model": "qwen3:8b"}).status == 400, "another model")
+
+
 def errors(test):
     with test.serve():
         ask = client(test)
@@ -183,4 +224,4 @@ def errors(test):
         attack(test, "/api/pull", {"model": "scripted"}, is_error)
 
 
-interfaces.main([chat, forms, logprobs, tools, generate, embed, models, errors])
+interfaces.main([chat, forms, logprobs, tools, generate, embed, models, names, errors])

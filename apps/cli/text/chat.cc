@@ -11,6 +11,7 @@
 #include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/registry/pulled.h"
 #include "cli/text/generation_flags.h"
 #include "cli/text/line_editor.h"
 #include "tensor/json.h"
@@ -259,7 +260,7 @@ int ChatCommand::run() {
   if (print_prompt) {
     LineEditor editor;
     if (!given) messages.push_back({{"role", "user"}, {"content", read_question(editor).value_or("")}});
-    print_exact(load_module<text::Tools>().render(flags.model, input()));
+    print_exact(load_module<text::Tools>().render(text_model(flags.model), input()));
     return kOk;
   }
   model = flags.open();

@@ -13,6 +13,7 @@
 #include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/registry/pulled.h"
 #include "cli/text/generation_flags.h"
 #include "cli/values/outputs.h"
 #include "tensor/json.h"
@@ -105,7 +106,7 @@ int EmbedCommand::run() {
   if (!output.empty() && output != "-" && !npy && !output.ends_with(".jsonl")) {
     throw UsageError(fmt::format("-o {}: expected a name that ends in .npy or .jsonl", output));
   }
-  request.model = model;
+  request.model = text_model(model);
   request.options.session.threads = threads;
   if (!pooling.empty()) request.options.pooling = {pooling};
   if (no_normalize) request.options.normalize = false;
@@ -151,7 +152,7 @@ std::string shown_score(double score) {
 }
 
 int RerankCommand::run() {
-  request.model = model;
+  request.model = text_model(model);
   request.options.session.threads = threads;
   request.documents = read_texts(input);
   const text::Tools& tools = load_module<text::Tools>();

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/registry/pulled.h"
 
 namespace sdx::cli {
 
@@ -84,7 +85,7 @@ std::unique_ptr<text::OpenModel> GenerationFlags::open() const {
     if (name(type) == cache_type) options.cache_type = type;
   }
   options.loras = read_loras(loras);
-  return load_module<text::Tools>().open(model, options);
+  return load_module<text::Tools>().open(text_model(model), options);
 }
 
 std::vector<std::pair<TokenId, float>> GenerationFlags::biases() const {
@@ -115,7 +116,7 @@ void GenerationFlags::set_search(GenerationSettings& s) const {
   if (draft.empty()) return;
   LanguageModelOptions options;
   options.session.threads = threads;
-  s.draft = load_module<text::Tools>().open(draft, options)->model();
+  s.draft = load_module<text::Tools>().open(text_model(draft), options)->model();
 }
 
 GenerationSettings GenerationFlags::settings(const text::OpenModel& opened) const {

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/registry/pulled.h"
 #include "cli/text/generation_flags.h"
 
 namespace sdx::cli {
@@ -34,7 +35,7 @@ int PerplexityCommand::run() {
   LanguageModelOptions options;
   options.session.threads = threads;
   options.loras = read_loras(loras);
-  const std::unique_ptr<text::OpenModel> opened = load_module<text::Tools>().open(model, options);
+  const std::unique_ptr<text::OpenModel> opened = load_module<text::Tools>().open(text_model(model), options);
   Perplexity p;
   {
     Progress progress("tokens");

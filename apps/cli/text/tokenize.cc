@@ -11,6 +11,7 @@
 #include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/registry/pulled.h"
 #include "text/tools.h"
 
 namespace sdx::cli {
@@ -75,7 +76,7 @@ int TokenizeCommand::run() const {
   const bool decodes = command.count("--decode") > 0, encodes = command.count("TEXT") > 0;
   if (decodes == encodes) throw UsageError("expected TEXT, or --decode with the numbers of tokens");
   text::TokenizeRequest request;
-  request.model = model;
+  request.model = text_model(model);
   request.special_tokens = !no_special;
   if (decodes) {
     request.decode = parse_ids(ids);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/text/json_text.h"
+#include "base/text/model_name.h"
 #include "serve/models/model_files.h"
 #include "serve/openai/chat/time_text.h"
 #include "serve/openai/fields.h"
@@ -103,11 +104,16 @@ Json facts_of(const LanguageModelInfo& info) {
 }  // namespace
 
 std::string known_name(const Catalog& catalog, const std::string& name) {
-  if (!name.ends_with(kLatest)) return name;
-  for (const ModelStatus& status : catalog.list()) {
-    if (status.name == name) return name;
-  }
-  return name.substr(0, name.size() - kLatest.size());
+  const std::vector<ModelStatus> all = catalog.list();
+  const auto has = [&](const std::string& one) {
+    return std::any_of(all.begin(), all.end(), [&](const ModelStatus& status) { return status.name == one; });
+  };
+  if (has(name)) return name;
+  const std::string plain = name.ends_with(kLatest) ? name.substr(0, name.size() - kLatest.size()) : name;
+  if (has(plain)) return plain;
+  // What `sdx pull` has put into the repository's folder.
+  const std::string folder = model_folder_name(name);
+  return has(folder) ? folder : plain;
 }
 
 std::string tags_json(const Catalog& catalog) {

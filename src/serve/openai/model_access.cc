@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/text/model_name.h"
 #include "serve/openai/error.h"
 
 namespace sdx::serve::openai {
@@ -58,6 +61,11 @@ std::shared_ptr<const TokenTexts> ModelFacts::texts(const LanguageModel& model) 
   return texts_;
 }
 
+bool ModelAccess::has(const std::string& name) const {
+  const std::vector<ModelStatus> all = catalog_.list();
+  return std::any_of(all.begin(), all.end(), [&](const ModelStatus& status) { return status.name == name; });
+}
+
 ModelPtr ModelAccess::find(const std::string& name) {
   if (name.size() > kMostNameBytes) no_such_model(name);
   try {
@@ -66,6 +74,8 @@ ModelPtr ModelAccess::find(const std::string& name) {
     } catch (const UnknownModel&) {
       const std::size_t colon = name.rfind(':');
       if (colon == std::string::npos || colon + 1 == name.size()) throw;
+      // The folder of a pulled model, "qwen3-0.6b" for "qwen3:0.6b".
+      if (const std::string folder = model_folder_name(name); has(folder)) return catalog_.get(folder);
       return catalog_.get(name.substr(0, colon), name.substr(colon + 1));
     }
   } catch (const UnknownModel&) {

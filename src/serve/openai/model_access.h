@@ -41,13 +41,14 @@ struct Found {
 class ModelAccess {
  public:
   explicit ModelAccess(Catalog& catalog) : catalog_(catalog) {}
-  // "NAME" or "NAME:VERSION". Throws ApiError: 404 for a model that is not there or of another kind, 503 where it cannot be
-  // loaded.
+  // "NAME" or "NAME:VERSION", or the name under which it was pulled into the repository. Throws ApiError: 404 for a model that is
+  // not there or of another kind, 503 where it cannot be loaded.
   Found get(const std::string& name, ModelKind kind, std::string_view path);
   Catalog& catalog() { return catalog_; }
 
  private:
   ModelPtr find(const std::string& name);
+  bool has(const std::string& name) const;
   std::shared_ptr<ModelFacts> facts(const ModelPtr& model);
 
   Catalog& catalog_;

@@ -9,7 +9,7 @@
 
 #include "base/quantity.h"
 #include "base/text/json_text.h"
-#include "cli/command.h"
+#include "cli/registry/pull.h"
 #include "cli/session_flags.h"
 #include "hub/pull.h"
 
@@ -22,10 +22,14 @@ constexpr const char* kPullExamples =
     "Examples:\n"
     "  sdx pull ./resnet50.onnx --name resnet50\n"
     "  sdx pull https://example.org/models/resnet50.onnx --sha256 0123…\n"
+    "  sdx pull qwen3:0.6b\n"
+    "  sdx pull hf.co/org/name:Q4_K_M\n"
     "  sdx pull hf://org/name\n"
     "  sdx pull hf://org/name@v1.0/onnx/model_fp16.onnx --name small\n"
     "The model is stored in ~/.sdx/models/NAME, where `sdx run NAME` finds it. An interrupted pull continues where it ended.\n"
-    "Environment: SDX_HUB_ENDPOINT or HF_ENDPOINT (the hub), HF_TOKEN (for private models), http_proxy, https_proxy, no_proxy.\n";
+    "Environment: SDX_REGISTRY_ENDPOINT (the registry), SDX_HUB_ENDPOINT or HF_ENDPOINT (the hub), HF_TOKEN (for private "
+    "models),\n"
+    "http_proxy, https_proxy, no_proxy.\n";
 
 struct PullCommand {
   std::string source, name, folder, endpoint, revision, sha256, timeout, max_size;
@@ -158,12 +162,19 @@ int PullCommand::run() {
 }  // namespace
 
 void add_pull(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("pull", "Fetch a model from a path, an address or a Hugging-Face-compatible hub");
+  add_pull_flags(app.add_subcommand("pull", "Fetch a model from a registry, a Hugging-Face-compatible hub, an address or a path"),
+                 action);
+}
+
+void add_pull_flags(const Command& command, Action& action) {
   const auto c = std::make_shared<PullCommand>();
-  command->add_option("SOURCE", c->source, "A path, http(s)://…, or hf://ORG/NAME[@REVISION][/FILE]")->required();
+  command
+      ->add_option("SOURCE", c->source,
+                   "A name such as qwen3:0.6b or hf.co/ORG/NAME:Q4_K_M, hf://ORG/NAME[@REVISION][/FILE], http(s)://…, or a path")
+      ->required();
   command->add_option("--name", c->name, "The model's name; default: that of the source")->type_name("NAME");
   command->add_option("--to", c->folder, "Folder for the model, instead of ~/.sdx/models/NAME")->type_name("FOLDER");
-  command->add_option("--endpoint", c->endpoint, "Address of the hub")->type_name("URL");
+  command->add_option("--endpoint", c->endpoint, "Address of the registry or hub")->type_name("URL");
   command->add_option("--revision", c->revision, "Branch, tag or commit of a hub's repository")->type_name("REV");
   command->add_option("--sha256", c->sha256, "Checksum that the model file must have")->type_name("HEX");
   command->add_flag("--offline", c->offline, "Use the files of an earlier pull, without a network");

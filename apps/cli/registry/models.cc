@@ -10,13 +10,17 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/quantity.h"
 #include "base/suggest.h"
 #include "base/text/json_text.h"
 #include "cli/command.h"
+#include "cli/registry/pull.h"
+#include "cli/registry/pulled.h"
+#include "cli/registry/running.h"
 #include "cli/session_flags.h"
-#include "hub/staging.h"
-#include "project/find.h"
 #include "project/resolve.h"
+#include "tensor/gguf/gguf_model.h"
+#include "tensor/gguf/gguf_names.h"
 
 namespace sdx::cli {
 namespace {
@@ -26,16 +30,16 @@ namespace fs = std::filesystem;
 constexpr const char* kModelsExamples =
     "Examples:\n"
     "  sdx models add resnet50 models/resnet50.onnx --tag vision --shape input=1x3x224x224\n"
+    "  sdx models pull qwen3:0.6b\n"
     "  sdx models ls --tag vision\n"
     "  sdx models show resnet50 --json\n"
+    "  sdx models ps\n"
     "  sdx models validate\n"
     "  sdx run resnet50 --random\n"
     "The registry is --registry FILE, else $SDX_REGISTRY, else ./models.yaml, else ~/.sdx/models.yaml.\n";
 
-struct PulledModel;
-
 struct ModelsCommand {
-  std::string registry, name, path, tag, description, dtype;
+  std::string registry, name, path, tag, description, dtype, endpoint = "http://127.0.0.1:8080";
   std::vector<std::string> tags, shapes;
   int warmup = -1, iterations = -1;
   bool json = false, convert = false, dry_run = false, names = false;
@@ -45,6 +49,7 @@ struct ModelsCommand {
   int validate() const;
   int add() const;
   int remove() const;
+  int running() const { return show_running(endpoint, json); }
 
  private:
   int remove_pulled(const PulledModel& model) const;
@@ -99,40 +104,31 @@ Registry ModelsCommand::open() const {
   fail(ErrorCode::io, "there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` creates one");
 }
 
-// A model that `sdx pull` fetched.
-struct PulledModel {
-  std::string name, source;
-  fs::path folder;
-};
-
-std::optional<PulledModel> pulled_model(const fs::path& folder) {
-  const hub::Pulled p = hub::read_manifest(folder);
-  if (p.source.empty()) return std::nullopt;
-  return PulledModel{folder.filename().string(), p.source, folder};
-}
-
-std::vector<PulledModel> pulled_models() {
-  std::vector<PulledModel> out;
-  std::error_code error;
-  const fs::path home = project::default_places().home;
-  if (home.empty()) return out;
-  for (fs::directory_iterator it(home / "models", error), end; !error && it != end; it.increment(error)) {
-    if (it->path().filename().string().starts_with('.')) continue;  // a pull at work
-    if (auto model = pulled_model(it->path())) out.push_back(std::move(*model));
+// What a GGUF file says of its model; "" where there is none, or none that can be read.
+std::string gguf_text(const fs::path& folder) {
+  std::string out;
+  try {
+    const auto file = gguf_in(folder);
+    if (!file) return out;
+    const auto model = GgufModel::open(*file);
+    const GgufFile& meta = model->metadata();
+    const std::string architecture(meta.text("general.architecture").value_or(""));
+    if (!architecture.empty()) out += fmt::format("  architecture {}\n", architecture);
+    if (const auto size = meta.text("general.size_label")) out += fmt::format("  parameters  {}\n", *size);
+    if (const auto context = meta.whole(architecture + ".context_length")) out += fmt::format("  context     {}\n", *context);
+  } catch (const Error&) {  // whoever opens it hears why
   }
-  std::sort(out.begin(), out.end(), [](const PulledModel& a, const PulledModel& b) { return a.name < b.name; });
   return out;
 }
 
-std::optional<PulledModel> pulled_model_named(const std::string& name) {
-  const fs::path home = project::default_places().home;
-  const bool plain = name.find('/') == std::string::npos && !name.starts_with('.');
-  return home.empty() || !plain ? std::nullopt : pulled_model(home / "models" / name);
-}
-
 std::string pulled_json(const PulledModel& m) {
-  return fmt::format("{{\"name\":{},\"folder\":{},\"source\":{}}}", json_string(m.name), json_string(m.folder.string()),
-                     json_string(m.source));
+  std::string files;
+  for (const hub::PulledFile& f : m.files) {
+    files += fmt::format("{}{{\"name\":{},\"bytes\":{}}}", files.empty() ? "" : ",", json_string(f.name), f.bytes);
+  }
+  return fmt::format("{{\"name\":{},\"folder\":{},\"source\":{},\"revision\":{},\"bytes\":{},\"files\":[{}]}}",
+                     json_string(m.name), json_string(m.folder.string()), json_string(m.source), json_string(m.revision),
+                     m.bytes(), files);
 }
 
 std::string pulled_json(const std::vector<PulledModel>& models) {
@@ -142,7 +138,12 @@ std::string pulled_json(const std::vector<PulledModel>& models) {
 }
 
 std::string pulled_text(const PulledModel& m) {
-  return fmt::format("{}\n  folder      {}\n  pulled from {}\n", m.name, m.folder.string(), m.source);
+  std::string out = fmt::format("{}\n  folder      {}\n  pulled from {}\n", m.name, m.folder.string(), m.source);
+  if (!m.revision.empty()) out += fmt::format("  revision    {}\n", m.revision);
+  for (const hub::PulledFile& f : m.files) {
+    out += fmt::format("  file        {}, {}\n", f.name, size_text(static_cast<double>(f.bytes)));
+  }
+  return out + gguf_text(m.folder);
 }
 
 int ModelsCommand::list() const {
@@ -177,7 +178,8 @@ int ModelsCommand::list() const {
     print(line + "\n");
   }
   for (const PulledModel& m : pulled)
-    print(fmt::format("{:<{}}  {}  (pulled from {})\n", m.name, width, m.folder.string(), m.source));
+    print(fmt::format("{:<{}}  {}  {}  (pulled from {})\n", m.name, width, m.folder.string(),
+                      size_text(static_cast<double>(m.bytes())), m.source));
   return kOk;
 }
 
@@ -347,7 +349,8 @@ Command add_sub(const Command& parent, const char* word, const char* help, Metho
 }  // namespace
 
 void add_models(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("models", "Manage short names for models: list, show, validate, add, remove");
+  const Command command =
+      app.add_subcommand("models", "Models and their short names: list, show, pull, validate, add, remove, those in use");
   const auto c = std::make_shared<ModelsCommand>();
   command->require_subcommand(1);
   command->footer(kModelsExamples);
@@ -362,6 +365,12 @@ void add_models(const Command& app, Action& action) {
   const Command rm = add_sub(command, "rm", "Remove an entry, but not the model's files", &ModelsCommand::remove, c, action);
   for (const Command& sub : {add, rm}) sub->add_flag("--dry-run", c->dry_run, "Print what would be done, and do nothing");
   for (const Command& sub : {show, add, rm}) sub->add_option("NAME", c->name, "The model's name")->required();
+  const Command ps =
+      add_sub(command, "ps", "List the models that a running `sdx serve` has loaded", &ModelsCommand::running, c, action);
+  ps->remove_option("--registry");
+  ps->add_option("--endpoint", c->endpoint, "The server's address (http://127.0.0.1:8080)")->type_name("URL");
+  ps->add_flag("--json", c->json, "Print JSON");
+  add_pull_flags(command.add_subcommand("pull", "The same as `sdx pull`"), action);
   add->add_option("PATH", c->path, "The model file, or a folder with one")->required();
   add->add_option("--tag", c->tags, "Tags, comma-separated")->delimiter(',')->one_word()->type_name("TAG");
   add->add_option("--description", c->description, "A one-line description")->type_name("TEXT");
