@@ -1,4 +1,5 @@
 #include "text/tokenizer/load/load.h"
+#include "support/gguf_bytes.h"
 #include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -35,6 +36,33 @@ std::string sentencepiece(int type) {
   protozero::pbf_writer(trainer).add_enum(3, type);
   writer.add_message(2, trainer);
   return model;
+}
+
+// Encoders pair texts as transformers' classes do, whatever the kind of their vocabulary.
+TEST(LoadTokenizer, PairsInGgufFiles) {
+  const testing::TemporaryFolder folder;
+  const auto pair = [&](const char* architecture, const char* kind, std::vector<std::uint32_t>* types) {
+    test::GgufBytes g;
+    g.text("general.architecture", architecture).text("tokenizer.ggml.model", kind);
+    g.texts("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "a", "b"});
+    g.numbers<std::int32_t>("tokenizer.ggml.token_type", 5, {2, 3, 3, 1, 1}).texts("tokenizer.ggml.merges", {});
+    g.numbers<float>("tokenizer.ggml.scores", 6, {0, 0, 0, -1, -1});
+    g.flag("tokenizer.ggml.add_space_prefix", false).flag("tokenizer.ggml.add_bos_token", true);
+    g.flag("tokenizer.ggml.add_eos_token", true).u32("tokenizer.ggml.unknown_token_id", 0);
+    g.u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eos_token_id", 2);
+    folder.write("m.gguf", g.bytes());
+    const Encoding e = Tokenizer::load(folder.path() / "m.gguf").encode("a", std::string_view("b"));
+    types->assign(e.type_ids.begin(), e.type_ids.end());
+    return Ids(e.ids.begin(), e.ids.end());
+  };
+  std::vector<std::uint32_t> types;
+  EXPECT_EQ(pair("modern-bert", "gpt2", &types), (Ids{1, 3, 2, 4, 2}));
+  EXPECT_EQ(types, (Ids{0, 0, 0, 0, 0}));
+  EXPECT_EQ(pair("bert", "gpt2", &types), (Ids{1, 3, 2, 2, 4, 2}));
+  EXPECT_EQ(pair("bert", "t5", &types), (Ids{1, 3, 2, 2, 4, 2}));
+  EXPECT_EQ(types, (Ids{0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(pair("llama", "gpt2", &types), (Ids{1, 3, 2, 1, 4, 2}));
+  EXPECT_EQ(types, (Ids{0, 0, 0, 1, 1, 1}));
 }
 
 TEST(LoadTokenizer, SentencePiece) {
