@@ -65,6 +65,22 @@ struct Padding {
   std::string token = "[PAD]";
 };
 
+// A token that is looked for in the text itself, before the model cuts it.
+struct TokenToAdd {
+  std::string content;
+  bool single_word = false;             // not within a word
+  bool lstrip = false, rstrip = false;  // takes the spaces before it, behind it
+  std::optional<bool> normalized = {};  // looked for in the normalised text; no value: unless it is special
+  bool special = false;                 // left out in decoding
+};
+
+// A text or two, whole or as words.
+struct TextInput {
+  std::vector<std::string> text;  // one, or its words
+  std::optional<std::vector<std::string>> pair = {};
+  bool words = false;
+};
+
 // Tokens with a special role, where the files name them.
 struct SpecialTokens {
   std::optional<std::string> bos, eos, unk, sep, pad, cls, mask;
@@ -96,8 +112,10 @@ class SDX_API Tokenizer {
   std::vector<std::size_t> special_places(std::string_view text) const;
   // Encodes a text already split into words.
   Encoding encode_words(std::span<const std::string> words, bool add_special_tokens = true) const;
+  Encoding encode(const TextInput& input, bool add_special_tokens = true) const;
   // Encodes each text separately, then pads them together.
   std::vector<Encoding> encode_batch(std::span<const std::string> texts, bool add_special_tokens = true) const;
+  std::vector<Encoding> encode_batch(std::span<const TextInput> inputs, bool add_special_tokens = true) const;
 
   // Skips ids that stand for no token. The result is UTF-8; invalid bytes become U+FFFD.
   std::string decode(std::span<const std::uint32_t> ids, bool skip_special_tokens = true) const;
@@ -114,6 +132,10 @@ class SDX_API Tokenizer {
   // The same tokenizer with other settings; no value turns the setting off.
   Tokenizer with_truncation(std::optional<Truncation> truncation) const;
   Tokenizer with_padding(std::optional<Padding> padding) const;
+  // The same tokenizer with these tokens as well, in order. One that the vocabulary has keeps its number, others get the next
+  // free one. `count`, where given, becomes the number of those that are new or differ from what was there. Throws
+  // Error(invalid_model) for a token that is too long.
+  Tokenizer with_tokens(std::span<const TokenToAdd> tokens, std::size_t* count = nullptr) const;
   const std::optional<Truncation>& truncation() const;
   const std::optional<Padding>& padding() const;
 

@@ -1,5 +1,6 @@
 import json
 import math
+import random
 import sys
 import threading
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sardonyx import InvalidArgument, NotImplemented
-from sardonyx.text import AnswerParser, ChatTemplate, LanguageModel, Reranker, TextEmbedder, Tokenizer, parse_answer
+from sardonyx.text import AddedToken, AnswerParser, ChatTemplate, LanguageModel, Reranker, TextEmbedder, Tokenizer, parse_answer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
 import tiny_models  # noqa: E402
@@ -42,6 +43,120 @@ def test_decode(tokenizer):
     assert tokenizer.id_to_token(99) is None
     assert tokenizer.token_to_id("ab") == 4
     assert tokenizer.vocabulary_size == 5
+
+
+LOWERED = json.dumps({
+    "version": "1.0", "truncation": None, "padding": None, "added_tokens": [
+        {"id": i, "content": c, "special": True, "normalized": False, "single_word": False, "lstrip": False, "rstrip": False}
+        for i, c in enumerate(("[PAD]", "[UNK]", "[CLS]", "[SEP]"))],
+    "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "BertPreTokenizer"}, "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+    "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                                                                 {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+                       "pair": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                                {"SpecialToken": {"id": "[SEP]", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}},
+                                {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
+                       "special_tokens": {c: {"id": c, "ids": [i], "tokens": [c]} for c, i in (("[CLS]", 2), ("[SEP]", 3))}},
+    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+              "vocab": {w: i for i, w in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "ab", "##a", "##b", "##c", "new", ".", ","])}}})
+PLAIN = json.dumps({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": {"type": "Whitespace"},
+                    "post_processor": None, "decoder": None,
+                    "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2, "new": 3}}})
+
+
+def shown(encoding):
+    """The lists of an encoding and of the parts that were cut off. In parts of pairs the package has further copies of these."""
+    names = ("ids", "tokens", "offsets", "type_ids", "attention_mask", "special_tokens_mask")
+    return [[list(getattr(e, name)) for name in names] for e in (encoding, *encoding.overflowing)]
+
+
+def outcome(call):
+    try:
+        return call()
+    except BaseException as error:  # the package's panics are no Exceptions
+        if isinstance(error, (KeyboardInterrupt, AssertionError)):
+            raise
+        return "refused"
+
+
+def changed(chance, added_before):
+    """One random call that changes settings: a function of a tokenizer and its class of added tokens. Words that a normalizer changes are added
+    once: the package decodes to what their first form was."""
+    words = ["new", "<x>", "AB", "a b", " . ", "é", "", "abc", "[SEP]", "b"]
+    kind = chance.randrange(6)
+    if kind == 0:
+        settings = {"direction": chance.choice(("left", "right")), "pad_id": chance.randrange(3), "pad_type_id": chance.randrange(2),
+                    "pad_token": chance.choice(("[PAD]", "x")), "length": chance.choice((None, None, 0, 5, 9)), "pad_to_multiple_of": chance.choice((None, 1, 4))}
+        return lambda t, added: t.enable_padding(**settings)
+    if kind == 1:
+        return lambda t, added: t.no_padding()
+    if kind == 2:
+        settings = {"max_length": chance.choice((0, 1, 2, 3, 4, 6, 50)), "stride": chance.choice((0, 0, 1, 2)),
+                    "strategy": chance.choice(("longest_first", "only_first", "only_second")), "direction": chance.choice(("left", "right"))}
+        return lambda t, added: t.enable_truncation(**settings)
+    if kind == 3:
+        return lambda t, added: t.no_truncation()
+    words = [w for w in words if w == w.lower() or w not in added_before]
+    many = [(chance.choice(words), {} if chance.random() < 0.4 else {name: chance.random() < 0.5 for name in chance.sample(
+        ("single_word", "lstrip", "rstrip", "special") + (("normalized",) if kind == 4 else ()), 2)}) for _ in range(chance.randrange(1, 4))]
+    many = list({word: (word, flags) for word, flags in many}.values())
+    added_before.update(word for word, _ in many)
+
+    def add(t, added):
+        tokens = [added(word, **flags) if flags else word for word, flags in many]
+        return t.add_tokens(tokens) if kind == 4 else t.add_special_tokens(tokens)
+
+    return add
+
+
+@pytest.mark.parametrize("source", [LOWERED, PLAIN], ids=["lowered", "plain"])
+def test_settings_as_in_tokenizers(source):
+    tokenizers = pytest.importorskip("tokenizers")
+    texts = ["a", "", "ab abc new, AB.", "a b <x> NEW new <X>", " .  é . ", "[SEP] a b c", "b " * 12]
+    for seed in range(150):
+        chance = random.Random(seed)
+        ours, theirs, added_before = Tokenizer.from_str(source), tokenizers.Tokenizer.from_str(source), {"[SEP]"} if source == LOWERED else set()
+        foreign = chance.random() < 0.5
+        for _ in range(6):
+            change = changed(chance, added_before)
+            made = [outcome(lambda t=t, a=a: change(t, a)) for t, a in ((ours, tokenizers.AddedToken if foreign else AddedToken), (theirs, tokenizers.AddedToken))]
+            assert made[0] == made[1], (seed, made)
+            assert ours.padding == theirs.padding and ours.truncation == theirs.truncation, seed
+            batch = [chance.choice(texts) if chance.random() < 0.6 else (chance.choice(texts), chance.choice(texts)) for _ in range(chance.randrange(1, 4))]
+            special = chance.random() < 0.7
+            for given, words in ((batch, False), ([t.split() for t in texts], True), ([(["a", "b a"], ["new"])], True)):
+                a, b = (outcome(lambda t=t: [shown(e) for e in t.encode_batch(given, is_pretokenized=words, add_special_tokens=special)]) for t in (ours, theirs))
+                assert a == b, (seed, given, a, b)
+            ids = [chance.randrange(16) for _ in range(6)]
+            for skip in (True, False):
+                assert ours.decode(ids, skip_special_tokens=skip) == theirs.decode(ids, skip_special_tokens=skip), (seed, ids)
+            for word in ("new", "<x>", "AB", "é"):
+                assert ours.token_to_id(word) == theirs.token_to_id(word), (seed, word)
+
+
+def test_settings(tokenizer):
+    tokenizer.enable_padding(pad_id=1, pad_token="<s>", length=6)
+    assert [e.ids for e in tokenizer.encode_batch(["é", ("é", "ab")])] == [[1, 3, 2, 1, 1, 1], [1, 3, 2, 4, 2, 1]]
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(3)
+    first = tokenizer.encode("é ab é")
+    assert (first.ids, [part.ids for part in first.overflowing]) == ([1, 3, 2], [[1, 4, 2], [1, 3, 2]])
+    tokenizer.no_truncation()
+    assert (tokenizer.padding, tokenizer.truncation) == (None, None)
+    assert tokenizer.add_tokens(["<x>", "ab"]) == 2 and tokenizer.add_special_tokens([AddedToken("<y>", rstrip=True)]) == 1
+    assert tokenizer.encode("<x>é<y> ab").ids == [1, 5, 3, 6, 4, 2]
+    assert tokenizer.decode([5, 6]) == "<x>"
+    assert tokenizer.encode(["é", "ab"], is_pretokenized=True).ids == [1, 3, 4, 2]
+    assert Tokenizer.from_str(PLAIN).encode("a b").ids == [1, 2]
+    for wrong in (lambda: tokenizer.enable_padding(direction="up"), lambda: tokenizer.enable_padding(pad_id=-1), lambda: tokenizer.enable_padding(length=-1),
+                  lambda: tokenizer.enable_truncation(4, strategy="both"), lambda: tokenizer.enable_truncation(-1),
+                  lambda: tokenizer.enable_truncation(4, stride=9), lambda: Tokenizer.from_str("{"), lambda: tokenizer.add_tokens(["x" * 2000])):
+        with pytest.raises((ValueError, RuntimeError)):
+            wrong()
+    for wrong in (lambda: tokenizer.encode_batch([7]), lambda: tokenizer.encode_batch(["a"], is_pretokenized=True), lambda: tokenizer.add_tokens([3]),
+                  lambda: tokenizer.encode_batch([["a", "b", "c"]])):
+        with pytest.raises(TypeError):
+            wrong()
+    assert tokenizer.encode("é").ids == [1, 3, 2]
 
 
 def test_errors(tokenizer, tmp_path):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._options import SessionOptions
 
 __all__ = [
-    "AnswerEvent", "AnswerParser", "ChatTemplate", "Choice", "Encoding", "Generation", "LanguageModel", "ParsedAnswer", "Perplexity",
+    "AddedToken", "AnswerEvent", "AnswerParser", "ChatTemplate", "Choice", "Encoding", "Generation", "LanguageModel", "ParsedAnswer", "Perplexity",
     "Reranker", "TextEmbedder", "Tokenizer", "ToolCall", "parse_answer",
 ]
 
@@ -59,14 +59,128 @@ def _encoding(values: dict[str, Any]) -> Encoding:
     return Encoding(**values)
 
 
+class AddedToken(NamedTuple):
+    """A token that is looked for in the text itself. normalized: in the normalised text; None: unless it is special."""
+
+    content: str
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: Optional[bool] = None
+    special: bool = False
+
+
+Text = Union[str, Sequence[str]]
+
+
+def _input(text: Text, pair: Optional[Text], words: bool) -> tuple[list[str], Optional[list[str]], bool]:
+    def part(value: Text) -> list[str]:
+        if isinstance(value, str) == words:
+            raise TypeError(f"expected {'a list of words' if words else 'a text'}, received {type(value).__name__}")
+        return list(value) if words else [value]  # type: ignore[list-item]
+
+    return part(text), None if pair is None else part(pair), words
+
+
 class Tokenizer:
-    """Text to the numbers of a language model's tokens, and back. Any number of threads may use one."""
+    """Text to the numbers of a language model's tokens, and back. Any number of threads may use one.
+
+    Names and behaviour are those of the package `tokenizers`. Methods that change settings do so for calls that begin later.
+    """
 
     def __init__(self, path: Path) -> None:
         self._tokenizer = _text.load_tokenizer(os.fspath(path))
 
-    def encode(self, text: str, pair: Optional[str] = None, add_special_tokens: bool = True) -> Encoding:
+    @staticmethod
+    def from_str(text: str) -> Tokenizer:
+        """Reads the text of a tokenizer.json."""
+        made = Tokenizer.__new__(Tokenizer)
+        made._tokenizer = _text.tokenizer_of(text)
+        return made
+
+    @staticmethod
+    def from_file(path: Path) -> Tokenizer:
+        return Tokenizer(path)
+
+    def encode(
+        self, text: Text, pair: Optional[Text] = None, add_special_tokens: bool = True, *, is_pretokenized: bool = False
+    ) -> Encoding:
+        if is_pretokenized:
+            return self.encode_batch([(text, pair)] if pair is not None else [text], True, add_special_tokens)[0]
         return _encoding(self._tokenizer.encode(text, pair, add_special_tokens))
+
+    def encode_batch(
+        self,
+        input: Sequence[Union[Text, tuple[Text, Text]]],  # noqa: A002, the name that users of tokenizers know
+        is_pretokenized: bool = False,
+        add_special_tokens: bool = True,
+    ) -> list[Encoding]:
+        """Encodes texts and pairs (two in a tuple), and pads them together. is_pretokenized: texts are lists of words."""
+        inputs = []
+        for item in input:
+            pair = isinstance(item, (tuple, list)) and len(item) == 2 and (not is_pretokenized or not isinstance(item[0], str))
+            inputs.append(_input(item[0], item[1], is_pretokenized) if pair else _input(item, None, is_pretokenized))  # type: ignore[arg-type]
+        return [_encoding(values) for values in self._tokenizer.encode_batch(inputs, add_special_tokens)]
+
+    def enable_padding(
+        self,
+        direction: str = "right",
+        pad_id: int = 0,
+        pad_type_id: int = 0,
+        pad_token: str = "[PAD]",
+        length: Optional[int] = None,
+        pad_to_multiple_of: Optional[int] = None,
+    ) -> None:
+        """Pads to `length` tokens; None: to the longest of a batch."""
+        for name, number in (("length", length), ("pad_to_multiple_of", pad_to_multiple_of)):
+            if number is not None and number < 0:
+                raise ValueError(f"{name} is {number}; expected 0 or more")
+        for name, number in (("pad_id", pad_id), ("pad_type_id", pad_type_id)):
+            if not 0 <= number < 2**32:
+                raise ValueError(f"{name} is {number}; expected 0 to {2**32 - 1}")
+        self._tokenizer = self._tokenizer.with_padding(
+            -1 if length is None else length, _is_left(direction), pad_to_multiple_of or 0, pad_id, pad_type_id, pad_token
+        )
+
+    def no_padding(self) -> None:
+        self._tokenizer = self._tokenizer.with_padding()
+
+    @property
+    def padding(self) -> Optional[dict[str, Any]]:
+        """The arguments of enable_padding(), or None."""
+        found: Optional[dict[str, Any]] = self._tokenizer.padding()
+        return found
+
+    def enable_truncation(self, max_length: int, stride: int = 0, strategy: str = "longest_first", direction: str = "right") -> None:
+        """Cuts texts to `max_length` tokens, special ones included. The rest is in `overflowing`, in parts that share `stride` tokens."""
+        strategies = ("longest_first", "only_first", "only_second")
+        if strategy not in strategies:
+            raise ValueError(f"strategy is {strategy!r}; expected one of {', '.join(strategies)}")
+        if max_length < 0 or stride < 0:
+            raise ValueError(f"max_length is {max_length} and stride {stride}; expected 0 or more")
+        self._tokenizer = self._tokenizer.with_truncation(max_length, stride, strategies.index(strategy), _is_left(direction))
+
+    def no_truncation(self) -> None:
+        self._tokenizer = self._tokenizer.with_truncation()
+
+    @property
+    def truncation(self) -> Optional[dict[str, Any]]:
+        """The arguments of enable_truncation(), or None."""
+        found: Optional[dict[str, Any]] = self._tokenizer.truncation()
+        return found
+
+    def add_tokens(self, tokens: Sequence[Union[str, AddedToken]]) -> int:
+        """Adds tokens that the vocabulary has not; returns how many are new. Also takes AddedTokens of the package `tokenizers`."""
+        return self._add([_token(t, False) for t in tokens])
+
+    def add_special_tokens(self, tokens: Sequence[Union[str, AddedToken]]) -> int:
+        """The same for tokens that decode() leaves out."""
+        return self._add([_token(t, True) for t in tokens])
+
+    def _add(self, tokens: list[tuple[Any, ...]]) -> int:
+        count: int
+        self._tokenizer, count = self._tokenizer.with_tokens(tokens)
+        return count
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = True) -> str:
         found: str = self._tokenizer.decode(ids, skip_special_tokens)
@@ -84,6 +198,25 @@ class Tokenizer:
     def vocabulary_size(self) -> int:
         found: int = self._tokenizer.vocabulary_size()
         return found
+
+
+def _is_left(direction: str) -> bool:
+    if direction not in ("left", "right"):
+        raise ValueError(f"direction is {direction!r}; expected left or right")
+    return direction == "left"
+
+
+def _token(token: Any, special: bool) -> tuple[Any, ...]:
+    if isinstance(token, str):
+        return (token, False, False, False, None, special)
+    names = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
+    if not all(hasattr(token, name) for name in names):
+        raise TypeError(f"expected a text or an AddedToken, received {type(token).__name__}")
+    values = [getattr(token, name) for name in names]
+    # Tokens of the package `tokenizers` do not tell its default from what was asked for.
+    if not isinstance(token, AddedToken) and special and not values[5] and values[4]:
+        values[4] = None
+    return (*values[:5], special or bool(values[5]))
 
 
 class ChatTemplate:

@@ -27,8 +27,9 @@ bool starts_with_word(std::string_view text) {
 
 }  // namespace
 
-void AddedTokens::add(const std::vector<AddedToken>& tokens, const Vocabulary& vocabulary,
-                      const std::vector<NormalizerStep>& normalizer) {
+std::size_t AddedTokens::add(const std::vector<AddedToken>& tokens, const Vocabulary& vocabulary,
+                             const std::vector<NormalizerStep>& normalizer) {
+  std::size_t count = 0;
   std::uint64_t next = vocabulary.size();
   if (!by_id_.empty()) {
     const std::uint64_t largest = by_id_.rbegin()->first;
@@ -44,8 +45,10 @@ void AddedTokens::add(const std::vector<AddedToken>& tokens, const Vocabulary& v
       known = static_cast<std::uint32_t>(next++);
     }
     put(*known, token);
+    ++count;
   }
   build(normalizer);
+  return count;
 }
 
 void AddedTokens::put(std::uint32_t id, AddedToken token) {

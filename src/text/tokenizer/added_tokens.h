@@ -25,9 +25,10 @@ struct AddedToken {
 
 class AddedTokens {
  public:
-  // Adds tokens in order. A token of the model's vocabulary keeps its number there, others get the next free one. Throws
-  // Error(invalid_model).
-  void add(const std::vector<AddedToken>& tokens, const Vocabulary& vocabulary, const std::vector<NormalizerStep>& normalizer);
+  // Adds tokens in order. A token of the model's vocabulary keeps its number there, others get the next free one. Returns how
+  // many were not there as they are. Throws Error(invalid_model).
+  std::size_t add(const std::vector<AddedToken>& tokens, const Vocabulary& vocabulary,
+                  const std::vector<NormalizerStep>& normalizer);
   // Adds a token with a number that is known; the last for a number counts. After the last of them, build().
   void put(std::uint32_t id, AddedToken token);
   void build(const std::vector<NormalizerStep>& normalizer);

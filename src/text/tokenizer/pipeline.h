@@ -32,7 +32,7 @@ class WorkspacePool {
 struct TokenizerPipeline {
   std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> pre_tokenizer;
-  std::unique_ptr<const Model> model;
+  std::shared_ptr<const Model> model;
   AddedTokens added;
   bool has_post_processor = false, has_decoder = false;
   std::vector<PostProcessorStep> post_processor;
@@ -48,6 +48,8 @@ struct TokenizerPipeline {
 
   // After everything else is set.
   void finish();
+  // The same with more tokens; as Tokenizer::with_tokens().
+  std::shared_ptr<const TokenizerPipeline> with_tokens(const std::vector<AddedToken>& tokens, std::size_t& count) const;
 };
 
 }  // namespace sdx::text

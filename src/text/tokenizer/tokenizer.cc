@@ -146,6 +146,15 @@ Encoding encode_sequence(const Tokenizer::Impl& impl, std::string_view text, std
   return sequence.encoding(word);
 }
 
+// A text that is cut into words already.
+Encoding encode_word_list(const Tokenizer::Impl& impl, std::span<const std::string> words, std::uint32_t type_id) {
+  Encoding out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    merge_into(out, encode_sequence(impl, words[i], type_id, static_cast<std::int64_t>(i)));
+  }
+  return out;
+}
+
 Encoding finish(const Tokenizer::Impl& impl, std::vector<Encoding> parts, bool add_special_tokens) {
   const TokenizerPipeline& pipeline = *impl.pipeline;
   if (impl.truncation) {
@@ -173,6 +182,25 @@ std::unique_ptr<Workspace> WorkspacePool::take() {
 void WorkspacePool::give(std::unique_ptr<Workspace> workspace) {
   const std::scoped_lock lock(mutex_);
   if (free_.size() < kMost) free_.push_back(std::move(workspace));
+}
+
+std::shared_ptr<const TokenizerPipeline> TokenizerPipeline::with_tokens(const std::vector<AddedToken>& tokens,
+                                                                        std::size_t& count) const {
+  auto out = std::make_shared<TokenizerPipeline>();
+  out->normalizer = normalizer;
+  out->pre_tokenizer = pre_tokenizer;
+  out->model = model;
+  out->added = added;
+  out->has_post_processor = has_post_processor;
+  out->has_decoder = has_decoder;
+  out->post_processor = post_processor;
+  out->decoder = decoder;
+  out->special = special;
+  out->truncation = truncation;
+  out->padding = padding;
+  count = out->added.add(tokens, model->vocabulary(), normalizer);
+  out->finish();
+  return out;
 }
 
 void TokenizerPipeline::finish() {
@@ -224,10 +252,20 @@ Encoding Tokenizer::encode(std::string_view text, std::string_view pair, bool ad
 }
 
 Encoding Tokenizer::encode_words(std::span<const std::string> words, bool add_special_tokens) const {
-  std::vector<Encoding> parts(1);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    text::merge_into(parts[0], text::encode_sequence(*impl_, words[i], 0, static_cast<std::int64_t>(i)));
-  }
+  std::vector<Encoding> parts;
+  parts.push_back(text::encode_word_list(*impl_, words, 0));
+  return text::finish(*impl_, std::move(parts), add_special_tokens);
+}
+
+Encoding Tokenizer::encode(const TextInput& input, bool add_special_tokens) const {
+  std::vector<Encoding> parts;
+  const auto add = [&](const std::vector<std::string>& texts) {
+    const auto type = static_cast<std::uint32_t>(parts.size());
+    if (!input.words && texts.size() != 1) fail(ErrorCode::invalid_argument, "{} texts where one was expected", texts.size());
+    parts.push_back(input.words ? text::encode_word_list(*impl_, texts, type) : text::encode_sequence(*impl_, texts[0], type));
+  };
+  add(input.text);
+  if (input.pair) add(*input.pair);
   return text::finish(*impl_, std::move(parts), add_special_tokens);
 }
 
@@ -235,6 +273,14 @@ std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts
   std::vector<Encoding> out;
   out.reserve(texts.size());
   for (const std::string& text : texts) out.push_back(encode(text, add_special_tokens));
+  if (impl_->padding) text::pad(out, *impl_->padding);
+  return out;
+}
+
+std::vector<Encoding> Tokenizer::encode_batch(std::span<const TextInput> inputs, bool add_special_tokens) const {
+  std::vector<Encoding> out;
+  out.reserve(inputs.size());
+  for (const TextInput& input : inputs) out.push_back(encode(input, add_special_tokens));
   if (impl_->padding) text::pad(out, *impl_->padding);
   return out;
 }
@@ -305,6 +351,18 @@ Tokenizer Tokenizer::with_truncation(std::optional<Truncation> truncation) const
 Tokenizer Tokenizer::with_padding(std::optional<Padding> padding) const {
   auto impl = std::make_shared<Impl>(*impl_);
   impl->padding = std::move(padding);
+  return Tokenizer(std::move(impl));
+}
+
+Tokenizer Tokenizer::with_tokens(std::span<const TokenToAdd> tokens, std::size_t* count) const {
+  std::vector<text::AddedToken> added;
+  for (const TokenToAdd& t : tokens) {
+    added.push_back({t.content, t.single_word, t.lstrip, t.rstrip, t.normalized.value_or(!t.special), t.special});
+  }
+  std::size_t made = 0;
+  auto impl = std::make_shared<Impl>(*impl_);
+  impl->pipeline = impl_->pipeline->with_tokens(added, made);
+  if (count != nullptr) *count = made;
   return Tokenizer(std::move(impl));
 }
 

@@ -220,6 +220,42 @@ TEST(Tokenizer, SaysWhatIsWrong) {
   EXPECT_THROW(Tokenizer::load("/"), Error);
 }
 
+TEST(Tokenizer, TokensAreAdded) {
+  const Tokenizer t = Tokenizer::from_json(
+      R"({"pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2}}})");
+  std::size_t count = 0;
+  const std::vector<TokenToAdd> tokens{
+      {.content = "<x>"}, {.content = "b"}, {.content = "<y>", .special = true}, {.content = ""}};
+  const Tokenizer more = t.with_tokens(tokens, &count);
+  EXPECT_EQ(count, 3U);
+  EXPECT_EQ(more.encode("a<x>b<y>").ids, (std::vector<std::uint32_t>{1, 3, 2, 4}));
+  EXPECT_TRUE(more.is_special(4));
+  EXPECT_EQ(more.decode(std::vector<std::uint32_t>{1, 4}), "a");
+  EXPECT_EQ(more.vocabulary_size(), 5U);
+  EXPECT_EQ(t.vocabulary_size(), 3U);  // which has not changed
+  EXPECT_FALSE(t.token_to_id("<x>"));
+  const Tokenizer same = more.with_tokens(tokens, &count);
+  EXPECT_EQ(count, 0U);
+  EXPECT_EQ(same.vocabulary_size(), 5U);
+  EXPECT_THROW(t.with_tokens(std::vector<TokenToAdd>{{.content = std::string(5000, 'x')}}), Error);
+}
+
+TEST(Tokenizer, InputsOfBatches) {
+  const Tokenizer t =
+      Tokenizer::from_json(
+          R"({"pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2}}})")
+          .with_padding(Padding{});
+  const std::vector<TextInput> inputs{
+      {.text = {"a b"}}, {.text = {"a"}, .pair = std::vector<std::string>{"b a"}}, {.text = {"a", "b"}, .words = true}};
+  const std::vector<Encoding> batch = t.encode_batch(inputs);
+  ASSERT_EQ(batch.size(), 3U);
+  EXPECT_EQ(batch[0].ids, (std::vector<std::uint32_t>{1, 2, 0}));
+  EXPECT_EQ(batch[1].ids, (std::vector<std::uint32_t>{1, 2, 1}));
+  EXPECT_EQ(batch[1].type_ids, (std::vector<std::uint32_t>{0, 1, 1}));
+  EXPECT_EQ(batch[2].word_ids, (std::vector<std::int64_t>{0, 1, -1}));
+  EXPECT_THROW(t.encode(TextInput{.text = {"a", "b"}}), Error);
+}
+
 TEST(Tokenizer, NumbersBeyondAllMeasureAreNotCountedUpTo) {
   const Tokenizer t = Tokenizer::from_json(R"({"model":{"type":"BPE","vocab":{"a":0,"b":4294967295},"merges":[]}})");
   EXPECT_THROW(text::token_bytes(t), Error);
