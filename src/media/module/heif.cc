@@ -149,12 +149,18 @@ heif_error on_write(heif_context*, const void* data, std::size_t size, void* use
   return {heif_error_Encoding_error, heif_suberror_Cannot_write_output_data, "there is not enough memory"};
 }
 
-heif_error write_all(const ModuleWrite& w) {
+// libheif keeps an error's message in the context or the image: it is copied before they go.
+Outcome failed(const heif_error& e, ModuleText error) { return say(error, Outcome::failed, e.message); }
+
+Outcome write_all(const ModuleWrite& w, ModuleText error) {
   const Owned<heif_context> context(heif_context_alloc());
   heif_encoder* raw_encoder = nullptr;
   heif_error e = heif_context_get_encoder_for_format(context.get(), heif_compression_AV1, &raw_encoder);
   const Owned<heif_encoder> encoder(raw_encoder);
-  if (e.code != heif_error_Ok) return e;
+  if (e.code != heif_error_Ok) {
+    return say(error, Outcome::failed,
+               "libheif has no encoder for AV1 here; from Debian 13 on, the package libheif-plugin-aomenc brings one");
+  }
   heif_encoder_set_lossy_quality(raw_encoder, w.quality);
   if (w.quality >= 90) heif_encoder_set_parameter_string(raw_encoder, "chroma", "444");
   heif_encoder_set_parameter_integer(raw_encoder, "speed", 8);
@@ -163,27 +169,25 @@ heif_error write_all(const ModuleWrite& w) {
                         w.channels == 4 ? heif_chroma_interleaved_RGBA : heif_chroma_interleaved_RGB, &raw_image);
   const Owned<heif_image> image(raw_image);
   if (e.code == heif_error_Ok) e = fill(raw_image, w);
-  if (e.code != heif_error_Ok) return e;
+  if (e.code != heif_error_Ok) return failed(e, error);
   heif_image_handle* raw_handle = nullptr;
   e = heif_context_encode_image(context.get(), raw_image, raw_encoder, nullptr, &raw_handle);
   const Owned<heif_image_handle> handle(raw_handle);
-  if (e.code != heif_error_Ok) return e;
+  if (e.code != heif_error_Ok) return failed(e, error);
   if (w.exif.size > 0) {
     e = heif_context_add_exif_metadata(context.get(), raw_handle, w.exif.data, static_cast<int>(w.exif.size));
   }
   if (e.code == heif_error_Ok && w.xmp.size > 0) {
     e = heif_context_add_XMP_metadata(context.get(), raw_handle, w.xmp.data, static_cast<int>(w.xmp.size));
   }
-  if (e.code != heif_error_Ok) return e;
+  if (e.code != heif_error_Ok) return failed(e, error);
   heif_writer writer{1, &on_write};
-  return heif_context_write(context.get(), &writer, const_cast<ModuleWrite*>(&w));
+  e = heif_context_write(context.get(), &writer, const_cast<ModuleWrite*>(&w));
+  return e.code == heif_error_Ok ? Outcome::ok : failed(e, error);
 }
 
 Outcome write(const ModuleWrite* w, ModuleText error) {
-  return guarded(error, [&] {
-    const heif_error e = write_all(*w);
-    return e.code == heif_error_Ok ? Outcome::ok : say(error, Outcome::failed, e.message);
-  });
+  return guarded(error, [&] { return write_all(*w, error); });
 }
 
 const PictureModule kModule{module_head<PictureModule>(SDX_VERSION), &read, &write};

@@ -25,7 +25,9 @@ void sort_keys(K* keys, std::int64_t n) {
 #if VQSORT_ENABLED
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::detail::SharedTraits<hn::detail::TraitsLane<hn::detail::OrderAscending<K>>> order;
-  hn::Sort(hn::SortTag<K>(), order, keys, static_cast<std::size_t>(n), static_cast<K*>(nullptr));
+  // Highway 1.0 has a buffer of its own, of at most 8 KiB; later releases write to this one, at most 1664 bytes.
+  HWY_ALIGN K buffer[8192 / sizeof(K)];
+  hn::Sort(hn::SortTag<K>(), order, keys, static_cast<std::size_t>(n), buffer);
 #else  // without vectors
   std::sort(keys, keys + n);
 #endif
