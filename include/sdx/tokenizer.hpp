@@ -106,6 +106,10 @@ class SDX_API Tokenizer {
   // if the tokenizer has neither a token for a text nor an unknown token.
   Encoding encode(std::string_view text, bool add_special_tokens = true) const;
   Encoding encode(std::string_view text, std::string_view pair, bool add_special_tokens = true) const;
+  // Without it, C++ would take a literal for the bool above.
+  Encoding encode(std::string_view text, const char* pair, bool add_special_tokens = true) const {
+    return encode(text, std::string_view(pair), add_special_tokens);
+  }
   // The same, but no added token begins at the bytes `plain`, which are in order: what is written there is text.
   Encoding encode(std::string_view text, std::span<const std::size_t> plain, bool add_special_tokens = true) const;
   // The bytes of a text at which special tokens begin, overlapping ones, too.

@@ -256,6 +256,13 @@ TEST(Tokenizer, InputsOfBatches) {
   EXPECT_THROW(t.encode(TextInput{.text = {"a", "b"}}), Error);
 }
 
+TEST(Tokenizer, APairMayBeALiteral) {
+  const Tokenizer t = Tokenizer::from_json(
+      R"({"pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2}}})");
+  EXPECT_EQ(t.encode("a", "b a").ids, t.encode("a", std::string_view("b a")).ids);
+  EXPECT_EQ(t.encode("a", "b a").type_ids, (std::vector<std::uint32_t>{0, 1, 1}));
+}
+
 TEST(Tokenizer, NumbersBeyondAllMeasureAreNotCountedUpTo) {
   const Tokenizer t = Tokenizer::from_json(R"({"model":{"type":"BPE","vocab":{"a":0,"b":4294967295},"merges":[]}})");
   EXPECT_THROW(text::token_bytes(t), Error);
