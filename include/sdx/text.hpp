@@ -277,8 +277,8 @@ class SDX_API LanguageModel {
   Generation generate(TextState& state, const ChatInput& messages, const GenerationSettings& settings = {},
                       const OnToken& on_token = {}) const;
 
-  // Embeddings of texts, float32[texts, dimensions], as TextEmbedder makes them. For a network that returns only logits, as
-  // language models do, throws Error(not_implemented) saying what to use.
+  // Embeddings of texts, float32[texts, dimensions], as TextEmbedder makes them. For an ONNX network that returns only logits,
+  // throws Error(not_implemented) saying what to use.
   Tensor embed(std::span<const std::string> texts) const;
 
   // Releases this object's reference to the model; copies and states keep theirs, and the last one frees the memory. Afterwards

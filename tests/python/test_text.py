@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sardonyx import InvalidArgument, NotImplemented
+from sardonyx import InvalidArgument
 from sardonyx.text import AddedToken, AnswerParser, ChatTemplate, LanguageModel, Reranker, TextEmbedder, Tokenizer, parse_answer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
@@ -288,8 +288,8 @@ def test_guesses_and_beams(talker):
 def test_unload(talker):
     model = LanguageModel(talker)
     assert model.state == "loaded"
-    with pytest.raises(NotImplemented, match="TextEmbedder"):
-        model.embed("a")
+    vectors = model.embed(["a", "ab"])
+    assert vectors.shape[0] == 2 and vectors.tolist() == TextEmbedder(talker).embed(["a", "ab"]).tolist()
     model.unload()
     assert model.state == "unloaded"
     with pytest.raises(InvalidArgument, match="unloaded"):

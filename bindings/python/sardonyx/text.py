@@ -447,7 +447,7 @@ class LanguageModel:
         return self._template
 
     def embed(self, texts: Union[str, Iterable[str]]) -> np.ndarray:
-        """Vectors of texts. Raises NotImplemented where the network gives logits alone: TextEmbedder takes embedding models."""
+        """Vectors of texts. Raises NotImplemented for an ONNX network that gives logits alone: TextEmbedder takes embedding models."""
         found: np.ndarray = self._model.embed([texts] if isinstance(texts, str) else list(texts))
         return found
 
