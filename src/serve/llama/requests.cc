@@ -223,7 +223,7 @@ openai::EmbeddingRequest read_embedding(const Json& body) {
   r.model = fields.text("model").value_or("");
   const Json* input = fields.take("input");
   const Json* content = fields.take("content");
-  if (input == nullptr && content == nullptr) fields.required("content");  // throws
+  if (input == nullptr && content == nullptr) content = &fields.required("content");
   r.input = openai::read_texts(input != nullptr ? *input : *content, input != nullptr ? "input" : "content", kMostInputs);
   if (const auto norm = fields.integer("embd_normalize", -1); norm && *norm != 2) {
     refuse("Unsupported value: 'embd_normalize': vectors have length 1 where the model's files say so (2), and no other norm.",

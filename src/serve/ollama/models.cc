@@ -109,7 +109,7 @@ std::string known_name(const Catalog& catalog, const std::string& name) {
     return std::any_of(all.begin(), all.end(), [&](const ModelStatus& status) { return status.name == one; });
   };
   if (has(name)) return name;
-  const std::string plain = name.ends_with(kLatest) ? name.substr(0, name.size() - kLatest.size()) : name;
+  std::string plain = name.ends_with(kLatest) ? name.substr(0, name.size() - kLatest.size()) : name;
   if (has(plain)) return plain;
   // What `sdx pull` has put into the repository's folder.
   const std::string folder = model_folder_name(name);

@@ -20,7 +20,7 @@ std::vector<std::string> read_texts(Fields& fields, std::initializer_list<const 
     value = given;
     name = other;
   }
-  if (value == nullptr) fields.required(name);  // throws
+  if (value == nullptr) value = &fields.required(name);
   if (value->is_string()) return {value->get<std::string>()};
   if (!value->is_array()) openai::wrong_type(name, "a string or an array of strings", *value);
   fields.array(name, 1, kMostTexts);

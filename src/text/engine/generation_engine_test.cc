@@ -190,7 +190,7 @@ TEST_F(Engine, CancellingEndsThoseThatRunAndThoseThatWait) {
   GenerationRequest first = asking(kPrompt, greedy(400));
   first.on_token = [&](const GeneratedToken&) { return gate.pass(), true; };
   std::atomic<int> ends = 0;
-  first.on_end = [&](const Generation* g, std::exception_ptr) { ends += g != nullptr ? 1 : 100; };
+  first.on_end = [&](const Generation* g, const std::exception_ptr&) { ends += g != nullptr ? 1 : 100; };
   const GenerationTask running = engine.submit(std::move(first)), waiting = engine.submit(asking(kPrompt, greedy(5)));
   gate.wait_reached();
   running.cancel();
@@ -212,7 +212,7 @@ TEST_F(Engine, ACallbackEndsItsAnswerAlone) {
   int count = 0;
   stops.on_token = [&](const GeneratedToken&) { return ++count < 4; };
   fails.on_token = [](const GeneratedToken&) -> bool { throw std::runtime_error("as the caller wants it"); };
-  ends.on_end = [](const Generation*, std::exception_ptr) { throw std::runtime_error("nobody hears it"); };
+  ends.on_end = [](const Generation*, const std::exception_ptr&) { throw std::runtime_error("nobody hears it"); };
   const GenerationTask other = engine.submit(asking(kPrompt, greedy(50))), a = engine.submit(std::move(stops)),
                        b = engine.submit(std::move(fails)), c = engine.submit(std::move(ends));
   EXPECT_EQ(a.wait().choices.at(0).tokens.size(), 4U);
@@ -272,7 +272,7 @@ TEST_F(Engine, ItsEndCancelsWhatIsUnderWay) {
     GenerationEngine engine(model(), {.max_sequences = 2});
     for (int i = 0; i < 6; ++i) {
       GenerationRequest r = asking(kPrompt, greedy(400));
-      r.on_end = [&](const Generation* g, std::exception_ptr) { ends += g != nullptr ? 1 : 100; };
+      r.on_end = [&](const Generation* g, const std::exception_ptr&) { ends += g != nullptr ? 1 : 100; };
       tasks.push_back(engine.submit(std::move(r)));
     }
   }
@@ -510,7 +510,7 @@ TEST_F(Engine, AnythingAtAnyTime) {
           if (kind == 2) r.on_token = [left = random() % 30](const GeneratedToken&) mutable { return left-- > 0; };
           if (kind == 3)
             r.on_token = [](const GeneratedToken& t) { return t.id % 7 != 0 ? true : throw std::runtime_error("x"); };
-          r.on_end = [&](const Generation*, std::exception_ptr) { ++ends; };
+          r.on_end = [&](const Generation*, const std::exception_ptr&) { ++ends; };
           std::optional<GenerationTask> task;
           if (code_of([&] { task = engine.submit(std::move(r)); }) != ErrorCode::ok) {
             std::this_thread::sleep_for(1ms);

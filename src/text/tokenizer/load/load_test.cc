@@ -11,7 +11,6 @@
 namespace sdx::text {
 namespace {
 
-namespace fs = std::filesystem;
 using Ids = std::vector<std::uint32_t>;
 
 // A SentencePiece model of type 1 (unigram) or 2 (BPE).
