@@ -67,12 +67,15 @@ def inputs(build):
     made_from = set(run("ninja", "-C", str(build), "-t", "inputs", *outputs).splitlines()[0 if len(outputs) else 1:])
     made_from = {line for line in made_from if not line.startswith("ninja: ")}
     used = {path for path in made_from if re.search(r"\.(a|so)(\.\d+)*$", path) and not path.startswith("lib")}
-    wanted = False
+    wanted, known = False, set()
     for line in run("ninja", "-C", str(build), "-t", "deps").splitlines():
         if line and not line.startswith(" "):
+            known.add(line.split(":", 1)[0])
             wanted = line.split(":", 1)[0] in made_from
-        elif wanted and line.startswith("    /"):
+        elif wanted and line.startswith("    "):
             used.add(line.strip())
+    if unknown := sorted(path for path in made_from - known if re.search(r"CMakeFiles/.*\.cc?\.o$|\.cxx\.o$", path)):
+        sys.exit(f"sbom: Ninja has no list of the headers of {unknown[0]} and {len(unknown) - 1} others; remove {build} and build again")
     return used
 
 
