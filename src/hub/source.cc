@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/system/network/sockets.h"
 #include "base/text/ascii.h"
 #include "base/text/model_name.h"
 #include "base/text/safe_name.h"
@@ -45,8 +46,6 @@ Source parse_quantised(std::string_view text, std::string_view rest) {
   return s;
 }
 
-bool is_loopback(std::string_view host) { return host == "localhost" || host.starts_with("127.") || host == "[::1]"; }
-
 // A name that a registry could have; nothing: a path. What looks like a file is one, although it is not there.
 std::optional<Source> parse_registry(std::string_view text) {
   const auto [path, tag] = split_tag(text);
@@ -60,7 +59,8 @@ std::optional<Source> parse_registry(std::string_view text) {
   const std::size_t slash = path.find('/');
   const std::string host = slash == std::string::npos ? "" : path.substr(0, slash);
   if (host.find_first_of(".:") != std::string::npos || host == "localhost") {
-    s.url = parse_url((is_loopback(host.substr(0, host.find(':'))) ? "http://" : "https://") + host);
+    const std::string name = host.substr(0, host.find(':'));
+    s.url = parse_url((name == "localhost" || is_loopback(name) ? "http://" : "https://") + host);
     s.id = path.substr(slash + 1);
   }
   s.tag = tag.empty() && !tagged ? "latest" : tag;

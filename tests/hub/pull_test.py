@@ -392,6 +392,9 @@ class Pull(unittest.TestCase):
         self.pull(f"{self.base}/page.onnx", "--no-check", code=1, says="web page")
         self.pull(f"{self.base}/moved.onnx")
         self.pull("http://127.0.0.1:1/x.onnx", "--retries", "0", code=1, says="cannot connect")
+        # Unencrypted only on this machine, which a name that begins like its address is not.
+        self.pull("127.0.0.1:1/team/m:x", "--retries", "0", code=1, says=" http://127.0.0.1:1/")
+        self.pull("127.name.example:1/team/m:x", "--retries", "0", code=1, says=" https://127.name.example:1/")
 
     def test_wrong_use(self):
         for words in (["ftp://x/y"], ["hf://"], ["hf://a/../b"], ["x.onnx", "--name", "../x"], ["x", "--sha256", "12"], [],
