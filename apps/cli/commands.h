@@ -21,6 +21,10 @@
   COMMAND("doctor", add_doctor)                                \
   COMMAND("pull", add_pull)                                    \
   COMMAND("models", add_models)                                \
+  COMMAND("ls", add_ls)                                        \
+  COMMAND("show", add_show)                                    \
+  COMMAND("ps", add_ps)                                        \
+  COMMAND("rm", add_rm)                                        \
   COMMAND("faces", add_faces)                                  \
   SDX_FURTHER(COMMAND, "bench", add_bench)                     \
   SDX_FURTHER(COMMAND, "sweep", add_sweep)                     \

@@ -244,15 +244,6 @@ std::string zsh(const CLI::App& app) {
       join(provider_words(), " "), list, commands_with_inner(app), cases);
 }
 
-// The condition under which a command's words are complete: "__fish_seen_subcommand_from models; and __fish_seen_subcommand_from
-// add".
-std::string fish_seen(const std::string& name) {
-  std::string out = "__fish_seen_subcommand_from " + name;
-  if (const std::size_t space = out.find(' ', out.find(' ') + 1); space != std::string::npos)
-    out.replace(space, 1, "; and __fish_seen_subcommand_from ");
-  return out;
-}
-
 std::string fish(const CLI::App& app) {
   std::string out = fmt::format(
       "# fish completion for sdx\n"
@@ -261,15 +252,23 @@ std::string fish(const CLI::App& app) {
       "  for provider in {}\n"
       "    echo $before$provider\n"
       "  end\n"
+      "end\n"
+      // Whether the command line begins with these words: `models ls`, `cache ls` and `ls` are three commands.
+      "function __sdx_in\n"
+      "  set -l words (commandline -opc)\n"
+      "  set -e words[1]\n"
+      "  for at in (seq (count $argv))\n"
+      "    test \"$words[$at]\" = \"$argv[$at]\"; or return 1\n"
+      "  end\n"
       "end\n",
       join(provider_words(), " "));
   for (const Word& w : commands(app)) {
     out += fmt::format("complete -c sdx -n __fish_use_subcommand -f -a {} -d '{}'\n", w.text, fish_text(w.description));
   }
   for (const auto& [name, sub] : all_commands(app)) {
-    const std::string seen = fmt::format("complete -c sdx -n '{}'", fish_seen(name));
+    const std::string seen = fmt::format("complete -c sdx -n '__sdx_in {}'", name);
     const std::string none =
-        fmt::format("complete -c sdx -n '{}; and not __fish_seen_subcommand_from {}'", fish_seen(name), texts(commands(*sub)));
+        fmt::format("complete -c sdx -n '__sdx_in {}; and not __fish_seen_subcommand_from {}'", name, texts(commands(*sub)));
     for (const Word& w : commands(*sub)) out += fmt::format("{} -f -a {} -d '{}'\n", none, w.text, fish_text(w.description));
     if (!commands(*sub).empty()) continue;  // its options are those of each further one
     const OptionWords behind = positional(app, *sub);

@@ -41,6 +41,10 @@ TABLE = [
     ("models validate", ["--registry", "hostile.yaml"], None),
     ("models add", ["other", "add.onnx", "--registry", "hostile.yaml", "--dry-run"], None),
     ("models rm", ["net", "--registry", "hostile.yaml", "--dry-run"], None),
+    ("ls", ["--registry", "hostile.yaml"], None),
+    ("show", ["net", "--registry", "hostile.yaml"], None),
+    ("ps", None, None),  # asks a server
+    ("rm", ["net", "--registry", "hostile.yaml", "--dry-run"], None),
     ("faces detect", ["light.png", "-m", "faces.onnx"], None),
     ("faces crop", ["light.png", "-m", "faces.onnx", "--overwrite", "-o", "crops"], "-o crops"),
     ("faces align", ["light.png", "-m", "faces.onnx", "--overwrite", "-o", "aligned"], "-o aligned"),

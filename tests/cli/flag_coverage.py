@@ -83,6 +83,8 @@ NEEDS = {
     "models show": ["a"],
     "models rm": ["a"],
     "models add": ["a", "add.onnx"],
+    "show": ["a"],
+    "rm": ["a"],
     "completion": ["bash"],
     "faces detect": ["light.png"],
     "faces crop": ["light.png", "-o", "out"],

@@ -1,4 +1,4 @@
-// sdx models
+// sdx models, and sdx ls, show, rm, ps
 
 #include <fmt/format.h>
 
@@ -34,6 +34,7 @@ constexpr const char* kModelsExamples =
     "  sdx models ls --tag vision\n"
     "  sdx models show resnet50 --json\n"
     "  sdx models ps\n"
+    "  sdx ls; sdx show qwen3:0.6b; sdx rm qwen3:0.6b; sdx ps\n"
     "  sdx models validate\n"
     "  sdx run resnet50 --random\n"
     "The registry is --registry FILE, else $SDX_REGISTRY, else ./models.yaml, else ~/.sdx/models.yaml.\n";
@@ -336,14 +337,65 @@ int ModelsCommand::remove_pulled(const PulledModel& model) const {
 }
 
 using Method = int (ModelsCommand::*)() const;
+using Shared = std::shared_ptr<ModelsCommand>;
 
-Command add_sub(const Command& parent, const char* word, const char* help, Method method, const std::shared_ptr<ModelsCommand>& c,
-                Action& action) {
+Command add_sub(const Command& parent, const char* word, const char* help, Method method, const Shared& c, Action& action) {
   const Command sub = parent.add_subcommand(word, help);
-  sub->add_option("--registry", c->registry, "The registry file")->type_name("FILE");
   sub->footer(kModelsExamples);
   sub->callback([c, method, &action] { action = [c, method] { return (c.get()->*method)(); }; });
   return sub;
+}
+
+Command add_registry(const Command& sub, const Shared& c) {
+  sub->add_option("--registry", c->registry, "The registry file")->type_name("FILE");
+  return sub;
+}
+
+void add_json(const Command& sub, const Shared& c) { sub->add_flag("--json", c->json, "Print JSON"); }
+void add_name(const Command& sub, const Shared& c) { sub->add_option("NAME", c->name, "The model's name")->required(); }
+void add_dry_run(const Command& sub, const Shared& c) {
+  sub->add_flag("--dry-run", c->dry_run, "Print what would be done, and do nothing");
+}
+
+// The words of `sdx models` that are commands of their own, too.
+void add_list(const Command& parent, const char* help, const Shared& c, Action& action) {
+  const Command ls = add_registry(add_sub(parent, "ls", help, &ModelsCommand::list, c, action), c);
+  ls->add_option("--tag", c->tag, "Only models with this tag")->type_name("TAG");
+  ls->add_flag("--names", c->names, "Print names only, one a line");
+  add_json(ls, c);
+}
+
+void add_show_one(const Command& parent, const char* help, const Shared& c, Action& action) {
+  const Command show = add_registry(add_sub(parent, "show", help, &ModelsCommand::show, c, action), c);
+  add_json(show, c);
+  add_name(show, c);
+}
+
+void add_remove(const Command& parent, const char* help, const Shared& c, Action& action) {
+  const Command rm = add_registry(add_sub(parent, "rm", help, &ModelsCommand::remove, c, action), c);
+  add_dry_run(rm, c);
+  add_name(rm, c);
+}
+
+void add_running(const Command& parent, const char* help, const Shared& c, Action& action) {
+  const Command ps = add_sub(parent, "ps", help, &ModelsCommand::running, c, action);
+  ps->add_option("--endpoint", c->endpoint, "The server's address (http://127.0.0.1:8080)")->type_name("URL");
+  add_json(ps, c);
+}
+
+void add_entry(const Command& parent, const Shared& c, Action& action) {
+  const Command add =
+      add_registry(add_sub(parent, "add", "Add an entry; the rest of the file is unchanged", &ModelsCommand::add, c, action), c);
+  add_dry_run(add, c);
+  add_name(add, c);
+  add->add_option("PATH", c->path, "The model file, or a folder with one")->required();
+  add->add_option("--tag", c->tags, "Tags, comma-separated")->delimiter(',')->one_word()->type_name("TAG");
+  add->add_option("--description", c->description, "A one-line description")->type_name("TEXT");
+  add->add_option("--shape", c->shapes, "An input's default shape: input=1x3x224x224")->one_word()->type_name("NAME=SHAPE");
+  add->add_option("--dtype", c->dtype, "Element type, for example float16")->type_name("TYPE");
+  add->add_flag("--convert", c->convert, "Convert a float32 model to that type when it is used");
+  add->add_option("--warmup", c->warmup, "Warm-up runs")->range(0, 100000000)->type_name("N");
+  add->add_option("--iterations", c->iterations, "Measured runs")->range(1, 100000000)->type_name("N");
 }
 
 }  // namespace
@@ -354,31 +406,29 @@ void add_models(const Command& app, Action& action) {
   const auto c = std::make_shared<ModelsCommand>();
   command->require_subcommand(1);
   command->footer(kModelsExamples);
-  const Command ls = add_sub(command, "ls", "List the models of the registry", &ModelsCommand::list, c, action);
-  ls->add_option("--tag", c->tag, "Only models with this tag")->type_name("TAG");
-  ls->add_flag("--names", c->names, "Print names only, one a line");
-  const Command show = add_sub(command, "show", "Show one model's entry", &ModelsCommand::show, c, action);
-  const Command validate =
-      add_sub(command, "validate", "Check the registry file and whether its models exist", &ModelsCommand::validate, c, action);
-  for (const Command& sub : {ls, show, validate}) sub->add_flag("--json", c->json, "Print JSON");
-  const Command add = add_sub(command, "add", "Add an entry; the rest of the file is unchanged", &ModelsCommand::add, c, action);
-  const Command rm = add_sub(command, "rm", "Remove an entry, but not the model's files", &ModelsCommand::remove, c, action);
-  for (const Command& sub : {add, rm}) sub->add_flag("--dry-run", c->dry_run, "Print what would be done, and do nothing");
-  for (const Command& sub : {show, add, rm}) sub->add_option("NAME", c->name, "The model's name")->required();
-  const Command ps =
-      add_sub(command, "ps", "List the models that a running `sdx serve` has loaded", &ModelsCommand::running, c, action);
-  ps->remove_option("--registry");
-  ps->add_option("--endpoint", c->endpoint, "The server's address (http://127.0.0.1:8080)")->type_name("URL");
-  ps->add_flag("--json", c->json, "Print JSON");
+  add_list(command, "List the models of the registry and those that were pulled", c, action);
+  add_show_one(command, "Show one model", c, action);
+  add_json(add_registry(add_sub(command, "validate", "Check the registry file and whether its models exist",
+                                &ModelsCommand::validate, c, action),
+                        c),
+           c);
+  add_entry(command, c, action);
+  add_remove(command, "Remove an entry but not its files, or a pulled model with its files", c, action);
+  add_running(command, "List the models that a running `sdx serve` has loaded", c, action);
   add_pull_flags(command.add_subcommand("pull", "The same as `sdx pull`"), action);
-  add->add_option("PATH", c->path, "The model file, or a folder with one")->required();
-  add->add_option("--tag", c->tags, "Tags, comma-separated")->delimiter(',')->one_word()->type_name("TAG");
-  add->add_option("--description", c->description, "A one-line description")->type_name("TEXT");
-  add->add_option("--shape", c->shapes, "An input's default shape: input=1x3x224x224")->one_word()->type_name("NAME=SHAPE");
-  add->add_option("--dtype", c->dtype, "Element type, for example float16")->type_name("TYPE");
-  add->add_flag("--convert", c->convert, "Convert a float32 model to that type when it is used");
-  add->add_option("--warmup", c->warmup, "Warm-up runs")->range(0, 100000000)->type_name("N");
-  add->add_option("--iterations", c->iterations, "Measured runs")->range(1, 100000000)->type_name("N");
+}
+
+void add_ls(const Command& app, Action& action) {
+  add_list(app, "List models: the same as `sdx models ls`", std::make_shared<ModelsCommand>(), action);
+}
+void add_show(const Command& app, Action& action) {
+  add_show_one(app, "Show a model: the same as `sdx models show`", std::make_shared<ModelsCommand>(), action);
+}
+void add_rm(const Command& app, Action& action) {
+  add_remove(app, "Remove a model: the same as `sdx models rm`", std::make_shared<ModelsCommand>(), action);
+}
+void add_ps(const Command& app, Action& action) {
+  add_running(app, "List the models in use: the same as `sdx models ps`", std::make_shared<ModelsCommand>(), action);
 }
 
 }  // namespace sdx::cli
