@@ -13,6 +13,8 @@ import struct
 import subprocess
 import sys
 
+from hugging_face_folders import config_of, tensors_of
+from hugging_face_folders import write_folder as write_language_folder
 from encoders import (CONTEXT, FF, HEADS, IDS, LAYERS, SDX, TEXTS, VOCABULARY, WIDTH, WINDOW, WORDS, Encoder, Model, compare, embed, key,
                       np, scratch, write_folder, write_gguf, write_vocabulary)
 
@@ -70,6 +72,54 @@ def check_question(root: pathlib.Path):
     model.file.tensors = [t for t in model.file.tensors if t[0] != "cls.output.weight"]
     model.file.write(root / "m.gguf")
     check_ranks("qwen3.gguf, without a head", root / "m.gguf", [model.logits(ids)[-1][[23, 22]] for ids in asked])
+
+
+PAIR_FORM = """{%- set instruction = messages | selectattr("role", "eq", "system") | map(attribute="content") | first | default("fast") -%}
+{%- set q = messages | selectattr("role", "eq", "query") | map(attribute="content") | first -%}
+{{ instruction }} {{ q }} on [SEP] {% for m in messages %}{% if m.role == "document" %}{{ m.content }} [MASK]{% endif %}{% endfor -%}
+{% if add_generation_prompt %} yes{% endif %}"""
+
+
+def check_causal_modules(root: pathlib.Path):
+    """What sentence-transformers writes of a language model that ranks: the tokens that count, and a chat template for pairs."""
+    model = Model("qwen3", norms=True, size=32, rotary=32, eps=1e-6, tied=False, seed=45, context=16)
+    folder = root / "causal"
+    write_language_folder(folder, config_of(model) | {"max_position_embeddings": 16}, tensors_of(model))
+    write_vocabulary(folder)
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"},
+               {"idx": 1, "name": "1", "path": "1_LogitScore", "type": "sentence_transformers.cross_encoder.modules.logit_score.LogitScore"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "chat_template.jinja").write_text(PAIR_FORM)
+    (folder / "1_LogitScore").mkdir()
+    bert = {"processing_kwargs": {"chat_template": {"add_generation_prompt": True}},
+            "modality_config": {"message": {"method": "forward", "format": "flat"}}}
+    (folder / "sentence_bert_config.json").write_text(json.dumps(bert))
+
+    def asked(first: int, end):
+        return [[first, 6, 8, 11, 3, *ids[1:-1]][:16 - len(end)] + end for ids in IDS]
+
+    def score(tokens):
+        (folder / "1_LogitScore" / "config.json").write_text(json.dumps(tokens))
+
+    score({"true_token_id": 7, "false_token_id": 9})
+    check_ranks("two tokens", folder, [model.logits(ids)[-1][[9, 7]] for ids in asked(15, [4, 22])])
+    score({"true_token_id": 12, "false_token_id": None})
+    check_ranks("one token", folder, [model.logits(ids)[-1][[12]] for ids in asked(15, [4, 22])])
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"usual": "small"}, "default_prompt_name": "usual"}))
+    (folder / "sentence_bert_config.json").unlink()
+    check_ranks("its prompt", folder, [model.logits(ids)[-1][[12]] for ids in asked(18, [4])])
+    message = embed(folder)
+    assert isinstance(message, str) and "ranks documents" in message, message
+    for template, tokens, part in ((PAIR_FORM, {"false_token_id": 3}, "true_token_id"), (PAIR_FORM, {"true_token_id": 999}, "999")):
+        (folder / "chat_template.jinja").write_text(template)
+        score(tokens)
+        done = subprocess.run([SDX, "rerank", str(folder), "-q", "a"], input="the cat\n", capture_output=True, text=True, timeout=300)
+        assert done.returncode == 1 and part in done.stderr, done.stderr
+    # A template for chats alone shows neither message: Qwen3's own question is asked, whose words this vocabulary lacks.
+    (folder / "chat_template.jinja").write_text("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}")
+    score({"true_token_id": 7})
+    done = subprocess.run([SDX, "rerank", str(folder), "-q", "a"], input="the cat\n", capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 def other_kind(model: pathlib.Path, kind: str, *flags):
@@ -195,6 +245,7 @@ def check_words(root: pathlib.Path):
 def main():
     with scratch() as root:
         check_rerankers(root)
+        check_causal_modules(root)
         check_other_kinds(root)
         check_reranker_folders(root)
         check_words(root)

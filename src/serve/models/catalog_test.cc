@@ -396,6 +396,36 @@ class ModelFilesTest : public CatalogTest {
   }
 };
 
+TEST_F(ModelFilesTest, cards_and_modules_say_what_language_models_are_for) {
+  write(folder_ / "m/config.json", R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]})");
+  write(folder_ / "m/model.safetensors", "x");
+  const auto with_card = [&](const std::string& text) {
+    write(folder_ / "m/README.md", text);
+    return kind("m");
+  };
+  EXPECT_EQ(with_card("---\nlicense: apache-2.0\npipeline_tag: text-ranking\n---\n# Qwen3-Reranker\n"), "reranker m");
+  EXPECT_EQ(with_card("---\r\npipeline_tag:  \"text-ranking\" \r\n---\r\n"), "reranker m");
+  EXPECT_EQ(with_card("---\npipeline_tag: text-generation\n---\npipeline_tag: text-ranking\n"), "language m");
+  EXPECT_EQ(with_card("---\npipeline_tag: text-ranking-other\n---\n"), "language m");
+  EXPECT_EQ(with_card("pipeline_tag: text-ranking\n"), "language m");
+
+  const auto with_modules = [&](const std::string& text) {
+    write(folder_ / "m/modules.json", text);
+    return kind("m");
+  };
+  const std::string first = R"([{"type": "sentence_transformers.base.modules.transformer.Transformer"})";
+  EXPECT_EQ(with_modules(first + R"(, {"type": "sentence_transformers.models.Pooling"}])"), "embedding m");
+  EXPECT_EQ(with_modules(first + R"(, {"type": "sentence_transformers.cross_encoder.modules.logit_score.LogitScore"}])"),
+            "reranker m");
+  EXPECT_EQ(with_modules("no list"), "embedding m");
+  EXPECT_EQ(with_modules(first + "]"), "embedding m");
+  write(folder_ / "m/config.json", R"({"architectures": ["Qwen3ForSequenceClassification"]})");
+  EXPECT_EQ(kind("m"), "reranker m");
+  EXPECT_EQ(with_modules(first + R"(, {"type": "sentence_transformers.models.Pooling"}])"), "embedding m");
+  write(folder_ / "m/config_sentence_transformers.json", R"({"model_type": "CrossEncoder"})");
+  EXPECT_EQ(kind("m"), "reranker m");
+}
+
 TEST_F(ModelFilesTest, folders_of_weights_are_told_by_their_networks) {
   write(folder_ / "hf/config.json", "{}");
   write(folder_ / "hf/model.safetensors", "x");
@@ -416,6 +446,10 @@ TEST_F(ModelFilesTest, folders_of_weights_are_told_by_their_networks) {
   write(folder_ / "cross/config.json", R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"]})");
   write(folder_ / "cross/model.safetensors", "x");
   EXPECT_EQ(kind("cross"), "reranker cross");
+  write(folder_ / "hf/config.json", R"({"model_type": "qwen3", "classifier_from_token": ["no", "yes"]})");
+  EXPECT_EQ(kind("hf"), "reranker hf");
+  write(folder_ / "hf/config.json", R"({"model_type": "qwen3", "is_original_qwen3_reranker": true})");
+  EXPECT_EQ(kind("hf"), "reranker hf");
   write(folder_ / "vision/model.gguf", "x");
   write(folder_ / "vision/mmproj.gguf", "x");
   EXPECT_EQ(kind("vision"), "language vision/model.gguf");

@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/system/file.h"
@@ -96,9 +97,52 @@ std::optional<ModelKind> kind_by_config(const json& config) {
     }
   }
   const auto has = [&](std::string_view part) { return all.find(part) != std::string::npos; };
-  if (has("ForSequenceClassification") || config.contains("sentence_transformers")) return ModelKind::reranker;
+  // vLLM's names for language models that answer "yes" or "no".
+  const bool asked = config.contains("classifier_from_token") || config.value("is_original_qwen3_reranker", json()) == true;
+  if (has("ForSequenceClassification") || config.contains("sentence_transformers") || asked) return ModelKind::reranker;
   if (has("ForCausalLM") || has("LMHeadModel")) return ModelKind::language;
   return std::nullopt;
+}
+
+// What sentence-transformers has written, whose modules make vectors or scores.
+ModelKind kind_by_modules(const fs::path& folder) {
+  const json own = read_config(folder / "config_sentence_transformers.json");
+  if (own.value("model_type", json()) == "CrossEncoder") return ModelKind::reranker;
+  std::size_t modules = 0;
+  try {
+    const json list = json::parse(read_file(folder / "modules.json", kConfigBytes), nullptr, false);
+    for (const json& one : list.is_array() ? list : json::array()) {
+      const json type = one.is_object() ? one.value("type", json()) : json();
+      if (!type.is_string()) continue;
+      ++modules;
+      const std::string& name = type.get_ref<const std::string&>();
+      if (name.find(".cross_encoder.") != std::string::npos || name.ends_with("LogitScore")) return ModelKind::reranker;
+    }
+  } catch (const Error&) {  // whoever loads it says what is wrong
+  }
+  // Vectors of tokens are pooled by a second module; classes are not.
+  const bool classes = modules == 1 && kind_by_config(read_config(folder / "config.json")) == ModelKind::reranker;
+  return classes ? ModelKind::reranker : ModelKind::embedding;
+}
+
+// Whether the head of the model's card says that it ranks: Qwen3-Reranker's config.json is that of the language model.
+bool ranks_by_card(const fs::path& folder) {
+  constexpr std::string_view kKey = "pipeline_tag:";
+  std::string card;
+  try {
+    card = read_file(folder / "README.md", kConfigBytes);
+  } catch (const Error&) {  // there need not be one
+  }
+  std::istringstream lines(card);
+  std::string line;
+  if (!std::getline(lines, line) || !line.starts_with("---")) return false;
+  while (std::getline(lines, line) && !line.starts_with("---")) {
+    if (!line.starts_with(kKey)) continue;
+    std::string value = line.substr(kKey.size());
+    std::erase_if(value, [](char c) { return std::string_view(" \t\r\"'").find(c) != std::string_view::npos; });
+    return value == "text-ranking";
+  }
+  return false;
 }
 
 // A folder with a tokenizer and an ONNX model.
@@ -107,7 +151,7 @@ ModelKind kind_of_export(const fs::path& folder) {
   const std::vector<std::string> below = files_with_ending(folder / "onnx", ".onnx");
   models.insert(models.end(), below.begin(), below.end());
   if (any_starts_with(models, "decoder_")) return ModelKind::language;
-  if (is_file(folder / "modules.json")) return ModelKind::embedding;
+  if (is_file(folder / "modules.json")) return kind_by_modules(folder);
   if (const auto kind = kind_by_config(read_config(folder / "config.json"))) return *kind;
   return ModelKind::embedding;
 }
@@ -144,7 +188,7 @@ ModelKind kind_of_gguf(const fs::path& file) {
 ModelFiles recognise_folder(const fs::path& folder) {
   if (const auto project = project::project_file_in(folder)) return {ModelKind::tensors, *project, true};
   if (is_file(folder / "genai_config.json")) return {ModelKind::language, folder};
-  if (is_file(folder / "modules.json")) return {ModelKind::embedding, folder};
+  if (is_file(folder / "modules.json")) return {kind_by_modules(folder), folder};
   const std::vector<std::string> models = files_with_ending(folder, ".onnx");
   const bool onnx = !models.empty() || !files_with_ending(folder / "onnx", ".onnx").empty();
   if (onnx && has_tokenizer(folder)) return {kind_of_export(folder), folder};
@@ -155,7 +199,7 @@ ModelFiles recognise_folder(const fs::path& folder) {
     const auto type = config.find("model_type");
     const bool encoder =
         type != config.end() && type->is_string() && has_word(kEncoderTypes, type->get_ref<const std::string&>());
-    if (kind_by_config(config) == ModelKind::reranker) return {ModelKind::reranker, folder};
+    if (kind_by_config(config) == ModelKind::reranker || ranks_by_card(folder)) return {ModelKind::reranker, folder};
     return {encoder ? ModelKind::embedding : ModelKind::language, folder};
   }
   if (models.empty()) {

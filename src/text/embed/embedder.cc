@@ -50,7 +50,8 @@ TokenizedText tokens_of(const Encoding& encoding) {
 }
 
 // The tokens with which a language model answers whether a document fits a query: "no", "yes".
-std::vector<std::int64_t> answers_of(const Tokenizer& tokenizer) {
+std::vector<std::int64_t> answers_of(const EmbedFolder& folder, const Tokenizer& tokenizer) {
+  if (!folder.answers.empty()) return folder.answers;
   const auto no = tokenizer.token_to_id("no"), yes = tokenizer.token_to_id("yes");
   if (!no || !yes) return {};
   return {static_cast<std::int64_t>(*no), static_cast<std::int64_t>(*yes)};
@@ -222,7 +223,12 @@ struct TextEmbedder::Impl {
 
 TextEmbedder TextEmbedder::load(const std::filesystem::path& model, const EmbedderOptions& options) {
   check(options);
-  return TextEmbedder(std::make_unique<Impl>(options, text::read_embed_folder(model)));
+  EmbedFolder folder = text::read_embed_folder(model);
+  if (!folder.answers.empty()) {
+    fail(ErrorCode::invalid_argument, "'{}' is a model that ranks documents (module LogitScore), not one for embeddings",
+         model.string());
+  }
+  return TextEmbedder(std::make_unique<Impl>(options, std::move(folder)));
 }
 
 Tensor TextEmbedder::embed(std::span<const std::string> texts, std::string_view prompt) const {
@@ -304,7 +310,7 @@ struct Reranker::Impl {
         max_length(options.max_length > 0 ? options.max_length : folder.max_length),
         tokenizer(tokenizer_of(folder, max_length)),
         encoder(folder.model, options.session, 2, padding_id(tokenizer),
-                {.output = text::TextOutput::scores, .answers = answers_of(tokenizer)}) {}
+                {.output = text::TextOutput::scores, .answers = answers_of(folder, tokenizer)}) {}
 
   TokenizedText pair_of(const std::string& query, const std::string& document) const {
     if (folder.pair_template.empty()) return tokens_of(tokenizer.encode(query, document));
@@ -368,7 +374,14 @@ struct Reranker::Impl {
 
 Reranker Reranker::load(const std::filesystem::path& model, const EmbedderOptions& options) {
   check(options);
-  return Reranker(std::make_unique<Impl>(options, text::read_embed_folder(model)));
+  EmbedFolder folder = text::read_embed_folder(model);
+  if (!folder.answers.empty() && folder.pair_template.empty()) {
+    fail(ErrorCode::invalid_model,
+         "'{}' has no chat template that shows messages of the roles 'query' and 'document': the question for the model is "
+         "missing",
+         model.string());
+  }
+  return Reranker(std::make_unique<Impl>(options, std::move(folder)));
 }
 
 // Computed in float64: float32 has no numbers between the scores of logits above 17.

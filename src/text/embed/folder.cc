@@ -12,6 +12,7 @@
 #include "tensor/json.h"
 #include "tensor/safetensors.h"
 #include "text/embed/encoder_network.h"
+#include "text/embed/pair_template.h"
 #include "text/model/network/safetensors_files.h"
 
 namespace sdx::text {
@@ -149,6 +150,16 @@ void check_splade(const fs::path& folder) {
   }
 }
 
+// The tokens whose logits are the score of a language model that ranks: "no" and "yes", or "yes" alone.
+std::vector<std::int64_t> read_answers(const fs::path& folder) {
+  const fs::path where = folder / "config.json";
+  const json config = read_json(where);
+  const std::int64_t yes = member(config, "true_token_id", std::int64_t{-1}, where);
+  if (yes < 0) fail(ErrorCode::invalid_argument, "{} must have 'true_token_id', the number of a token", where.string());
+  const std::int64_t no = member(config, "false_token_id", std::int64_t{-1}, where);
+  return no < 0 ? std::vector{yes} : std::vector{no, yes};
+}
+
 // Newer files name other packages: the last part counts.
 std::string kind_of(const json& module, const fs::path& where) {
   const std::string type = member(module, "type", std::string(), where);
@@ -158,7 +169,9 @@ std::string kind_of(const json& module, const fs::path& where) {
 void read_module(const std::string& kind, const fs::path& folder, EmbedFolder& to) {
   if (kind == "Transformer" || kind == "Dropout" || kind == "MLMTransformer") return;
   if (kind == "SpladePooling") return check_splade(folder);
-  if (kind == "Pooling") {
+  if (kind == "LogitScore") {
+    to.answers = read_answers(folder);
+  } else if (kind == "Pooling") {
     read_pooling(folder, to);
   } else if (kind == "Dense") {
     to.layers.push_back(read_weights(folder, Layer::Kind::dense));
@@ -169,7 +182,7 @@ void read_module(const std::string& kind, const fs::path& folder, EmbedFolder& t
   } else {
     fail(ErrorCode::invalid_argument,
          "{}: the module '{}' is not known; known: Transformer, MLMTransformer, Pooling, SpladePooling, Dense, LayerNorm, "
-         "Dropout, Normalize",
+         "Dropout, Normalize, LogitScore",
          folder.string(), kind);
   }
 }
@@ -235,6 +248,11 @@ EmbedFolder read_embed_folder(const fs::path& path) {
     if (!text.empty()) out.prompts.emplace(name, text);
   }
   out.default_prompt = member(config, "default_prompt_name", std::string(), prompts);
+  if (out.modules && (!out.answers.empty() || !out.pair_template.empty())) {
+    const auto prompt = out.prompts.find(out.default_prompt);
+    std::string own = pair_template_of(root, prompt == out.prompts.end() ? "" : prompt->second);
+    if (!own.empty()) out.pair_template = std::move(own);
+  }
   return out;
 }
 

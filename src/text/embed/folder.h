@@ -2,6 +2,7 @@
 // Reads the files of an embedding or reranking model besides the graph: sentence-transformers' modules.json with the folders it
 // names, or a plain encoder's config.json.
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -24,6 +25,8 @@ struct EmbedFolder {
   int max_length = 0;         // tokens; 0: not said
   int most_length = 0;        // for which the network has positions; 0: not known
   std::string pair_template;  // of rerankers: a text with {query} and {document}; empty: they are a pair of texts
+  // Of rerankers that are language models: tokens for "no" and "yes", or for "yes" alone; empty: not said.
+  std::vector<std::int64_t> answers;
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  // a name in `prompts`; "": none
 };

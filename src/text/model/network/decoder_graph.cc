@@ -108,13 +108,14 @@ class Builder : WeightedGraph {
       x = classes == 2 ? difference(x, head, 1, 0) : linear("/score", x, "cls.output.weight", classes, c_.width);
       if (classes == 2) classes = 1;
     } else {
-      if (options_.answers.size() != 2)
+      if (options_.answers.empty() || options_.answers.size() > 2)
         fail(ErrorCode::invalid_argument, "the model has no head for classes, and its vocabulary has no answers 'yes' and 'no'");
       const StoredTensor& head = has("output.weight") ? tensor("output.weight", {c_.vocabulary, c_.width}) : embedding;
       for (const std::int64_t id : options_.answers) {
         if (id < 0 || id >= c_.vocabulary) fail(ErrorCode::invalid_model, "token {} has no row in the output matrix", id);
       }
-      x = difference(x, head, options_.answers[0], options_.answers[1]);
+      x = options_.answers.size() == 2 ? difference(x, head, options_.answers[0], options_.answers[1])
+                                       : style_.product(g_, "/score/only", x, head, options_.answers[0], 1, kNoValue);
     }
     declare(x, {Dim::symbol("batch_size"), Dim(classes)});
     g_.output(x, "logits");

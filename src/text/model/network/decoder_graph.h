@@ -22,7 +22,7 @@ namespace sdx::text {
 // With `embeds`: inputs input_ids, attention_mask, position_ids int64[batch,sequence], without a past; texts are padded behind
 // their tokens. The output is last_hidden_state float32[batch,sequence,width]; with `scores`, it is logits float32[batch,classes]
 // of the last token, by the head for classes or, without one, by rows of the output matrix: that of the second of `answers` minus
-// the first's.
+// the first's, or that of the only one.
 struct DecoderOptions {
   bool for_file = false;
   std::int64_t context = 0;  // with for_file or embeds: positions that angles are made for
