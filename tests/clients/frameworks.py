@@ -22,10 +22,12 @@ if Path(sys.prefix).resolve() != PYTHON.parent.parent.resolve():
 sys.path[:0] = [str(PROJECT / "tests" / folder) for folder in ("cli", "serve", "support")]
 import pydantic  # noqa: E402
 from scratch import scratch  # noqa: E402
+import scripted  # noqa: E402
 import tiny_models  # noqa: E402
 from serve_process import Serve  # noqa: E402
 
 HI = [{"role": "user", "content": "hi"}]
+HELLO = "Hello there, my friend."  # of scripted.py
 
 
 class Place(pydantic.BaseModel):
@@ -57,6 +59,37 @@ def litellm(base):
     answer = litellm.completion(max_tokens=200, response_format=Place, **spoken)
     Place.model_validate_json(answer.choices[0].message.content)
     vectors = litellm.embedding(model="openai/embed", input=["one", "two"], **asked).data
+    expect(len(vectors) == 2 and all(is_unit(v["embedding"]) for v in vectors), "embeddings")
+
+
+def litellm_interfaces(base):
+    """The same calls over the other interfaces: Ollama's, Anthropic's, and OpenAI's responses."""
+    import litellm
+
+    root = base.removesuffix("/v1")
+    tool = {"type": "function", "function": {"name": "weather", "description": "Of a place.", "parameters": {
+        "type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}}}
+    for model, place in (("ollama_chat/scripted", root), ("anthropic/scripted", root), ("openai/scripted", base)):
+        asked = {"model": model, "api_base": place, "api_key": "none", "num_retries": 0, "max_tokens": 60, "temperature": 0}
+        answer = litellm.completion(messages=[{"role": "user", "content": "hi a"}], **asked)
+        expect(answer.choices[0].message.content == HELLO and answer.usage.completion_tokens > 0, f"{model}: {answer}")
+        parts = list(litellm.completion(messages=[{"role": "user", "content": "hi a"}], stream=True, **asked))
+        expect("".join(p.choices[0].delta.content or "" for p in parts) == HELLO, f"{model}: {parts}")
+        talk = [{"role": "user", "content": "look c"}]
+        called = litellm.completion(messages=talk, tools=[tool], **asked).choices[0]
+        call = called.message.tool_calls[0]
+        expect(call.function.name == "weather" and json.loads(call.function.arguments) == {"place": "Paris"}, f"{model}: {called}")
+        talk += [called.message, {"role": "tool", "tool_call_id": call.id, "name": "weather", "content": "4 degrees a"}]
+        expect(litellm.completion(messages=talk, tools=[tool], **asked).choices[0].message.content == HELLO, f"{model}: the turn behind the call")
+        parts = list(litellm.completion(messages=[{"role": "user", "content": "look c"}], tools=[tool], stream=True, **asked))
+        given = "".join(c.function.arguments or "" for p in parts for c in p.choices[0].delta.tool_calls or [])
+        expect(json.loads(given) == {"place": "Paris"}, f"{model}: {given}")
+    asked = {"model": "openai/scripted", "api_base": base, "api_key": "none", "temperature": 0}
+    answer = litellm.responses(input="hi a", **asked)
+    expect(answer.output[0].content[0].text == HELLO and answer.status == "completed", answer)
+    kinds = [e.type for e in litellm.responses(input="hi a", stream=True, **asked)]
+    expect(kinds[0] == "response.created" and kinds[-1] == "response.completed" and "response.output_text.delta" in kinds, kinds)
+    vectors = litellm.embedding(model="ollama/embed", input=["one", "two"], api_base=root).data
     expect(len(vectors) == 2 and all(is_unit(v["embedding"]) for v in vectors), "embeddings")
 
 
@@ -154,11 +187,42 @@ def openai_agents(base):
     asyncio.run(work())
 
 
+def openai_agents_responses(base):
+    """The interface that agents speak unless they are told otherwise: /v1/responses, with a tool, its stream, and a session on the server."""
+    import agents
+    import openai
+
+    agents.set_tracing_disabled(True)
+    asked = []
+
+    @agents.function_tool(strict_mode=False)  # the script is not held to a grammar
+    def weather(place: str) -> str:
+        """Of a place."""
+        asked.append(place)
+        return "4 degrees a"
+
+    async def work():
+        model = agents.OpenAIResponsesModel("scripted", openai.AsyncOpenAI(base_url=base, api_key="none", max_retries=0))
+        settings = agents.ModelSettings(max_tokens=60, temperature=0)
+        agent = agents.Agent("caller", instructions="Be brief.", model=model, tools=[weather], model_settings=settings)
+        result = await agents.Runner.run(agent, "look c", max_turns=4)
+        expect(asked == ["Paris"] and result.final_output == HELLO, f"{asked} {result}")
+        again = await agents.Runner.run(agent, "so a", previous_response_id=result.last_response_id)
+        expect(again.final_output == HELLO and again.raw_responses[0].usage.input_tokens > result.raw_responses[0].usage.input_tokens, again)
+        streamed = agents.Runner.run_streamed(agent, "look c", max_turns=4)
+        kinds = [getattr(e, "name", None) or e.type async for e in streamed.stream_events()]
+        expect(streamed.final_output == HELLO and {"tool_called", "tool_output", "message_output_created"} <= set(kinds), kinds)
+
+    asyncio.run(work())
+
+
 def main():
     os.environ.update(OPENAI_API_KEY="none", HF_HUB_OFFLINE="1", LITELLM_LOCAL_MODEL_COST_MAP="True", LANGSMITH_TRACING="false")
     with scratch() as folder:
         tiny_models.write_served(folder, 2000)
-        with Serve(Path(sys.argv[1]).resolve(), f"letters={folder / 'letters.gguf'}", f"embed={folder / 'embedder'}") as server:
+        (folder / "scripted.gguf").write_bytes(scripted.scripted())
+        models = [f"{name}={folder / file}" for name, file in (("letters", "letters.gguf"), ("scripted", "scripted.gguf"), ("embed", "embedder"))]
+        with Serve(Path(sys.argv[1]).resolve(), *models) as server:
             globals()[sys.argv[3]](f"http://127.0.0.1:{server.port}/v1")
     print(json.dumps({"framework": sys.argv[3], "result": "as expected"}))
 

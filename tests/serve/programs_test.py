@@ -53,7 +53,7 @@ def open_webui_openai(test):
         models = test.server.ask("GET", "/v1/models", None, headers).json()
         expect({m["id"] for m in models["data"]} >= {"scripted", "embed"} and all(m["object"] == "model" for m in models["data"]), models)
         body = {"stream": True, "model": "scripted", "messages": [{"role": "system", "content": "You are kind."}, {"role": "user", "content": "look c"}],
-                "tools": [WEATHER], "stream_options": {"include_usage": True}, "temperature": 0.7, "max_tokens": 128, "chat_id": "c1", "session_id": "s1",
+                "tools": [WEATHER], "stream_options": {"include_usage": True}, "temperature": 0, "max_tokens": 128, "chat_id": "c1", "session_id": "s1",
                 "tool_servers": [], "features": {"web_search": False}, "user": {"name": "Ann", "id": "1"}}
         chunks = chunks_of(test.post("/v1/chat/completions", body, headers))
         calls = calls_of(chunks)
@@ -63,7 +63,7 @@ def open_webui_openai(test):
                              {"role": "tool", "tool_call_id": calls[0]["id"], "content": "4 degrees a"}]
         expect(text_of(chunks_of(test.post("/v1/chat/completions", body, headers))) == HELLO, "the turn behind the call")
         task = {"model": "scripted", "messages": [{"role": "user", "content": "### Task:\nGenerate a concise title.\n### Chat:\nuser: a"}],
-                "stream": False, "max_completion_tokens": 1000, "metadata": {"task": "title_generation", "chat_id": "c1"}}
+                "stream": False, "max_completion_tokens": 1000, "temperature": 0, "metadata": {"task": "title_generation", "chat_id": "c1"}}
         title = test.post("/v1/chat/completions", task, headers).json()
         expect(title["choices"][0]["message"]["content"] == HELLO and title["choices"][0]["finish_reason"] == "stop", title)
         vectors = test.post("/v1/embeddings", {"model": "embed", "input": ["a b", "b"]}, headers).json()
@@ -80,7 +80,7 @@ def open_webui_ollama(test):
         expect({m["model"] for m in tags} >= {"scripted:latest", "embed:latest"} and all({"name", "digest", "size", "details"} <= m.keys() for m in tags), tags)
         ask("GET", "/api/ps", None).json()["models"]
         body = {"model": "scripted:latest", "messages": [{"role": "user", "content": "look c"}], "stream": True, "tools": [WEATHER], "keep_alive": "5m",
-                "options": {"temperature": 0.7, "num_ctx": 4096, "num_keep": 24, "num_batch": 512, "use_mmap": True, "mirostat": 0, "repeat_last_n": 64}}
+                "options": {"temperature": 0, "num_ctx": 4096, "num_keep": 24, "num_batch": 512, "use_mmap": True, "mirostat": 0, "repeat_last_n": 64}}
         lines = lines_of(test.post("/api/chat", body))
         calls = [c for line in lines for c in line["message"].get("tool_calls") or []]
         expect("".join(line["message"]["content"] for line in lines) == "I look." and calls[0]["function"]["arguments"] == {"place": "Paris"}, lines)
@@ -94,7 +94,7 @@ def open_webui_ollama(test):
 
 def continue_ollama(test):
     """Continue with the provider `ollama`: facts about the model, chat in agent mode, and completion at the cursor."""
-    settings = {"temperature": 0.01, "num_predict": 200, "num_ctx": 2000, "stop": ["\n\n\n"], "top_k": 40, "top_p": 1, "min_p": 0, "num_thread": 4,
+    settings = {"temperature": 0, "num_predict": 200, "num_ctx": 2000, "stop": ["\n\n\n"], "top_k": 40, "top_p": 1, "min_p": 0, "num_thread": 4,
                 "use_mmap": True, "mirostat": 0, "num_gpu": 99}
     with test.serve():
         shown = test.post("/api/show", {"name": "scripted"}).json()
@@ -119,7 +119,7 @@ def continue_openai(test):
     headers = {"Authorization": "Bearer none", "api-key": "none"}
     with test.serve():
         body = {"messages": [{"role": "system", "content": "Agent mode."}, {"role": "user", "content": [{"type": "text", "text": "look c"}]}],
-                "model": "scripted", "max_tokens": 300, "temperature": 0.01, "top_p": 1, "frequency_penalty": 0, "presence_penalty": 0, "stop": ["\n\n\n"],
+                "model": "scripted", "max_tokens": 300, "temperature": 0, "top_p": 1, "frequency_penalty": 0, "presence_penalty": 0, "stop": ["\n\n\n"],
                 "stream": True, "tools": [WEATHER], "parallel_tool_calls": False, "stream_options": {"include_usage": True}}
         chunks = chunks_of(test.post("/v1/chat/completions", body, headers))
         calls = calls_of(chunks)
@@ -127,10 +127,10 @@ def continue_openai(test):
         body["messages"] += [{"role": "assistant", "content": " ", "tool_calls": calls},
                              {"role": "tool", "tool_call_id": calls[0]["id"], "content": "4 degrees a"}]
         expect(text_of(chunks_of(test.post("/v1/chat/completions", body, headers))) == HELLO, "the turn behind the call")
-        body = {"prompt": "x = a", "model": "scripted", "max_tokens": 300, "temperature": 0.01, "stop": ["\n\n"], "stream": True}
+        body = {"prompt": "x = a", "model": "scripted", "max_tokens": 300, "temperature": 0, "stop": ["\n\n"], "stream": True}
         chunks = chunks_of(test.post("/v1/completions", body, headers))
         expect("".join(c["choices"][0]["text"] for c in chunks if c["choices"]) == HELLO, chunks)
-        body = {"prompt": "x = a", "n_predict": 300, "temperature": 0.01, "top_k": 40, "top_p": 1, "min_p": 0, "mirostat": 0, "frequency_penalty": 0,
+        body = {"prompt": "x = a", "n_predict": 300, "temperature": 0, "top_k": 40, "top_p": 1, "min_p": 0, "mirostat": 0, "frequency_penalty": 0,
                 "presence_penalty": 0, "stop": ["\n\n"], "stream": True}
         answer = test.post("/completion", {**body, "model": "scripted"}, headers)
         expect(answer.status == 200, answer.body)
