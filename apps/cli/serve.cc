@@ -1,16 +1,21 @@
 // sdx serve
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
+#include "base/error.h"
+#include "base/quantity.h"
 #include "base/system/interrupt.h"
 #include "base/system/processes/signals.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/registry/pulled.h"
 #include "cli/session_flags.h"
+#include "hub/pull.h"
 #include "project/resolve.h"
 #include "serve/module_api.h"
 #include "tensor/gguf/gguf_names.h"
@@ -31,7 +36,7 @@ struct ServeCommand {
   std::vector<std::string> models;
   SessionFlags session;
   serve::ServeRequest request;
-  std::string memory_limit, prompt_cache;
+  std::string memory_limit, prompt_cache, pull_limit;
   std::optional<double> delay;
   int grpc_port = -1;
   bool no_grpc = false, no_page = false;
@@ -54,15 +59,43 @@ std::pair<std::string, std::string> model_of(const std::string& text) {
   return {name, is_project ? found.project->file().string() : found.model.string()};
 }
 
+// A pull for a client of the server: names of registry and hub alone, into the server's own folder.
+void pull_for_client(const serve::ClientPull& wanted, const std::string& repository) {
+  hub::PullOptions options;
+  options.root = repository;
+  options.only_names = true;
+  options.network.max_bytes = wanted.most_bytes;
+  std::uint64_t before = 0, of_file = 0;
+  serve::PullStep step;
+  const auto tell = [&] {
+    if (!wanted.step(step)) fail(ErrorCode::cancelled, "'{}': no client waits for the model any more", wanted.name);
+  };
+  options.network.note = [&](const std::string&) { tell(); };
+  options.progress = [&](const hub::PullProgress& at) {
+    if (at.file != step.file) before += std::exchange(of_file, 0);
+    step = {at.file, at.sha256, at.done, at.total};
+    of_file = std::max(at.done, at.total);
+    if (before + of_file > wanted.most_bytes) {
+      fail(ErrorCode::invalid_argument, "'{}' is larger than this server may fetch: {} are left of its limit (--pull-limit)",
+           wanted.name, size_text(static_cast<double>(wanted.most_bytes)));
+    }
+    tell();
+  };
+  static_cast<void>(hub::pull(wanted.name, options));
+}
+
 int ServeCommand::run() {
   request.session = session.asked().session;
   if (!memory_limit.empty()) request.memory_limit = parse_bytes(memory_limit, "--memory-limit");
   if (!prompt_cache.empty()) request.prompt_cache = parse_bytes(prompt_cache, "--prompt-cache");
+  if (!pull_limit.empty()) request.pull_limit = parse_bytes(pull_limit, "--pull-limit");
   if (delay && !(*delay >= 0 && *delay <= 60000)) throw UsageError("--max-queue-delay-ms must be 0 to 60000");
   request.max_queue_delay_ms = delay.value_or(-1);
   if (models.empty() && request.repository.empty()) throw UsageError("name a MODEL, or --repository DIR with models");
   for (const std::string& text : models) request.models.push_back(model_of(text));
   request.grpc_port = no_grpc ? -2 : grpc_port;
+  if (request.allow_pull && request.repository.empty()) throw UsageError("--allow-pull needs --repository DIR, where models go");
+  if (!pull_limit.empty() && !request.allow_pull) throw UsageError("--pull-limit belongs to --allow-pull");
   request.page = !no_page;
   const serve::ServeModule& module = load_module<serve::ServeModule>();
   const Interrupt interrupt;
@@ -71,6 +104,7 @@ int ServeCommand::run() {
   host.stop = [] { return Interrupt::requested(); };
   host.reload = [] { return ReloadRequests::take(); };
   host.say = [](std::string_view lines) { say(lines); };
+  host.pull = [this](const serve::ClientPull& wanted) { pull_for_client(wanted, request.repository); };
   module.serve(request, host);
   return kServed;
 }
@@ -109,6 +143,13 @@ void add_model_flags(const Command& command, ServeCommand& c) {
   const char* group = "Models";
   command.add_option("--repository", r.repository, "Folder of models, which are loaded on demand")
       ->type_name("DIR")
+      ->group(group);
+  command
+      .add_flag("--allow-pull", r.allow_pull,
+                "Clients may fetch models from the registry into the repository, and remove those (/api/pull, /api/delete)")
+      ->group(group);
+  command.add_option("--pull-limit", c.pull_limit, "Most bytes of all models that were pulled there (100GB)")
+      ->type_name("SIZE")
       ->group(group);
   command.add_option("--max-batch-size", r.max_batch_size, "Maximum number of samples per run")
       ->range(1, 1'000'000)

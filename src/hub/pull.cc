@@ -60,7 +60,8 @@ std::string source_text(const Source& source) {
 
 class Pull {
  public:
-  Pull(const std::string& text, const PullOptions& options) : source_(parse_source(text)), options_(options) {
+  Pull(const std::string& text, const PullOptions& options)
+      : source_(options.only_names ? parse_model_name(text) : parse_source(text)), options_(options) {
     if (!options.name.empty()) check_model_name(options.name);
     result_.name = options.name.empty() ? source_.name : options.name;
     const fs::path root = options.folder.empty() && options.root.empty() ? models_folder() : options.root;
@@ -84,6 +85,10 @@ class Pull {
       fail(ErrorCode::invalid_argument,
            "'{}' exists and was not created by a pull; give another --name, or --force to replace it", result_.folder.string());
     }
+    if (there && options_.only_names && before_.source != result_.source) {
+      fail(ErrorCode::invalid_argument, "'{}' holds another model, which was pulled from '{}'",
+           result_.folder.filename().string(), before_.source);
+    }
     try {
       switch (source_.kind) {
         case Source::Kind::local: local(); break;
@@ -94,7 +99,8 @@ class Pull {
     } catch (const Error& e) {
       // Drops what another attempt cannot use: a copy is cheap to repeat, and a file that is no model or has another checksum
       // will not get better.
-      const bool passing = source_.kind != Source::Kind::local && e.code() == ErrorCode::io;
+      const bool comes_back = e.code() == ErrorCode::io || e.code() == ErrorCode::cancelled;
+      const bool passing = source_.kind != Source::Kind::local && comes_back;
       if (staging_ && !passing) staging_->drop();
       throw;
     }
@@ -203,7 +209,7 @@ class Pull {
     file.name = name;
     NetworkOptions network = options_.network;
     if (options_.progress) {
-      network.progress = [&](std::uint64_t done, std::uint64_t total) { options_.progress(name, done, total); };
+      network.progress = [&](std::uint64_t done, std::uint64_t total) { options_.progress({name, file.sha256, done, total}); };
     }
     Fetched got = download(file, staging_->path_of(name), network);
     result_.received += got.received;

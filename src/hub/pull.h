@@ -12,6 +12,13 @@
 
 namespace sdx::hub {
 
+// Of a file that is being fetched.
+struct PullProgress {
+  const std::string& file;            // its name in the model's folder
+  const std::string& sha256;          // "" where it is not known before
+  std::uint64_t done = 0, total = 0;  // bytes; total 0: not known
+};
+
 struct PullOptions {
   std::string name;              // "": from the source
   std::filesystem::path root;    // folder of the models: the model goes to root/name. "": $SDX_HOME/models or ~/.sdx/models
@@ -19,13 +26,14 @@ struct PullOptions {
   std::string endpoint;          // of the hub or registry; "": as endpoint_url() and registry_url() say
   std::string revision;          // of a hub's repository
   std::string sha256;            // that the model file must have
+  bool only_names = false;       // parse_model_name(), and no other model in the folder
   bool offline = false;          // use what an earlier pull left; no network
   bool force = false;            // replace a folder that no pull has made
   bool only_model = false;       // without configuration, tokenizer and labels
   bool check = true;             // read the model before it is put into place
   bool dry_run = false;          // say what would be pulled; see pull()
   NetworkOptions network;
-  std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)> progress;
+  std::function<void(const PullProgress&)> progress;
 };
 
 struct PulledFile {

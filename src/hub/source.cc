@@ -144,6 +144,21 @@ Source parse_source(std::string_view text) {
   return s;
 }
 
+Source parse_model_name(std::string_view text) {
+  for (const std::string_view hub : {"hf.co/", "huggingface.co/"}) {
+    if (text.starts_with(hub)) return parse_quantised(text, text.substr(hub.size()));
+  }
+  std::optional<Source> named;
+  const bool tagged = !split_tag(text).second.empty();
+  if (text.find("://") == std::string_view::npos)
+    named = parse_registry(tagged ? std::string(text) : std::string(text) + ":latest");
+  if (!named || !named->url.host.empty()) {
+    fail(ErrorCode::invalid_argument, "'{}' is not the name of a model in a registry or hub: NAME[:TAG], hf.co/ORG/NAME[:TAG]",
+         text);
+  }
+  return *named;
+}
+
 std::string checked_sha256(std::string_view text) {
   std::string out = ascii_lower(text);
   const bool hex = std::all_of(out.begin(), out.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });

@@ -27,6 +27,10 @@ struct Source {
 // no path: "[[HOST/]NAMESPACE/]NAME[:TAG]" of a registry, where a name with '/' needs a tag. Throws Error(invalid_argument).
 Source parse_source(std::string_view text);
 
+// The names among these: "[NAMESPACE/]NAME[:TAG]" of the registry and "hf.co/ORG/NAME[:QUANTISATION]" of the hub. Never a path,
+// an address or a host. Throws Error(invalid_argument).
+Source parse_model_name(std::string_view text);
+
 // 64 hexadecimal digits, as lower case. Throws Error(invalid_argument).
 std::string checked_sha256(std::string_view text);
 

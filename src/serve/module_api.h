@@ -20,9 +20,11 @@ namespace sdx::serve {
 struct ServeRequest {
   std::vector<std::pair<std::string, std::string>> models;  // name ("": the file's), path
   std::string repository;
-  std::string host;    // "127.0.0.1"
-  int port = -1;       // 0: a free one; -1: not given (8080)
-  int grpc_port = -1;  // the same (8081); -2: no gRPC
+  bool allow_pull = false;       // clients may fetch models into the repository and remove those
+  std::uint64_t pull_limit = 0;  // bytes of all models that were fetched; 0: the default
+  std::string host;              // "127.0.0.1"
+  int port = -1;                 // 0: a free one; -1: not given (8080)
+  int grpc_port = -1;            // the same (8081); -2: no gRPC
   std::string api_keys, tls_cert, tls_key;
   std::vector<std::string> cors;   // origins that browsers may call from
   std::vector<std::string> hosts;  // names by which the server may be called, besides its address
@@ -44,11 +46,26 @@ struct ServeRequest {
   session::TypedOptions session;
 };
 
+// Of a model's file that is being fetched.
+struct PullStep {
+  std::string file, sha256;           // "": not known before
+  std::uint64_t done = 0, total = 0;  // bytes; total 0: not known
+};
+
+// A model that a client asks for.
+struct ClientPull {
+  std::string name;                           // as the client wrote it; only names of registry and hub may be fetched
+  std::uint64_t most_bytes = 0;               // of all its files
+  std::function<bool(const PullStep&)> step;  // called often; false ends the fetch
+};
+
 // The functions with which the module talks to the command. They are called from any thread.
 struct ServeHost {
   std::function<bool()> stop;                      // asked some times a second: SIGTERM or Ctrl-C came
   std::function<bool()> reload;                    // SIGHUP came since the last call
   std::function<void(std::string_view line)> say;  // to standard error, with a newline behind it
+  // Fetches a model into the repository. Throws sdx::Error.
+  std::function<void(const ClientPull&)> pull;
 };
 
 struct ServeModule {

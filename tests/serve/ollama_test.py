@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import interfaces
@@ -198,6 +199,105 @@ def names(test):
         expect(test.post("/api/pull", {"model": "qwen3:8b"}).status == 400, "another model")
 
 
+def pulled(test):
+    """Models that clients fetch into the repository: from a registry on this machine, with progress, by two at once, again, and away."""
+    import scripted
+    import tiny_models
+    from registry import Registry, digest
+
+    store = test.folder / "store"
+    store.mkdir()
+    own = tiny_models.gguf([*tiny_models.alphabet(), "<end>"], 600)
+    (store / "own.gguf").write_bytes(own)
+    model, other = scripted.scripted(), tiny_models.gguf([*tiny_models.alphabet(), "<end>"], 64)
+    registry = Registry({"library/tiny": {"1b": model, "latest": other}, "team/tiny": {"latest": other}, "library/broken": {"latest": b"GGUF" + bytes(99)}})
+    home = {**os.environ, "SDX_REGISTRY_ENDPOINT": registry.url, "SDX_HUB_ENDPOINT": registry.url, "no_proxy": "*", "SDX_HOME": str(test.folder)}
+    os.environ.update(home)
+    test.words = []
+    try:
+        with test.serve("--repository", str(store), "--allow-pull", "--pull-limit", "20MB"):
+            fetch_and_remove(test, registry, store, model, other, digest)
+        registry.pace = 0.2
+        with test.serve("--repository", str(store), "--allow-pull", "--pull-limit", "20MB"):
+            ends_with_its_clients(test, registry, store, model)
+        registry.pace = 0
+        with test.serve("--repository", str(store), "--allow-pull", "--pull-limit", "1MB"):
+            ask = client(test)
+            expect(ask.pull("tiny:1b").status == "success", "what is there already")
+            ask.delete("tiny:1b")
+            refused(lambda: ask.pull("tiny:1b"), 400, "more than the allowed")
+            expect(not (store / "tiny-1b").exists(), "what is too large")
+        with test.serve("--repository", str(store)):
+            ask = client(test)
+            refused(lambda: ask.pull("tiny:1b"), 400, "--allow-pull")
+            refused(lambda: ask.delete("own"), 400, "--allow-pull")
+            expect(ask.pull("own").status == "success" and (store / "own.gguf").exists(), "what is there")
+    finally:
+        registry.close()
+
+
+def fetch_and_remove(test, registry, store, model, other, digest):
+    ask = client(test)
+    refused(lambda: ask.chat("tiny:1b", hi("a")), 404, "tiny:1b")
+    steps = list(ask.pull("tiny:1b", stream=True))
+    expect((steps[0].status, steps[-1].status) == ("pulling manifest", "success"), steps)
+    told = [s for s in steps if s.digest]
+    expect(told and {s.digest for s in told} == {digest(model)} and told[-1].total == len(model) >= told[-1].completed > 0, steps)
+    expect((store / "tiny-1b" / "model.gguf").read_bytes() == model, "the file")
+    expect(ask.chat("tiny:1b", hi("a")).message.content == HELLO, "the model that was fetched")
+    expect("tiny:1b" in {m.model for m in ask.list().models} and "tiny:1b" in {m.model for m in ask.ps().models}, ask.list())
+    expect(ask.show("tiny:1b").modelinfo["llama.context_length"] == 2000, "facts")
+    for name in ("tiny", "team/tiny:latest", "team/tiny"):
+        expect(ask.pull(name).status == "success" and ask.show(name).modelinfo["llama.context_length"] == 64, name)
+    # The same tag with another model: the new one is served.
+    registry.models["library/tiny"]["1b"] = other
+    expect(ask.pull("tiny:1b").status == "success" and ask.show("tiny:1b").modelinfo["llama.context_length"] == 64, "renewed")
+    registry.models["library/tiny"]["1b"] = model
+    seen = len(registry.seen)
+    expect(ask.pull("own").status == "success" and len(registry.seen) == seen, "the operator's own model needs no fetching")
+    for name, words in (("nobody:1b", "nobody"), ("broken", ""), (registry.url + "/small.onnx", ""), ("/etc/passwd", ""), ("../own.gguf", ""),
+                        (str(store / "own.gguf"), ""), ("file://" + str(store / "own.gguf"), ""), ("127.0.0.1:1/library/x:1b", "not the name"),
+                        ("evil.example/x:1b", "not the name"), ("hf://org/name", "not the name"), ("x" * 300, "too long"), ("team-tiny", "holds another")):
+        status = test.post("/api/pull", {"model": name, "stream": False}).status
+        expect(status == (502 if name in ("nobody:1b", "broken") else 400), f"{name}: {status}")
+        try:
+            list(ask.pull(name, stream=True))
+            sys.exit(f"wrong: {name} is fetched")
+        except ollama.ResponseError as error:
+            expect(words in error.error, f"{name}: {error.error}")
+    expect(sorted(p.name for p in store.iterdir() if not p.name.startswith(".")) == ["own.gguf", "team-tiny", "tiny", "tiny-1b"], list(store.iterdir()))
+    refused(lambda: ask.delete("own"), 403, "was not pulled")
+    refused(lambda: ask.delete("nobody"), 404, "nobody")
+    expect(ask.delete("tiny:1b").status == "success" and not (store / "tiny-1b").exists(), "removed")
+    refused(lambda: ask.chat("tiny:1b", hi("a")), 404, "tiny:1b")
+    expect(ask.pull("tiny:1b").status == "success" and ask.chat("tiny:1b", hi("a")).message.content == HELLO, "fetched again")
+    ask.delete("tiny:1b")
+
+
+def ends_with_its_clients(test, registry, store, model):
+    """A fetch that two clients wait for goes on when one leaves, and ends when both have left; the next one goes on from there."""
+    blob = lambda: [p for p in registry.seen if "/blobs/" in p]
+    registry.seen.clear()
+    first, second = (client(test).pull("tiny:1b", stream=True) for _ in range(2))
+    for steps in (first, second):
+        while not next(steps).completed:
+            pass
+    expect(len(blob()) == 1, "one fetch for both")
+    first.close()
+    for _ in range(3):
+        expect(not next(second).status == "success", "still under way")
+    second.close()
+    deadline = time.monotonic() + 60
+    while registry.broken == 0:
+        expect(time.monotonic() < deadline, "the fetch goes on without its clients")
+        time.sleep(0.05)
+    while test.server.ask("POST", "/api/pull", json.dumps({"model": "tiny:1b", "stream": False}), {"Content-Type": "application/json"}).status == 503:
+        expect(time.monotonic() < deadline, "the fetch does not end")
+        time.sleep(0.2)
+    expect((store / "tiny-1b" / "model.gguf").read_bytes() == model and len(blob()) == 2, blob())
+    expect(registry.resumed == 1, "it goes on from there")
+
+
 def errors(test):
     with test.serve():
         ask = client(test)
@@ -209,7 +309,7 @@ def errors(test):
         refused(lambda: ask.embed("scripted", "a"), 404, "api/embed")
         refused(lambda: ask.chat("scripted", [{"role": "user", "content": "a", "images": [b"abc"]}]), 400, "only text")
         refused(lambda: ask.pull("nobody"), 400, "sdx pull")
-        refused(lambda: ask.delete("scripted"), 400, "does not delete")
+        refused(lambda: ask.delete("scripted"), 400, "--allow-pull")
         refused(lambda: ask.show("nobody"), 404, "nobody")
         is_error = lambda e: isinstance(e["error"], str) and e["error"]
         body = {"model": "scripted", "stream": False, "messages": [*hi("x"), {"role": "assistant", "content": "", "thinking": "t", "tool_calls": [
@@ -224,4 +324,4 @@ def errors(test):
         attack(test, "/api/pull", {"model": "scripted"}, is_error)
 
 
-interfaces.main([chat, forms, logprobs, tools, generate, embed, models, names, errors])
+interfaces.main([chat, forms, logprobs, tools, generate, embed, models, names, pulled, errors])

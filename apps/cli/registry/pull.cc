@@ -102,14 +102,14 @@ std::string plan_text(const hub::Pulled& p) {
 // One bar for each file in turn.
 class Bars {
  public:
-  void show(const std::string& file, std::uint64_t done, std::uint64_t total) {
-    if (!stderr_is_steerable() || total == 0) return;
-    if (file != file_) {
+  void show(const hub::PullProgress& at) {
+    if (!stderr_is_steerable() || at.total == 0) return;
+    if (at.file != file_) {
       bar_.reset();
-      bar_ = std::make_unique<Progress>(file, "B");
-      file_ = file;
+      bar_ = std::make_unique<Progress>(at.file, "B");
+      file_ = at.file;
     }
-    bar_->show(static_cast<std::int64_t>(done), static_cast<std::int64_t>(total));
+    bar_->show(static_cast<std::int64_t>(at.done), static_cast<std::int64_t>(at.total));
   }
 
  private:
@@ -145,7 +145,7 @@ int PullCommand::run() {
   hub::Pulled pulled;
   {
     Bars bars;
-    o.progress = [&](const std::string& file, std::uint64_t done, std::uint64_t total) { bars.show(file, done, total); };
+    o.progress = [&](const hub::PullProgress& at) { bars.show(at); };
     try {
       pulled = hub::pull(source, o);
     } catch (const Error& e) {

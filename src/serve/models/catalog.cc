@@ -54,6 +54,7 @@ struct Family {
   bool gone = false;       // no longer in the repository
   // Folder and settings from the repository; if it has an error, those from before.
   fs::path folder;
+  std::string pulled_as;
   ModelSettings settings;
   std::vector<LoraAdapter> loras;  // from the command line
   std::optional<ModelSettings> replaced;
@@ -141,6 +142,7 @@ struct Catalog::Impl {
       if (family.pinned) continue;
       if (model.error.empty()) {
         family.folder = model.folder;
+        family.pulled_as = model.pulled_as;
         family.settings = model.settings;
       }
       if (family.error != model.error && !model.error.empty()) options.log("warning", name + ": " + model.error);
@@ -495,6 +497,37 @@ Catalog::Catalog(CatalogOptions options) : impl_(std::make_unique<Impl>(std::mov
 }
 
 Catalog::~Catalog() = default;
+
+std::vector<PulledModel> Catalog::pulled() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<PulledModel> out;
+  for (const auto& [name, family] : impl_->families) {
+    if (!family.pulled_as.empty()) out.push_back({name, family.pulled_as, family.folder});
+  }
+  return out;
+}
+
+void Catalog::look_at_repository() {
+  if (impl_->options.repository.empty()) return;
+  impl_->look(scan_repository(impl_->options.repository));
+  impl_->refresh();
+}
+
+void Catalog::remove_pulled(std::string_view name) {
+  const std::vector<PulledModel> all = pulled();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const PulledModel& m) { return m.name == name; });
+  if (found == all.end()) impl_->no_such_model(name, {});
+  unload(name);
+  // Under a name that the repository leaves out, so that half of a model is never seen.
+  const fs::path aside = found->folder.parent_path() / (".removed-" + found->name);
+  std::error_code error;
+  fs::remove_all(aside, error);
+  fs::rename(found->folder, aside, error);
+  if (!error) fs::remove_all(aside, error);
+  if (error) fail(ErrorCode::io, "cannot remove '{}': {}", found->folder.string(), error.message());
+  impl_->options.log("info", fmt::format("model '{}' is removed", found->name));
+  look_at_repository();
+}
 
 ModelPtr Catalog::get(std::string_view name, std::string_view version) { return impl_->get(name, version); }
 

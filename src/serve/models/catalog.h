@@ -71,6 +71,13 @@ struct ModelStatus {
   std::string reason;             // why it failed or was unloaded
 };
 
+// A model that a pull has put into the repository.
+struct PulledModel {
+  std::string name;              // of the catalogue: that of the folder
+  std::string asked;             // by which it was pulled: "qwen3:0.6b"
+  std::filesystem::path folder;  // below the repository
+};
+
 struct ModelSource {
   std::string name;  // "": the stem of the path
   std::filesystem::path path;
@@ -120,6 +127,12 @@ class Catalog {
   // Sorted by name, then by version, oldest first.
   std::vector<ModelStatus> list() const;
   bool ready() const;  // all models of the start are loaded
+  // Sorted by name.
+  std::vector<PulledModel> pulled() const;
+  // Looks at the repository at once: for files that are known to be whole. Loads again what is in use and has changed.
+  void look_at_repository();
+  // Unloads a model of pulled() and deletes its folder. Throws UnknownModel, Error(io).
+  void remove_pulled(std::string_view name);
   // Returns a loaded model only. Does not count as use.
   std::vector<ModelPtr> loaded() const;
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/text/model_name.h"
 #include "serve/grpc_api.h"
 #include "serve/models/model_files.h"
 #include "tensor/gguf/gguf_names.h"
@@ -56,6 +58,18 @@ void choose_versions(std::map<std::int64_t, fs::path>& versions, const ModelSett
   }
 }
 
+// The record that a pull leaves in the model's folder has its name; of a folder that was renamed it is that of the folder.
+std::string pulled_name(const fs::path& folder) {
+  const fs::path file = folder / ".sdx-pull.json";
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) return {};
+  const nlohmann::json record = nlohmann::json::parse(read_file(file, kConfigBytes), nullptr, false);
+  const auto name = record.is_object() ? record.find("name") : record.end();
+  if (!record.is_object() || name == record.end() || !name->is_string()) return {};
+  const std::string own = folder.filename().string();
+  return model_folder_name(name->get<std::string>()) == own ? name->get<std::string>() : own;
+}
+
 RepositoryModel scan_model(const fs::path& path, const fs::path& root) {
   RepositoryModel out;
   try {
@@ -64,6 +78,7 @@ RepositoryModel scan_model(const fs::path& path, const fs::path& root) {
     std::map<std::int64_t, fs::path> versions;
     if (fs::is_directory(path, ignored)) {
       out.folder = path;
+      out.pulled_as = pulled_name(path);
       versions = numbered_folders(path);
     }
     if (versions.empty()) versions[1] = path;

@@ -19,6 +19,7 @@ struct RepositoryVersion {
 struct RepositoryModel {
   std::map<std::int64_t, RepositoryVersion> versions;  // those that its version_policy wants; a model without numbers is 1
   std::filesystem::path folder;                        // NAME, below the repository without links; "": the model is one file
+  std::string pulled_as;                               // the name by which `sdx pull` has fetched it; "": it has not
   ModelSettings settings;
   std::string error;    // why none of it can be served: a configuration that cannot be read, a link that leads elsewhere
   std::string warning;  // members of its configuration without a meaning here

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text/json_text.h"
 #include "serve/ollama/error.h"
 #include "serve/ollama/models.h"
+#include "serve/ollama/pulls.h"
 #include "serve/ollama/requests.h"
 #include "serve/ollama/text_answer.h"
 #include "serve/openai/chat/handlers.h"
@@ -95,16 +98,63 @@ Response show(Shared& shared, const Request& request) {
   openai::no_such_model(name);
 }
 
-// Clients fetch a model before they use it; one that is served needs no fetching.
-Response pull(Shared& shared, const Request& request) {
-  const std::string asked = named(request), name = known_name(shared.models.catalog(), asked);
-  for (const ModelStatus& status : shared.models.catalog().list()) {
-    if (status.name == name) return json_response("{\"status\":\"success\"}\n");
+struct Named {
+  std::string name;
+  bool stream = true;
+};
+
+Named read_pull(const Request& request) {
+  openai::Ignored ignored;
+  const openai::Json body = openai::read_body(request.body);
+  Named out{read_model_name(body, ignored), read_stream(body)};
+  if (request.notes) request.notes->set_model(out.name).set_ignored(ignored.text());
+  return out;
+}
+
+Response pulled(bool stream) { return json_response(stream ? "{\"status\":\"success\"}\n" : "{\"status\":\"success\"}"); }
+
+// Clients fetch a model before they use it; what the server was started with needs no fetching.
+void pull(Shared& shared, Pulls& pulls, const RequestPtr& request, const ResponderPtr& responder) {
+  const Named asked = read_pull(*request);
+  const Catalog& catalog = shared.models.catalog();
+  const std::string name = known_name(catalog, asked.name);
+  const std::vector<PulledModel> own = catalog.pulled();
+  const bool fetched = std::any_of(own.begin(), own.end(), [&](const PulledModel& m) { return m.name == name; });
+  for (const ModelStatus& status : catalog.list()) {
+    if (status.name == name && !(fetched && pulls.allowed())) return responder->respond(pulled(asked.stream));
   }
-  openai::refuse(
-      fmt::format("this server does not fetch models, and has none called '{}'; start it with the model, or put it into its "
-                  "repository ('sdx pull' fetches models)",
-                  asked.substr(0, 200)));
+  if (!pulls.allowed()) {
+    openai::refuse(
+        fmt::format("this server does not fetch models for clients, and has none called '{}'; 'sdx serve --allow-pull' does, and "
+                    "'sdx pull' puts models into its repository",
+                    asked.name.substr(0, 200)));
+  }
+  bool begun = false;
+  const auto tell = [&](std::string_view line) {
+    if (*request->gone) return false;
+    if (!asked.stream) return true;
+    if (!begun) {
+      begun = true;
+      responder->start({200, {{"Content-Type", std::string(reply_form().content_type)}}, "{\"status\":\"pulling manifest\"}\n"});
+    }
+    return line.empty() || responder->write(std::string(line) + "\n");
+  };
+  try {
+    pulls.fetch(asked.name, tell);
+  } catch (...) {
+    if (!begun) throw;
+    responder->write(reply_form().error_event(openai::current_api_error()));
+  }
+  if (begun) return responder->end();
+  responder->respond(pulled(asked.stream));
+}
+
+Response remove(Shared& shared, Pulls& pulls, const Request& request) {
+  const std::string name = known_name(shared.models.catalog(), named(request));
+  if (!pulls.allowed())
+    openai::refuse("this server does not delete models for clients; 'sdx serve --allow-pull' deletes those that were pulled");
+  pulls.remove(name);
+  return Response{};
 }
 
 [[noreturn]] Response keep(std::string_view what) {
@@ -113,8 +163,9 @@ Response pull(Shared& shared, const Request& request) {
 
 }  // namespace
 
-void add_routes(Router& router, Shared& shared) {
+void add_routes(Router& router, Shared& shared, Pulls& pulls) {
   Shared* const all = &shared;
+  Pulls* const fetches = &pulls;
   const auto add_quick = [&](const char* pattern, auto answer) {
     Route route = openai::quick_route("GET", pattern, error_shape);
     route.runs = Runs::on_pool;  // looks at files
@@ -134,8 +185,10 @@ void add_routes(Router& router, Shared& shared) {
   add("POST", "/api/embeddings",
       [all](const Request& request) { return vectors(*all, request, read_embeddings(openai::read_body(request.body))); });
   add("POST", "/api/show", [all](const Request& request) { return show(*all, request); });
-  add("POST", "/api/pull", [all](const Request& request) { return pull(*all, request); });
-  add("DELETE", "/api/delete", [](const Request&) { return keep("delete"); });
+  router.add(openai::pool_route("POST", "/api/pull", all->body_bytes, error_shape),
+             openai::later([all, fetches](auto& request, auto& responder) { pull(*all, *fetches, request, responder); },
+                           error_response));
+  add("DELETE", "/api/delete", [all, fetches](const Request& request) { return remove(*all, *fetches, request); });
   add("POST", "/api/copy", [](const Request&) { return keep("copy"); });
   add("POST", "/api/create", [](const Request&) { return keep("create"); });
   add("POST", "/api/push", [](const Request&) { return keep("push"); });

@@ -6,7 +6,9 @@
 
 namespace sdx::serve::ollama {
 
-// `shared` must outlive the server that calls the routes.
-void add_routes(Router& router, openai::Shared& shared);
+class Pulls;
+
+// `shared` and `pulls` must outlive the server that calls the routes.
+void add_routes(Router& router, openai::Shared& shared, Pulls& pulls);
 
 }  // namespace sdx::serve::ollama

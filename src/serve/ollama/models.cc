@@ -109,6 +109,9 @@ std::string known_name(const Catalog& catalog, const std::string& name) {
     return std::any_of(all.begin(), all.end(), [&](const ModelStatus& status) { return status.name == one; });
   };
   if (has(name)) return name;
+  for (const PulledModel& model : catalog.pulled()) {
+    if (tagged(model.asked) == tagged(name)) return model.name;
+  }
   std::string plain = name.ends_with(kLatest) ? name.substr(0, name.size() - kLatest.size()) : name;
   if (has(plain)) return plain;
   // What `sdx pull` has put into the repository's folder.
@@ -116,7 +119,24 @@ std::string known_name(const Catalog& catalog, const std::string& name) {
   return has(folder) ? folder : plain;
 }
 
+namespace {
+
+// What clients call a model: the name by which it was pulled, else the catalogue's.
+std::map<std::string, std::string> names_for_clients(const Catalog& catalog) {
+  std::map<std::string, std::string> out;
+  for (const PulledModel& model : catalog.pulled()) out.emplace(model.name, model.asked);
+  return out;
+}
+
+std::string name_for_clients(const std::map<std::string, std::string>& names, const std::string& name) {
+  const auto found = names.find(name);
+  return found == names.end() ? name : found->second;
+}
+
+}  // namespace
+
 std::string tags_json(const Catalog& catalog) {
+  const std::map<std::string, std::string> asked = names_for_clients(catalog);
   std::map<std::string, ModelPtr> names;
   for (const ModelStatus& status : catalog.list()) {
     if (speaks(status)) names.emplace(status.name, nullptr);
@@ -125,15 +145,16 @@ std::string tags_json(const Catalog& catalog) {
     if (const auto found = names.find(model->name); found != names.end()) found->second = model;
   }
   Json list = Json::array();
-  for (const auto& [name, model] : names) list.push_back(entry(name, model.get()));
+  for (const auto& [name, model] : names) list.push_back(entry(name_for_clients(asked, name), model.get()));
   return dump_json(Json{{"models", std::move(list)}});
 }
 
 std::string running_json(const Catalog& catalog) {
+  const std::map<std::string, std::string> asked = names_for_clients(catalog);
   Json list = Json::array();
   for (const ModelPtr& model : catalog.loaded()) {
     if (!speaks(*model)) continue;
-    Json one = entry(model->name, model.get());
+    Json one = entry(name_for_clients(asked, model->name), model.get());
     one.erase("modified_at");
     one["expires_at"] = "2318-01-01T00:00:00Z";  // models stay until memory is short
     one["size_vram"] = 0;

@@ -197,6 +197,11 @@ std::string read_model_name(const Json& body, openai::Ignored& ignored) {
   return name;
 }
 
+bool read_stream(const Json& body) {
+  openai::Ignored ignored;
+  return Fields(body, "", ignored).boolean("stream").value_or(true);
+}
+
 TextRequest read_chat(const Json& body) {
   openai::Ignored ignored;
   Fields fields(body, "", ignored);

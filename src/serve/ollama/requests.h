@@ -29,5 +29,7 @@ VectorRequest read_embed(const openai::Json& body);
 VectorRequest read_embeddings(const openai::Json& body);
 // Of a request that names a model and nothing else of weight: `model`, or its older name `name`.
 std::string read_model_name(const openai::Json& body, openai::Ignored& ignored);
+// Whether such a request wants its answer as a stream, as is usual.
+bool read_stream(const openai::Json& body);
 
 }  // namespace sdx::serve::ollama

@@ -15,6 +15,7 @@
 #include "serve/llama/api.h"
 #include "serve/module_api.h"
 #include "serve/ollama/api.h"
+#include "serve/ollama/pulls.h"
 #include "serve/openai/api.h"
 #include "serve/page/page.h"
 #include "serve/responses/api.h"
@@ -59,6 +60,15 @@ std::unique_ptr<Keys> keys_of(const ServeRequest& request) {
   return request.api_keys.empty() ? nullptr : std::make_unique<Keys>(read_keys(request.api_keys));
 }
 
+ollama::PullOptions pull_options(const ServeRequest& request, const ServeHost& host) {
+  constexpr std::uint64_t kUsualLimit = 100'000'000'000;
+  ollama::PullOptions out;
+  out.allowed = request.allow_pull;
+  out.most_bytes = request.pull_limit > 0 ? request.pull_limit : kUsualLimit;
+  out.pull = host.pull;
+  return out;
+}
+
 // Routes that every monitor queries, more often than all others.
 void add_own_routes(Router& router, const Metrics& metrics, const Catalog& catalog) {
   Route route;
@@ -97,7 +107,8 @@ class Program {
     api_.emplace(*catalog_, metrics_);
     api_->add_routes(router_);
     anthropic::add_routes(router_, api_->shared());
-    ollama::add_routes(router_, api_->shared());
+    pulls_.emplace(*catalog_, pull_options(request, host));
+    ollama::add_routes(router_, api_->shared(), *pulls_);
     llama::add_routes(router_, api_->shared());
     vllm::add_routes(router_, api_->shared());
     responses::add_routes(router_, api_->shared(), responses_);
@@ -132,6 +143,7 @@ class Program {
   std::optional<SpanExporter> spans_;
   std::optional<Catalog> catalog_;
   std::optional<openai::Api> api_;
+  std::optional<ollama::Pulls> pulls_;
   responses::Store responses_;
   Router router_;
   std::optional<Application> application_;
@@ -183,6 +195,9 @@ void Program::listen_for_grpc() {
 
 void Program::warn() {
   if (is_loopback(settings_.host)) return;
+  if (!guard_->keys() && request_.allow_pull) {
+    log_.add("warning", "--allow-pull: anyone who can reach this server can also fetch models onto its disk and remove them");
+  }
   if (!guard_->keys()) {
     log_.add("warning",
              fmt::format("anyone who can reach {} can use this server; --api-keys FILE restricts access", settings_.host));
@@ -231,6 +246,7 @@ void Program::run() {
   }
   notify_service_manager("STOPPING=1");
   log_.add("info", "stopping: running requests may finish");
+  pulls_->stop();
   std::thread other([this] {
     if (grpc_) grpc_->stop(kGrace);
   });
