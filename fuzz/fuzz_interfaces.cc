@@ -43,7 +43,20 @@ void read(unsigned path, const openai::Json& body) {
     case 7: static_cast<void>(llama::read_detokenize(body)); break;
     case 8: static_cast<void>(llama::read_embedding(body)); break;
     case 9: static_cast<void>(vllm::read_score(body)); break;
-    default: static_cast<void>(vllm::read_classify(body)); break;
+    case 10: static_cast<void>(vllm::read_classify(body)); break;
+    case 11: {
+      openai::FillRequest fill;
+      check(llama::read_infill(body, fill).chat);
+      break;
+    }
+    case 12: static_cast<void>(ollama::read_embeddings(body)); break;
+    case 13: {
+      openai::Ignored ignored;
+      if (ollama::read_model_name(body, ignored).empty()) std::abort();
+      static_cast<void>(ollama::read_stream(body));
+      break;
+    }
+    default: check(anthropic::read_message_request(body, true).chat); break;
   }
 }
 
@@ -52,7 +65,7 @@ void read(unsigned path, const openai::Json& body) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   try {
-    read(data[0] % 11U, openai::read_body(std::string_view(reinterpret_cast<const char*>(data) + 1, size - 1)));
+    read(data[0] % 15U, openai::read_body(std::string_view(reinterpret_cast<const char*>(data) + 1, size - 1)));
   } catch (const openai::ApiError& error) {
     if (error.status != 400 || error.message.empty()) std::abort();
   }
