@@ -25,7 +25,7 @@ def main() -> int:
     floats = re.findall(r"GgmlType::(\w+)", re.search(r"type_of\(DataType t\) \{.*?\n\}", source("text/model/network/safetensors_files.cc"), re.S)[0])
     expected = {
         "| `.gguf` file": [set(gguf.split()), {name.upper() for name in ggml}],
-        "| folder with `config.json`": [set(folders) | {"gemma3", "mistral3"}, {name.upper() for name in floats}],
+        "| folder with `config.json`": [set(folders) | {"gemma3", "mistral3", "qwen3_5", "qwen3_5_moe"}, {name.upper() for name in floats}],
     }
     for beginning, cells in expected.items():
         found = row(beginning)

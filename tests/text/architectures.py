@@ -3,7 +3,7 @@
 
 usage: architectures.py LANGUAGE_PROBE architectures|formats|folders
 
-The networks are those of networks.py. "formats" compares the values of all block formats with the package gguf, through networks that are
+The networks are those of networks.py and recurrent_networks.py. "formats" compares the values of all block formats with the package gguf, through networks that are
 one table. "folders" converts models into folders of onnxruntime-genai, and compares these. Exit code 77: numpy, or gguf, is missing.
 """
 
@@ -18,6 +18,7 @@ try:
 except ImportError:
     sys.exit(77)
 
+import recurrent_networks  # noqa: E402
 from networks import MODELS, Model, key  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -67,7 +68,7 @@ def check_refusals(folder: pathlib.Path):
         return change
 
     def architecture(f):
-        f.keys[0] = key("general.architecture", "mamba")
+        f.keys[0] = key("general.architecture", "rwkv7")
 
     def other_type(f):
         name, shape, raw, _ = f.tensors[0]
@@ -76,7 +77,7 @@ def check_refusals(folder: pathlib.Path):
     cases = {
         "blk.1.ffn_up.weight": without("blk.1.ffn_up.weight"),
         "token_embd.weight": without("token_embd.weight"),
-        "'mamba'": architecture,
+        "'rwkv7'": architecture,
         "IQ2_XXS": other_type,
         "blk.0.extra.weight": lambda f: f.add("blk.0.extra.weight", (4,), b"\0" * 16, 0),
         "expert_used_count": lambda f: f.set("expert_count", 8),
@@ -207,6 +208,8 @@ def main():
             return check_folders(folder)
         for name, model in MODELS.items():
             check_model(name, model, folder)
+        for name, make in recurrent_networks.MODELS.items():
+            check_model(name, make(), folder)
         check_refusals(folder)
 
 

@@ -30,6 +30,10 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
 QWEN_EXPERTS = dict(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32)
 SHARED = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=2, first_k_dense_replace=1)
 DEEP = SIZES | SHARED | dict(num_key_value_heads=4, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=20)
+DELTA = SIZES | dict(head_dim=32, linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=16, linear_value_head_dim=24)
+SCAN = dict(mamba_n_heads=8, mamba_d_head=16, mamba_d_state=24, mamba_n_groups=2)
+MIXERS = dict(mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=24, n_groups=2)
+KINDS = ["linear_attention", "full_attention", "linear_attention", "linear_attention"]
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 10000.0}
 
 
@@ -131,6 +135,34 @@ CASES = {
     "deepseek_v3, yarn": (t.DeepseekV3Config(**DEEP, q_lora_rank=None, n_group=1, topk_group=1, norm_topk_prob=False,
                                              rope_interleave=False, rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 1.0}),
                           t.DeepseekV3ForCausalLM, 0),
+    "qwen3_next": (t.Qwen3NextConfig(**DELTA, **QWEN_EXPERTS, shared_expert_intermediate_size=40), t.Qwen3NextForCausalLM, 0),
+    "qwen3_next, dense layers": (t.Qwen3NextConfig(**DELTA, **QWEN_EXPERTS, shared_expert_intermediate_size=32, mlp_only_layers=[1], norm_topk_prob=False,
+                                                   full_attention_interval=2), t.Qwen3NextForCausalLM, 0),
+    "qwen3_5_text": (t.Qwen3_5TextConfig(**DELTA), t.Qwen3_5ForCausalLM, 0),
+    "qwen3_5_text, layers by name": (t.Qwen3_5TextConfig(**DELTA | {"linear_num_key_heads": 6}, tie_word_embeddings=True, rope_parameters={
+        "rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5},
+        layer_types=["full_attention", "linear_attention", "linear_attention", "full_attention"]), t.Qwen3_5ForCausalLM, 0),
+    "qwen3_5_moe_text": (t.Qwen3_5MoeTextConfig(**{k: v for k, v in DELTA.items() if k != "intermediate_size"}, **QWEN_EXPERTS,
+                                                shared_expert_intermediate_size=40), t.Qwen3_5MoeForCausalLM, 0),
+    "lfm2": (t.Lfm2Config(**SIZES, full_attn_idxs=[1, 3], block_multiple_of=16), t.Lfm2ForCausalLM, 0),
+    "lfm2, width as it is": (t.Lfm2Config(**SIZES, conv_L_cache=5, block_auto_adjust_ff_dim=False, tie_word_embeddings=False,
+                                          layer_types=["conv", "conv", "full_attention", "conv"]), t.Lfm2ForCausalLM, 0),
+    "granitemoehybrid": (t.GraniteMoeHybridConfig(**SIZES, **SCAN, num_local_experts=5, num_experts_per_tok=2, shared_intermediate_size=48, layer_types=KINDS,
+                                                  embedding_multiplier=6.0, residual_multiplier=0.3, logits_scaling=4.0, attention_multiplier=0.1),
+                         t.GraniteMoeHybridForCausalLM, 0),
+    "granitemoehybrid, no experts, rotated": (t.GraniteMoeHybridConfig(**SIZES, **SCAN | dict(mamba_n_groups=1), num_local_experts=0, layer_types=KINDS,
+                                                                       shared_intermediate_size=80, position_embedding_type="rope",
+                                                                       tie_word_embeddings=True), t.GraniteMoeHybridForCausalLM, 0),
+    "falcon_h1": (t.FalconH1Config(**SIZES, **SCAN, mamba_d_ssm=128, embedding_multiplier=3.0, lm_head_multiplier=0.5, key_multiplier=0.7,
+                                   attention_in_multiplier=1.2, attention_out_multiplier=0.8, ssm_in_multiplier=0.9, ssm_out_multiplier=1.1,
+                                   ssm_multipliers=[0.7, 1.1, 0.9, 1.2, 0.8], mlp_multipliers=[0.6, 1.3]), t.FalconH1ForCausalLM, 0),
+    "falcon_h1, norms": (t.FalconH1Config(**SIZES, **SCAN, mamba_d_ssm=128, mamba_rms_norm=True, mamba_norm_before_gate=False), t.FalconH1ForCausalLM, 0),
+    "falcon_h1, norms first": (t.FalconH1Config(**SIZES, **SCAN, mamba_d_ssm=128, mamba_rms_norm=True), t.FalconH1ForCausalLM, 0),
+    "mamba2": (t.Mamba2Config(vocab_size=160, hidden_size=64, num_hidden_layers=4, num_heads=8, head_dim=16, state_size=24, n_groups=2), t.Mamba2ForCausalLM, 0),
+    "mamba2, limited steps": (t.Mamba2Config(vocab_size=160, hidden_size=64, num_hidden_layers=3, num_heads=4, head_dim=32, state_size=16, n_groups=1,
+                                             time_step_limit=(0.2, 0.9), use_conv_bias=False, tie_word_embeddings=True), t.Mamba2ForCausalLM, 0),
+    "nemotron_h": (t.NemotronHConfig(**{k: v for k, v in SIZES.items() if k != "num_hidden_layers"}, **MIXERS, head_dim=32, layers_block_type=[
+        "linear_attention", "mlp", "full_attention", "mlp", "linear_attention"]), t.NemotronHForCausalLM, 0),
     "phi3": (t.Phi3Config(**SIZES, sliding_window=9), t.Phi3ForCausalLM, 0),
     "phi3, partly rotated": (t.Phi3Config(**SIZES, rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.75}),
                              t.Phi3ForCausalLM, 0),

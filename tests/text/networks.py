@@ -20,6 +20,8 @@ def text(value: str) -> bytes:
 
 
 def key(name: str, value) -> bytes:
+    if isinstance(value, list):
+        return text(name) + struct.pack(f"<IIQ{len(value)}I", 9, 4, len(value), *value)
     if isinstance(value, bool):
         return text(name) + struct.pack("<IB", 7, value)
     if isinstance(value, int):
@@ -300,7 +302,7 @@ class Model:
             self.tensor(at + "ffn_gate_inp.bias", o["experts"])
         if o["chooses"]:
             self.tensor(at + "exp_probs_b.bias", o["experts"], spread=0.2)
-        if o["shared"] and self.a == "qwen2moe":
+        if o["shared"] and self.a in ("qwen2moe", "qwen3next", "qwen35moe"):
             self.tensor(at + "ffn_gate_inp_shexp.weight", o["width"])
 
     # The network, in float64.

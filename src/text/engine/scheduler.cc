@@ -20,9 +20,18 @@ Scheduler::Scheduler(std::shared_ptr<const Decoder> decoder, LanguageModelInfo i
   status_.batches = decoder_->paged();
   status_.why_not = decoder_->why_not_paged;
   if (!decoder_->paged()) return;
-  const std::uint64_t block = decoder_->layout().block_bytes(), blocks = options_.cache_bytes / block;
-  pool_ = std::make_shared<BlockPool>(decoder_->layout(), static_cast<std::int64_t>(std::min<std::uint64_t>(blocks, 1U << 30)));
-  if (!options_.share_prefixes) return;
+  // Two slots for each text's state: steps read one and write the other.
+  std::shared_ptr<BlockPool> slots;
+  std::uint64_t bytes = options_.cache_bytes;
+  if (decoder_->has_states()) {
+    slots = std::make_shared<BlockPool>(decoder_->state_layout(), 2 * std::int64_t{options_.max_sequences} + 2);
+    bytes -= std::min(bytes, static_cast<std::uint64_t>(slots->capacity()) * slots->layout().block_bytes());
+  }
+  const std::uint64_t block = std::max<std::uint64_t>(decoder_->layout().block_bytes(), 1), blocks = bytes / block;
+  const std::uint64_t most = decoder_->layers > 0 ? 1U << 30 : 1U << 20;  // without attention blocks take no memory
+  pool_ = std::make_shared<BlockPool>(decoder_->layout(), static_cast<std::int64_t>(std::min(blocks, most)), std::move(slots));
+  // A known block is of use only where the state behind it is known as well.
+  if (!options_.share_prefixes || decoder_->has_states()) return;
   known_ = std::make_unique<PrefixCache>(pool_);
   unused_blocks_ = static_cast<std::int64_t>(std::min(options_.prefix_bytes / block, blocks));
   status_.prefix_limit = static_cast<std::uint64_t>(unused_blocks_) * block;
@@ -57,6 +66,11 @@ void Scheduler::count() {
     forget_unused(taken);
     in_use = size * static_cast<std::uint64_t>(taken);
     bytes = size * static_cast<std::uint64_t>(pool_->in_use());
+    if (const auto& slots = pool_->states()) {
+      const std::uint64_t states = slots->layout().block_bytes() * static_cast<std::uint64_t>(slots->in_use());
+      in_use += states;
+      bytes += states;
+    }
   } else {
     for (const Task& t : running_) {
       for (const Sequence* s : t->texts()) in_use += s->state.cache_bytes();

@@ -9,8 +9,8 @@
 namespace sdx::text {
 namespace {
 
-// Free blocks that keep their memory in any case, and those that do at most.
-constexpr std::int64_t kWarm = 64, kLeastWarm = 8;
+// Free blocks that keep their memory in any case, and those that do at most; of states, which are larger, fewer.
+constexpr std::int64_t kWarm = 64, kLeastWarm = 8, kLeastWarmStates = 2;
 constexpr std::uint64_t kMostWarmBytes = std::uint64_t{128} << 20;
 
 std::size_t rounded_up(std::size_t bytes) { return (bytes + page_bytes() - 1) / page_bytes() * page_bytes(); }
@@ -30,41 +30,45 @@ struct BlockPool::Memory {
   }
 };
 
-std::uint64_t CacheLayout::block_bytes() const {
-  const std::int64_t rows = kv_heads * kBlockTokens;
-  const std::size_t scale = type == DataType::int8 ? sizeof(float) : 0;
-  return static_cast<std::uint64_t>(2 * layers) * (byte_size(type, rows * head_size) + static_cast<std::uint64_t>(rows) * scale);
+std::vector<CacheLayout::Array> CacheLayout::arrays() const {
+  std::vector<Array> all;
+  for (std::int64_t i = 0; i < 2 * layers; ++i) {
+    all.push_back({type, {kv_heads, kBlockTokens, head_size}, false});
+    if (type == DataType::int8) all.push_back({DataType::float32, {kv_heads, kBlockTokens}, true});
+  }
+  for (const Shape& s : states) all.push_back({DataType::float32, s, false});
+  return all;
 }
 
-BlockPool::BlockPool(const CacheLayout& layout, std::int64_t blocks)
-    : layout_(layout), capacity_(std::clamp<std::int64_t>(blocks, 1, std::int64_t{1} << 30)) {
+std::uint64_t CacheLayout::block_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Array& a : arrays()) bytes += byte_size(a.type, element_count(a.shape));
+  return bytes;
+}
+
+BlockPool::BlockPool(const CacheLayout& layout, std::int64_t blocks, std::shared_ptr<BlockPool> states)
+    : layout_(layout), capacity_(std::clamp<std::int64_t>(blocks, 1, std::int64_t{1} << 30)), states_(std::move(states)) {
   map();
-  const bool scaled = layout_.type == DataType::int8;
-  for (std::size_t i = 0; i < memory_->arrays.size(); ++i) {
-    std::byte* at = memory_->data + memory_->arrays[i].at;
-    const Shape rows{capacity_, layout_.kv_heads, CacheLayout::kBlockTokens};
-    if (scaled && i % 2 == 1) {
-      scales_.push_back(Tensor::view_mutable(at, DataType::float32, rows, memory_));
-    } else {
-      caches_.push_back(Tensor::view_mutable(at, layout_.type, {rows[0], rows[1], rows[2], layout_.head_size}, memory_));
-    }
+  const std::vector<CacheLayout::Array> arrays = layout_.arrays();
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    Shape shape = arrays[i].shape;
+    shape.insert(shape.begin(), capacity_);
+    Tensor view = Tensor::view_mutable(memory_->data + memory_->arrays[i].at, arrays[i].type, std::move(shape), memory_);
+    (arrays[i].scales ? scales_ : caches_).push_back(std::move(view));
   }
 }
 
 BlockPool::~BlockPool() = default;
 
 void BlockPool::map() {
-  const std::int64_t rows = layout_.kv_heads * CacheLayout::kBlockTokens;
   for (;; capacity_ = (capacity_ + 1) / 2) {
     auto memory = std::make_shared<Memory>();
-    for (std::int64_t i = 0; i < 2 * layout_.layers; ++i) {
-      std::vector<std::size_t> sizes{byte_size(layout_.type, rows * layout_.head_size)};
-      if (layout_.type == DataType::int8) sizes.push_back(static_cast<std::size_t>(rows) * sizeof(float));
-      for (const std::size_t size : sizes) {
-        memory->arrays.push_back({memory->bytes, size});
-        memory->bytes += rounded_up(size * static_cast<std::size_t>(capacity_));
-      }
+    for (const CacheLayout::Array& a : layout_.arrays()) {
+      const std::size_t size = byte_size(a.type, element_count(a.shape));
+      memory->arrays.push_back({memory->bytes, size});
+      memory->bytes += rounded_up(size * static_cast<std::size_t>(capacity_));
     }
+    memory->bytes = std::max(memory->bytes, page_bytes());  // of networks without attention there are no arrays
     if (void* const data = take_pages(memory->bytes); data != nullptr) {
       memory->data = static_cast<std::byte*>(data);
       memory_ = std::move(memory);
@@ -110,7 +114,8 @@ void BlockPool::drop(std::span<const std::int32_t> blocks) {
     warm_.push_back(*b);
   }
   const auto most = static_cast<std::int64_t>(kMostWarmBytes / std::max<std::uint64_t>(1, layout_.block_bytes()));
-  const auto keep = static_cast<std::size_t>(std::min(std::max(kWarm, in_use_), std::max(kLeastWarm, most)));
+  const auto keep = static_cast<std::size_t>(
+      std::min(std::max(kWarm, in_use_), std::max(layout_.states.empty() ? kLeastWarm : kLeastWarmStates, most)));
   if (warm_.size() <= keep) return;
   const auto end = warm_.begin() + static_cast<std::ptrdiff_t>(warm_.size() - keep);
   give_back(std::vector<std::int32_t>(warm_.begin(), end));

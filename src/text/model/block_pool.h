@@ -1,5 +1,5 @@
 #pragma once
-// Keys and values of many texts, in blocks of tokens that come and go.
+// Keys and values of many texts, in blocks of tokens that come and go; and their states, in slots that do.
 
 #include <cstdint>
 #include <memory>
@@ -16,8 +16,17 @@ struct CacheLayout {
 
   std::int64_t layers = 0, kv_heads = 0, head_size = 0;
   DataType type = DataType::float32;  // int8: with a float32 scale for each row
+  // Without layers: what a block holds instead, the float32 states of one text.
+  std::vector<Shape> states{};
 
-  std::uint64_t block_bytes() const;  // of all layers' keys and values
+  // What a block has, in the order of BlockPool's arrays.
+  struct Array {
+    DataType type;
+    Shape shape;
+    bool scales;
+  };
+  std::vector<Array> arrays() const;
+  std::uint64_t block_bytes() const;  // of all arrays
 };
 
 // Address space for all blocks is taken at once, memory as blocks are used. Free blocks keep theirs as long as there are no more
@@ -26,7 +35,8 @@ struct CacheLayout {
 class BlockPool {
  public:
   // Fewer blocks where the system refuses so much address space. Throws Error(out_of_memory) where it refuses the least.
-  BlockPool(const CacheLayout& layout, std::int64_t blocks);
+  // `states`: the pool with the slots of the same texts' states; null: they have none.
+  BlockPool(const CacheLayout& layout, std::int64_t blocks, std::shared_ptr<BlockPool> states = nullptr);
   ~BlockPool();
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
@@ -38,12 +48,13 @@ class BlockPool {
   void copy(std::int32_t from, std::int32_t to);  // what is in it
 
   const CacheLayout& layout() const { return layout_; }
+  const std::shared_ptr<BlockPool>& states() const { return states_; }
   std::int64_t capacity() const { return capacity_; }
   std::int64_t in_use() const;
   std::uint64_t resident_bytes() const;  // of blocks in use, and of free ones that keep their memory
 
   // Keys of layer 0, values of layer 0, keys of layer 1, …: [blocks, kv_heads, kBlockTokens, head_size]; the scales, for int8
-  // alone, [blocks, kv_heads, kBlockTokens].
+  // alone, [blocks, kv_heads, kBlockTokens]. Or the states.
   const std::vector<Tensor>& caches() const { return caches_; }
   const std::vector<Tensor>& scales() const { return scales_; }
 
@@ -55,6 +66,7 @@ class BlockPool {
   CacheLayout layout_;
   std::int64_t capacity_;
   std::shared_ptr<Memory> memory_;
+  std::shared_ptr<BlockPool> states_;
   std::vector<Tensor> caches_, scales_;
 
   mutable std::mutex mutex_;

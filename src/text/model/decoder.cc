@@ -77,7 +77,6 @@ void Decoder::describe() {
     }
     ++layers;
   }
-  has_cache = layers > 0;
   caches = {};
   for (std::int64_t i = 0; i < layers; ++i) {
     caches.pasts.push_back(of_layer(names.past_key, i));
@@ -85,8 +84,10 @@ void Decoder::describe() {
     caches.presents.push_back(of_layer(names.present_key, i));
     caches.presents.push_back(of_layer(names.present_value, i));
   }
+  find_states();
+  has_cache = layers > 0 || has_states();
   refuse_other_inputs();
-  if (!has_cache) return;
+  if (layers == 0) return;
   const ValueSpec& key = *find(in, of_layer(names.past_key, 0));
   if (!key.has_shape || key.shape.size() != 4 || key.shape[1] < 1 || key.shape[3] < 1) {
     fail(ErrorCode::invalid_model, "input '{}' must be [batch,heads,past,size] with both heads and size fixed, it is {}",
@@ -100,9 +101,24 @@ void Decoder::describe() {
   cache_type = key.dtype;
 }
 
+void Decoder::find_states() {
+  states = {};
+  for (const ValueSpec& s : session->inputs()) {
+    if (!s.name.starts_with(kPastStates)) continue;
+    const bool fixed = s.has_shape && s.shape.size() > 1 &&
+                       std::all_of(s.shape.begin() + 1, s.shape.end(), [](std::int64_t n) { return n >= 0 && n <= kMostExtent; });
+    if (!fixed || s.dtype != DataType::float32)
+      fail(ErrorCode::invalid_model, "input '{}' must be float32 [slots, ...] with all else fixed, it is {}", s.name, s.type);
+    states.pasts.push_back(s.name);
+    states.presents.push_back(kPresentStates + s.name.substr(std::string_view(kPastStates).size()));
+    states.shapes.emplace_back(s.shape.begin() + 1, s.shape.end());
+  }
+}
+
 void Decoder::refuse_other_inputs() const {
   std::vector<std::string> known{names.ids, names.mask, names.positions, names.use_cache, names.wanted};
-  for (const char* paged : {kStarts, kPastLengths, kTable}) known.emplace_back(paged);
+  for (const char* paged : {kStarts, kPastLengths, kTable, kSlots}) known.emplace_back(paged);
+  known.insert(known.end(), states.pasts.begin(), states.pasts.end());
   for (const std::string& past : caches.pasts) {
     known.push_back(past);
     known.push_back(past + kScales);
@@ -147,7 +163,11 @@ const std::shared_ptr<BlockPool>& Decoder::pool() const {
   const std::lock_guard lock(mutex_);
   if (!pool_) {
     const std::uint64_t memory = machine_memory() > 0 ? machine_memory() : std::uint64_t{1} << 36;
-    pool_ = std::make_shared<BlockPool>(layout(), static_cast<std::int64_t>(memory / layout().block_bytes()));
+    std::shared_ptr<BlockPool> slots;
+    if (has_states())
+      slots = std::make_shared<BlockPool>(state_layout(), static_cast<std::int64_t>(memory / state_layout().block_bytes()));
+    const std::uint64_t block = std::max<std::uint64_t>(layout().block_bytes(), 1);
+    pool_ = std::make_shared<BlockPool>(layout(), static_cast<std::int64_t>(memory / block), std::move(slots));
   }
   return pool_;
 }
@@ -177,7 +197,10 @@ std::shared_ptr<const Decoder::AngleTables> Decoder::angle_tables(std::int64_t p
 }
 
 DecoderState::DecoderState(std::shared_ptr<const Decoder> decoder, const std::shared_ptr<BlockPool>& pool)
-    : decoder_(std::move(decoder)), blocks_(decoder_->paged() && !pool ? decoder_->pool() : pool) {}
+    : decoder_(std::move(decoder)), blocks_(decoder_->paged() && !pool ? decoder_->pool() : pool) {
+  keeps_ = !pool;
+  if (decoder_->has_states()) state_.slot = next_ = BlockList(blocks_.pool()->states());
+}
 
 void DecoderState::share_blocks(std::span<const std::int32_t> blocks) {
   blocks_.resize(static_cast<std::size_t>(length_ / CacheLayout::kBlockTokens));  // of a step that failed
@@ -289,6 +312,7 @@ void DecoderState::rewind(std::int64_t count) {
   } else if (!decoder_->in_place && count < length_) {
     for (Tensor& t : cache_) t = resized(t, count, count, false);
   }
+  if (decoder_->has_states() && count < length_) rewind_states(count);
   length_ = count;
 }
 
@@ -298,11 +322,12 @@ DecoderState DecoderState::fork() const {
   if (decoder_->in_place) {  // nothing is in `cache_` where there are blocks
     for (Tensor& t : other.cache_) t = t.clone();
   }
+  other.next_.resize(0);
   return other;
 }
 
 std::size_t DecoderState::cache_bytes() const {
-  std::size_t bytes = blocks_.ids().size() * static_cast<std::size_t>(decoder_->layout().block_bytes());
+  std::size_t bytes = blocks_.ids().size() * static_cast<std::size_t>(decoder_->layout().block_bytes()) + state_bytes();
   for (const Tensor& t : cache_) bytes += t.bytes();
   return bytes;
 }

@@ -41,6 +41,11 @@ struct CacheNames {
   std::vector<std::string> pasts, presents;
 };
 
+// The same of states, with the shape of one text's.
+struct StateNames : CacheNames {
+  std::vector<Shape> shapes;
+};
+
 // Immutable once made; shared by all states. Any number of states may run at once.
 struct Decoder {
   std::unique_ptr<Session> session;
@@ -55,13 +60,16 @@ struct Decoder {
   // Why caches are not in blocks of a pool, with steps for several texts (text/model/paged/paged_graph.h); "" if they are.
   std::string why_not_paged = "its network is not written for blocks";
   CacheNames caches;
+  StateNames states;  // recurrent ones and those of convolutions, of paged decoders alone
 
   // Reads inputs and outputs of `session` (names, layers, sizes of heads, types); `in_place` is the caller's to know. Throws
   // Error(invalid_model) naming what a decoder must have and the model lacks.
   void describe();
 
   bool paged() const { return why_not_paged.empty(); }
-  CacheLayout layout() const { return {layers, kv_heads, head_size, cache_type}; }
+  CacheLayout layout() const { return {layers, kv_heads, head_size, cache_type, {}}; }
+  bool has_states() const { return !states.shapes.empty(); }
+  CacheLayout state_layout() const { return {0, 0, 0, DataType::float32, states.shapes}; }
   // The pool for texts without a pool of their own: as many blocks as the machine has memory for. Made on first use.
   const std::shared_ptr<BlockPool>& pool() const;
 
@@ -73,6 +81,7 @@ struct Decoder {
   std::shared_ptr<const AngleTables> angle_tables(std::int64_t positions) const;
 
  private:
+  void find_states();
   void refuse_other_inputs() const;
 
   mutable std::mutex mutex_;
@@ -90,7 +99,8 @@ class DecoderState {
   // Error(invalid_argument) where there are none, one is not in the vocabulary, or the context is exceeded, and
   // Error(out_of_memory). After an error the state is as it was.
   Tensor append(std::span<const TokenId> tokens, bool all_logits = false, const RunOptions& options = {});
-  // Forgets all tokens but the first `count`.
+  // Forgets all tokens but the first `count`. A state is only known behind the tokens of some steps; from the last of these that
+  // is left on, the next step computes the tokens again.
   void rewind(std::int64_t count);
   // Returns a copy that continues independently. Blocks are shared until one of the two writes.
   DecoderState fork() const;
@@ -99,8 +109,8 @@ class DecoderState {
   const Decoder* decoder() const { return decoder_.get(); }
   std::size_t cache_bytes() const;
 
-  // For paged decoders: makes room for more tokens; false if the pool has none.
-  bool reserve_blocks(std::int64_t more) { return blocks_.reserve(length_, length_ + more); }
+  // For paged decoders: makes room for more tokens, and for the state behind them; false if the pool has none.
+  bool reserve_blocks(std::int64_t more);
   const BlockList& blocks() const { return blocks_; }
   // Goes on with full blocks of its pool that hold the keys and values of the next tokens. Only where its own are full.
   void share_blocks(std::span<const std::int32_t> blocks);
@@ -111,6 +121,12 @@ class DecoderState {
  private:
   friend class PagedStep;
   void reserve(std::int64_t tokens);
+  // text_states.cc
+  void catch_up(const RunOptions& options);
+  void took(std::span<const TokenId> tokens);
+  void keep(std::int64_t weight);
+  void rewind_states(std::int64_t count);
+  std::size_t state_bytes() const;
   Tensor run(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options);
   Tensor run_again(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options);
   Tensor one_step(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options);
@@ -120,6 +136,19 @@ class DecoderState {
   std::vector<Tensor> cache_;     // keys and values of layer 0, of layer 1, …: [1, kv_heads, capacity, head]
   std::vector<TokenId> history_;  // without a cache
   BlockList blocks_;              // of paged decoders
+
+  // Of decoders with states. A state lies in a slot: a list with one block. Steps read one slot and write another, so that a step
+  // that fails changes nothing, and forks share states.
+  struct State {
+    std::int64_t at = 0;      // the tokens that it stands behind; 0: there is none
+    std::int64_t weight = 0;  // of kept ones: the tokens of the step before it
+    BlockList slot;
+  };
+  State state_;                  // may stand behind fewer tokens than the text has, after rewind()
+  BlockList next_;               // for the next step
+  std::vector<State> kept_;      // for rewind(), by their places
+  std::vector<TokenId> tokens_;  // all
+  bool keeps_ = false;
 };
 
 }  // namespace sdx::text

@@ -20,6 +20,7 @@ class PagedStep {
   }
 
   Tensor run(const RunOptions& options) {
+    for (const StepPart& p : parts_) p.state->catch_up(options);
     for (const StepPart& p : parts_) {
       if (p.state->reserve_blocks(static_cast<std::int64_t>(p.tokens.size()))) continue;
       fail(ErrorCode::out_of_memory, "there is no room for the keys and values of {} more tokens", p.tokens.size());
@@ -31,7 +32,7 @@ class PagedStep {
     Tensor logits = to_float32(out.tensor(d_.names.logits));
     const std::int64_t width = logits.shape().back();
     logits = logits.reshaped({logits.size() / std::max<std::int64_t>(1, width), width});
-    for (const StepPart& p : parts_) p.state->length_ += static_cast<std::int64_t>(p.tokens.size());  // nothing fails any more
+    for (const StepPart& p : parts_) p.state->took(p.tokens);
     return logits;
   }
 
@@ -65,6 +66,7 @@ class PagedStep {
     in_.add(kPastLengths, past);
     in_.add(kTable, table());
     in_.add(d_.names.wanted, wanted(s));
+    if (d_.has_states()) in_.add(kSlots, slots());
     const auto angles = d_.angle_tables(longest_);
     for (std::size_t i = 0; i < d_.angles.size(); ++i) {
       in_.add(d_.angles[i].cos, angles->cos[i]);
@@ -82,6 +84,17 @@ class PagedStep {
     for (const StepPart& p : parts_) {
       std::copy(p.state->blocks_.ids().begin(), p.state->blocks_.ids().end(), to);
       to += width;
+    }
+    return t;
+  }
+
+  // Where each text's state is read, if it has one, and written.
+  Tensor slots() const {
+    Tensor t(DataType::int32, {static_cast<std::int64_t>(parts_.size()), 2});
+    auto* to = t.mutable_values<std::int32_t>().data();
+    for (const StepPart& p : parts_) {
+      *to++ = p.state->state_.at > 0 ? p.state->state_.slot.ids()[0] : -1;
+      *to++ = p.state->next_.ids()[0];
     }
     return t;
   }
@@ -108,6 +121,8 @@ class PagedStep {
       bind(d_.caches.pasts[i], d_.caches.presents[i], pool.caches()[i]);
       if (!pool.scales().empty()) bind(d_.caches.pasts[i] + kScales, d_.caches.presents[i] + kScales, pool.scales()[i]);
     }
+    for (std::size_t i = 0; i < d_.states.pasts.size(); ++i)
+      bind(d_.states.pasts[i], d_.states.presents[i], pool.states()->caches()[i]);
   }
 
   std::span<const StepPart> parts_;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view kKnown =
     "llama qwen2 qwen3 gemma gemma2 gemma3 phi3 granite smollm3 ernie4_5 seed_oss olmo2 exaone4 command-r cohere2 starcoder2 "
-    "nemotron glm4 hunyuan-dense mistral3 arcee qwen2moe qwen3moe granitemoe gpt-oss glm4moe deepseek2";
+    "nemotron glm4 hunyuan-dense mistral3 arcee qwen2moe qwen3moe granitemoe gpt-oss glm4moe deepseek2 "
+    "qwen3next qwen35 qwen35moe lfm2 granitehybrid mamba2 falcon-h1 nemotron_h";
 
 class Reader {
  public:
@@ -33,11 +34,13 @@ class Reader {
     const auto n = file_.whole(key(name));
     return n.value_or(0) == 0 ? otherwise : checked(name, static_cast<std::int64_t>(*n), most);
   }
-  // One number, or an array of the same number for each layer.
+  // One number, or an array of the same number for each layer; 0 for layers of which some are something else.
   std::int64_t same_count(std::string_view name, std::int64_t most, std::int64_t otherwise) const {
     const GgufValue* v = file_.find(key(name));
     if (v == nullptr || v->type != GgufType::array) return count(name, most, otherwise);
-    const std::vector<double> all = file_.numbers(key(name)).value();
+    std::vector<double> all = file_.numbers(key(name)).value();
+    const bool mixed = has("ssm.conv_kernel") || has("shortconv.l_cache");
+    if (mixed && std::any_of(all.begin(), all.end(), [](double n) { return n != 0; })) std::erase(all, 0.0);
     if (all.empty() || std::any_of(all.begin(), all.end(), [&](double n) { return n != all[0]; })) {
       fail(ErrorCode::not_implemented, "key '{}' differs from layer to layer, which is not supported", key(name));
     }
@@ -185,6 +188,26 @@ void read_latent(const Reader& r, DecoderConfig& c) {
   l.plain = key - c.rotary;
 }
 
+void read_delta(const Reader& r, DecoderConfig& c) {
+  DeltaConfig& d = c.delta;
+  d.heads = r.count("ssm.time_step_rank", 1 << 16);
+  d.key_heads = r.count("ssm.group_count", 1 << 16);
+  d.key_size = r.count("ssm.state_size", kMostWidth);
+  d.value_size = r.count("ssm.inner_size", kMostWidth * 16) / d.heads;
+  d.tiled = c.architecture != "qwen3next";
+  check_delta(d);
+}
+
+void read_scan(const Reader& r, DecoderConfig& c) {
+  ScanConfig& s = c.scan;
+  s.heads = r.count("ssm.time_step_rank", 1 << 16);
+  s.groups = r.count("ssm.group_count", 1 << 16, 1);
+  s.state_size = r.count("ssm.state_size", kMostWidth);
+  s.head_size = r.count("ssm.inner_size", kMostWidth * 16) / s.heads;
+  if (c.architecture == "nemotron_h") s.least_step = 0.001F;
+  check_scan(s);
+}
+
 RopeConfig plain_rope(float base) {
   RopeConfig rope;
   rope.base = base;
@@ -210,9 +233,9 @@ void gemma(const Reader& r, DecoderConfig& c) {
 void read_experts(const GgufModel& file, const Reader& r, DecoderConfig& c) {
   ExpertConfig& e = c.experts;
   e.count = r.count_or_none("expert_count", 1 << 16, 0);
-  const bool always = has_word("qwen2moe qwen3moe granitemoe gpt-oss glm4moe deepseek2", c.architecture);
-  if (e.count == 0 && !always) return;
-  if (!always && c.architecture != "llama") {
+  const bool always = has_word("qwen2moe qwen3moe granitemoe gpt-oss glm4moe deepseek2 qwen3next qwen35moe", c.architecture);
+  if (e.count == 0 && !always) return;  // Granite's hybrids may have none
+  if (!always && !has_word("llama granitehybrid", c.architecture)) {
     fail(ErrorCode::not_implemented, "key '{}': experts are not known to architecture '{}'", r.key("expert_count"),
          c.architecture);
   }
@@ -233,7 +256,7 @@ void read_experts(const GgufModel& file, const Reader& r, DecoderConfig& c) {
 bool is_decoder_architecture(std::string_view name) { return has_word(kKnown, name); }
 
 bool permuted_in_gguf(std::string_view architecture) {
-  return has_word("llama granite granitemoe smollm3 mistral3 arcee", architecture);
+  return has_word("llama granite granitemoe granitehybrid smollm3 mistral3 arcee", architecture);
 }
 
 void set_architecture(DecoderConfig& c) {
@@ -244,11 +267,27 @@ void set_architecture(DecoderConfig& c) {
   c.parallel = has_word("command-r cohere2", a);
   c.pre_norms = !has_word("olmo2 exaone4", a);
   c.post_norms = has_word("gemma2 gemma3 olmo2 exaone4 glm4", a);
-  c.gated = !has_word("starcoder2 nemotron arcee", a);
+  c.gated = !has_word("starcoder2 nemotron arcee nemotron_h", a);
+  c.single_parts = has_word("mamba2 nemotron_h", a);
   if (a.starts_with("gemma") || a == "starcoder2") c.activation = NetworkActivation::gelu;
-  if (has_word("nemotron arcee", a)) c.activation = NetworkActivation::relu_squared;
+  if (has_word("nemotron arcee nemotron_h", a)) c.activation = NetworkActivation::relu_squared;
   c.norm_after_rotation = a == "hunyuan-dense";
   c.two_ropes = has_word("gemma3 olmo2", a);
+  c.gated_attention = has_word("qwen3next qwen35 qwen35moe", a);
+}
+
+void check_scan(const ScanConfig& s) {
+  if (s.heads < 1 || s.groups < 1 || s.heads % s.groups != 0 || s.state_size < 1 || s.head_size < 1) {
+    fail(ErrorCode::invalid_model, "{} heads of {} values cannot share {} groups of {} keys", s.heads, s.head_size, s.groups,
+         s.state_size);
+  }
+}
+
+void check_delta(const DeltaConfig& d) {
+  if (d.heads < 1 || d.key_heads < 1 || d.heads % d.key_heads != 0 || d.key_size < 1 || d.value_size < 1) {
+    fail(ErrorCode::invalid_model, "{} heads of {} values cannot share {} of {} keys", d.heads, d.value_size, d.key_heads,
+         d.key_size);
+  }
 }
 
 void set_latent(DecoderConfig& c, double growth) {
@@ -276,6 +315,26 @@ void set_gpt_oss(DecoderConfig& c, float limit) {
   c.rope.truncate = false;
 }
 
+namespace {
+
+// Networks without attention.
+DecoderConfig read_mamba(const Reader& r, DecoderConfig c) {
+  set_architecture(c);
+  c.epsilon = r.positive("attention.layer_norm_rms_epsilon", 1e-5F);
+  set_no_attention(c);
+  read_scan(r, c);
+  return c;
+}
+
+}  // namespace
+
+void set_no_attention(DecoderConfig& c) {
+  c.heads = c.kv_heads = 1;
+  c.head_size = c.rotary = 2;
+  c.windows.assign(static_cast<std::size_t>(c.layers), 0);
+  c.local.assign(static_cast<std::size_t>(c.layers), false);
+}
+
 DecoderConfig read_decoder_config(const GgufModel& file, bool embeds) {
   DecoderConfig c;
   const std::string named(file.metadata().text("general.architecture").value_or(""));
@@ -294,6 +353,7 @@ DecoderConfig read_decoder_config(const GgufModel& file, bool embeds) {
   c.layers = r.count("block_count", kMostLayers);
   c.spare_layers = r.count_or_none("nextn_predict_layers", c.layers - 1, 0);
   c.layers -= c.spare_layers;
+  if (c.architecture == "mamba2") return read_mamba(r, std::move(c));
   c.feed_forward = r.same_count("feed_forward_length", kMostWidth * 16, 0);
   if (c.feed_forward == 0 && !r.has("expert_feed_forward_length"))
     fail(ErrorCode::invalid_model, "the GGUF file lacks the key '{}'", r.key("feed_forward_length"));
@@ -312,6 +372,8 @@ DecoderConfig read_decoder_config(const GgufModel& file, bool embeds) {
     fail(ErrorCode::invalid_model, "key '{}' must be even, received {}", r.key("rope.dimension_count"), c.rotary);
   set_architecture(c);
   if (latent) read_latent(r, c);
+  if (has_word("qwen3next qwen35 qwen35moe", c.architecture)) read_delta(r, c);
+  if (has_word("granitehybrid falcon-h1 nemotron_h", c.architecture)) read_scan(r, c);
   c.epsilon = r.positive(c.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5F);
   c.interleaved = c.interleaved || permuted_in_gguf(c.architecture);
   c.rope = read_rope(file, r, c);
@@ -325,6 +387,7 @@ DecoderConfig read_decoder_config(const GgufModel& file, bool embeds) {
   if (c.architecture.starts_with("gemma")) gemma(r, c);
   scales(file, r, c);
   if (c.architecture == "smollm3") leave_unrotated(c, 4);
+  if (c.architecture == "nemotron_h") leave_unrotated(c, 1);
   const bool windows = r.count_or_none("attention.sliding_window", kMostContext, 0) != 0;
   if (c.architecture == "cohere2" || (c.architecture == "exaone4" && windows)) rotate_windows_only(c);
   if (c.architecture == "olmo2") c.local_rope = plain_rope(c.rope.base);

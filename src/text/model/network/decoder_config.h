@@ -52,6 +52,23 @@ struct LatentConfig {
   std::int64_t value = 0;    // of a value
 };
 
+// Gated delta nets: a matrix for each head, in layers that have no attention.
+struct DeltaConfig {
+  std::int64_t heads = 0, key_heads = 0, key_size = 0, value_size = 0;  // heads 0: there are none
+  bool tiled = false;       // head h has the keys of h % key_heads, as Qwen3.5's GGUF files have it; else neighbours share them
+  bool log_decays = false;  // decays are stored as logarithms
+};
+
+// Selective scans of Mamba 2: a matrix for each head, keys and queries for each group of heads.
+struct ScanConfig {
+  std::int64_t heads = 0, head_size = 0, groups = 0, state_size = 0;  // heads 0: there are none
+  float least_step = 0.0F, most_step = std::numeric_limits<float>::infinity();
+  bool log_decays = false;     // decays are stored as logarithms
+  bool norm_first = false;     // before the gate, else behind it
+  std::vector<float> factors;  // of gates, values, keys, queries, time steps; empty: 1
+  float out_scale = 1.0F;
+};
+
 struct DecoderConfig {
   std::string architecture;  // "llama"
   std::int64_t context = 0, width = 0, layers = 0, feed_forward = 0, heads = 0, kv_heads = 0, head_size = 0, vocabulary = 0;
@@ -69,12 +86,16 @@ struct DecoderConfig {
   bool layer_norm = false;      // norms subtract the mean; else they divide by the root mean square alone
   bool norm_bias = false;       // layer_norm: and add a vector
   NetworkActivation activation = NetworkActivation::silu;
-  bool gated = true;                  // what is activated multiplies another product
-  bool pre_norms = true;              // a norm before attention and before the feed-forward part
-  bool post_norms = false;            // a norm after attention and after the feed-forward part
-  bool parallel = false;              // both parts take the same norm, and their sum is added
-  bool norm_after_rotation = false;   // of queries and keys
-  bool bidirectional = false;         // of embedders: tokens see those behind them, too; windows reach to both sides
+  bool gated = true;                           // what is activated multiplies another product
+  bool pre_norms = true;                       // a norm before attention and before the feed-forward part
+  bool post_norms = false;                     // a norm after attention and after the feed-forward part
+  bool parallel = false;                       // both parts take the same norm, and their sum is added
+  bool norm_after_rotation = false;            // of queries and keys
+  bool single_parts = false;                   // a layer is attention, a scan or a feed-forward part, with a norm before it
+  float attention_out_scale = 1.0F;            // of what attention adds
+  float gate_scale = 1.0F, down_scale = 1.0F;  // of the feed-forward part's gates, and of what it adds
+  bool gated_attention = false;                // what a head finds is multiplied by a sigmoid of the token's own
+  bool bidirectional = false;                  // of embedders: tokens see those behind them, too; windows reach to both sides
   float query_growth = 0.0F;          // queries grow with the logarithm of how often their position holds the original context
   std::vector<std::int64_t> windows;  // per layer: keys that a query sees, itself included; 0: all
   std::vector<bool> local;            // per layer: whether `local_rope` counts, if `two_ropes`
@@ -83,6 +104,8 @@ struct DecoderConfig {
   RopeConfig rope, local_rope;
   ExpertConfig experts;
   LatentConfig latent;
+  DeltaConfig delta;
+  ScanConfig scan;
 };
 
 // Whether converters to GGUF permute the rows of queries and keys, so that neighbours are rotated together.
@@ -90,6 +113,13 @@ bool permuted_in_gguf(std::string_view architecture);
 
 // What does not depend on the file, by the architecture's name in GGUF files.
 void set_architecture(DecoderConfig& c);
+
+// Throw Error(invalid_model) for numbers that do not fit together.
+void check_delta(const DeltaConfig& d);
+void check_scan(const ScanConfig& s);
+
+// Sizes of heads, where no layer has attention.
+void set_no_attention(DecoderConfig& c);
 
 // SmolLM3: every `interval`th layer does not rotate its heads.
 void leave_unrotated(DecoderConfig& c, std::int64_t interval);

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "text/model/network/expert_weights.h"
+#include "text/model/network/recurrent_layers.h"
 #include "text/model/network/weighted_graph.h"
 
 namespace sdx::text {
@@ -26,7 +28,7 @@ class Builder : WeightedGraph {
     }
     for (std::int64_t i = 0; i < c_.layers; ++i) x = layer(i, x);
     if (options_.embeds) {
-      x = norm_after("/model/norm", x, "output_norm.weight").second;
+      x = norm_after("/model/norm", x, last_norm()).second;
       if (options_.scores) {
         scores(x, embedding);
       } else {
@@ -37,7 +39,7 @@ class Builder : WeightedGraph {
       return std::move(g_.model());
     }
     if (!options_.for_file) x = wanted_rows(x);
-    finish(norm_after("/model/norm", x, "output_norm.weight").second, embedding);
+    finish(norm_after("/model/norm", x, last_norm()).second, embedding);
     std::vector<std::string> others{"rope_freqs.weight", "rope_factors_"};
     for (std::int64_t i = c_.layers; i < c_.layers + c_.spare_layers; ++i) {
       others.push_back(fmt::format("blk.{}.", i));
@@ -48,6 +50,9 @@ class Builder : WeightedGraph {
   }
 
  private:
+  // LFM2 names it after the embedding.
+  std::string last_norm() const { return has("token_embd_norm.weight") ? "token_embd_norm.weight" : "output_norm.weight"; }
+
   // A norm's weights.
   ValueId gamma(const std::string& name, std::int64_t size) {
     Tensor values = WeightedGraph::values(name, {size});
@@ -187,17 +192,22 @@ class Builder : WeightedGraph {
   ValueId layer(std::int64_t i, ValueId x) {
     const std::string at = "/model/layers." + std::to_string(i), of = "blk." + std::to_string(i) + ".";
     const auto [sum, normed] = norm_before(at + "/input_layernorm", x, of + "attn_norm.weight");
-    ValueId attended = attention(i, at + "/attn", of, normed);
-    if (c_.post_norms)
-      attended = plain_norm(at + "/post_attention_layernorm", attended, of + "post_attention_norm.weight", c_.width);
-    attended = scaled(at + "/attn/residual", attended);
-    if (c_.parallel) {
-      pending_ = g_.node("Add", at + "/parallel", {attended, fed(at, of, normed)});
+    if (c_.single_parts) {
+      const bool feeds = !has(of + "attn_q.weight") && !is_recurrent_layer(*this, of);
+      pending_ = feeds ? fed(at, of, normed) : mixed(i, at, of, normed);
       return sum;
     }
-    pending_ = attended;
+    ValueId added = mixed(i, at, of, normed);
+    if (c_.post_norms) added = plain_norm(at + "/post_attention_layernorm", added, of + "post_attention_norm.weight", c_.width);
+    added = scaled(at + "/attn/residual", added);
+    if (c_.parallel) {
+      pending_ = g_.node("Add", at + "/parallel", {added, fed(at, of, normed)});
+      return sum;
+    }
+    pending_ = added;
     // Files of gpt-oss and Seed-OSS name the norm before the feed-forward part by its place after attention.
-    const bool named_after = has_word("gpt-oss seed_oss glm4moe", c_.architecture) && !has(of + "ffn_norm.weight");
+    const bool named_after =
+        has_word("gpt-oss seed_oss glm4moe qwen3next qwen35 qwen35moe", c_.architecture) && !has(of + "ffn_norm.weight");
     const auto [second, second_normed] =
         norm_before(at + "/ffn_layernorm", sum, of + (named_after ? "post_attention_norm" : "ffn_norm") + ".weight");
     pending_ = fed(at, of, second_normed);
@@ -215,8 +225,9 @@ class Builder : WeightedGraph {
     if (c_.post_norms) y = plain_norm(at + "/post_ffn_layernorm", y, of + "post_ffw_norm.weight", c_.width);
     return scaled(at + "/mlp/residual", y);
   }
-  ValueId scaled(const std::string& name, ValueId x) {
-    return c_.residual_scale == 1.0F ? x : g_.node("Mul", name, {x, number(name + ".scale", c_.residual_scale)});
+  ValueId scaled(const std::string& name, ValueId x) { return times(name, x, c_.residual_scale); }
+  ValueId times(const std::string& name, ValueId x, float factor) {
+    return factor == 1.0F ? x : g_.node("Mul", name, {x, number(name + ".scale", factor)});
   }
 
   // Attention without a past.
@@ -257,15 +268,9 @@ class Builder : WeightedGraph {
     t.shape = {c_.heads * rows, k};
     return style_.grouped(g_, name, x, t, c_.heads);
   }
-  ValueId with_heads(const std::string& name, ValueId x, std::int64_t size) {
-    return g_.node("Reshape", name, {x, integers(name + ".shape", {0, 0, c_.heads, size})});
-  }
+  ValueId with_heads(const std::string& name, ValueId x, std::int64_t size) { return reshape(name, x, {0, 0, c_.heads, size}); }
   ValueId without_heads(const std::string& name, ValueId x, std::int64_t size) {
-    return g_.node("Reshape", name, {x, integers(name + ".shape", {0, 0, c_.heads * size})});
-  }
-  std::vector<ValueId> split(const std::string& name, ValueId x, std::int64_t first, std::int64_t second) {
-    return g_.nodes("Split", name, {x, integers(name + ".sizes", {first, second})}, {name + "/first", name + "/second"},
-                    {{"axis", std::int64_t{-1}}});
+    return reshape(name, x, {0, 0, c_.heads * size});
   }
 
   // Attention to latent vectors: queries are multiplied by the matrices that keys would be made with, sums by those of values.
@@ -282,17 +287,17 @@ class Builder : WeightedGraph {
     }
     if (has(of + "attn_kv_b.weight"))
       tensor(of + "attn_kv_b.weight", {c_.heads * (l.plain + l.value), l.size});  // in two parts now
-    const auto q_parts = split(at + "/q_split", with_heads(at + "/q_heads", q, query), l.plain, c_.rotary);
+    const auto q_parts = parts(at + "/q_split", with_heads(at + "/q_heads", q, query), {l.plain, c_.rotary});
     const ValueId plain = without_heads(at + "/q_plain", q_parts[0], l.plain);
     const ValueId absorbed = of_heads(at + "/q_latent", plain, of + "attn_k_b.weight", l.size, l.plain);
     q = g_.node("Concat", at + "/q_concat", {q_parts[1], with_heads(at + "/q_latent_heads", absorbed, l.size)}, {{"axis", last}});
     q = without_heads(at + "/q", q, c_.head_size);
     const ValueId kv = linear(at + "/kv_a_proj", x, of + "attn_kv_a_mqa.weight", l.size + c_.rotary, c_.width);
-    const auto kv_parts = split(at + "/kv_split", kv, l.size, c_.rotary);
+    const auto kv_parts = parts(at + "/kv_split", kv, {l.size, c_.rotary});
     const ValueId latent = plain_norm(at + "/kv_a_norm", kv_parts[0], of + "attn_kv_a_norm.weight", l.size);
     const ValueId k = g_.node("Concat", at + "/k", {kv_parts[1], latent}, {{"axis", last}});
     const ValueId y = query_attention(i, at, q, k, k, {cos_[0], sin_[0]});
-    const auto y_parts = split(at + "/y_split", with_heads(at + "/y_heads", y, c_.head_size), c_.rotary, l.size);
+    const auto y_parts = parts(at + "/y_split", with_heads(at + "/y_heads", y, c_.head_size), {c_.rotary, l.size});
     const ValueId summed = without_heads(at + "/y_latent", y_parts[1], l.size);
     const ValueId values = of_heads(at + "/values", summed, of + "attn_v_b.weight", l.value, l.size);
     return linear(at + "/o_proj", values, of + "attn_output.weight", c_.width, c_.heads * l.value);
@@ -316,6 +321,21 @@ class Builder : WeightedGraph {
     return out[0];
   }
 
+  // What a layer has before its feed-forward part.
+  ValueId mixed(std::int64_t i, const std::string& at, const std::string& of, ValueId x) {
+    const bool recurrent = is_recurrent_layer(*this, of);
+    if (!recurrent) return attended(i, at, of, x);
+    if (options_.embeds || options_.for_file) {
+      fail(ErrorCode::not_implemented, "architecture '{}' is not supported for {}", c_.architecture,
+           options_.embeds ? "vectors of texts" : "ONNX files, because texts have recurrent states");
+    }
+    const ValueId y = recurrent_layer(*this, states_, c_, i, at, of, x);
+    return has(of + "attn_q.weight") ? g_.node("Add", at + "/mixed", {attended(i, at, of, x), y}) : y;
+  }
+  ValueId attended(std::int64_t i, const std::string& at, const std::string& of, ValueId x) {
+    return times(at + "/attn/scale", attention(i, at + "/attn", of, x), c_.attention_out_scale);
+  }
+
   ValueId attention(std::int64_t i, const std::string& at, const std::string& of, ValueId x) {
     if (c_.latent.size > 0) {
       if (options_.embeds)
@@ -328,12 +348,20 @@ class Builder : WeightedGraph {
     if (has(of + "attn_qkv.weight")) {
       q = linear(at + "/qkv_proj", x, of + "attn_qkv.weight", q_rows + 2 * kv_rows, c_.width);
     } else {
-      q = linear(at + "/q_proj", x, of + "attn_q.weight", q_rows, c_.width);
+      q = linear(at + "/q_proj", x, of + "attn_q.weight", c_.gated_attention ? 2 * q_rows : q_rows, c_.width);
       k = linear(at + "/k_proj", x, of + "attn_k.weight", kv_rows, c_.width);
       v = linear(at + "/v_proj", x, of + "attn_v.weight", kv_rows, c_.width);
     }
+    ValueId gate = kNoValue;
+    if (c_.gated_attention) {  // each head's query, then its gate
+      const auto both = parts(at + "/q_split", with_heads(at + "/q_heads", q, 2 * c_.head_size), {c_.head_size, c_.head_size});
+      q = without_heads(at + "/q", both[0], c_.head_size);
+      gate = without_heads(at + "/gate", both[1], c_.head_size);
+    }
     const auto layer = static_cast<std::size_t>(i);
-    const std::string n = std::to_string(i), kv = std::to_string(c_.kv_heads), size = std::to_string(c_.head_size);
+    // Layers with attention are counted.
+    const std::string n = std::to_string(presents_.size() / 2), kv = std::to_string(c_.kv_heads),
+                      size = std::to_string(c_.head_size);
     const auto past = [&](const char* what) {
       return g_.input("past_key_values." + n + "." + what, style_.type(), {"batch_size", kv, "past_sequence_length", size});
     };
@@ -363,7 +391,9 @@ class Builder : WeightedGraph {
                               {at + "/output_0", "present." + n + ".key", "present." + n + ".value"}, a);
     presents_.push_back(out[1]);
     presents_.push_back(out[2]);
-    return linear(at + "/o_proj", out[0], of + "attn_output.weight", c_.width, q_rows);
+    ValueId y = out[0];
+    if (gate != kNoValue) y = g_.node("Mul", at + "/gate/Mul", {y, g_.node("Sigmoid", at + "/gate/Sigmoid", {gate})});
+    return linear(at + "/o_proj", y, of + "attn_output.weight", c_.width, q_rows);
   }
 
   // Whether the norm of queries is that of GroupQueryAttention: one vector for each head.
@@ -436,7 +466,9 @@ class Builder : WeightedGraph {
       gate = style_.product(g_, at + "/gate_proj", x, both, 0, c_.feed_forward, kNoValue);
       up = style_.product(g_, at + "/up_proj", x, both, c_.feed_forward, c_.feed_forward, kNoValue);
     }
-    return linear(at + "/down_proj", gated(at, gate, up), of + "ffn_down.weight", c_.width, c_.feed_forward);
+    gate = times(at + "/gate_proj/scale", gate, c_.gate_scale);
+    const ValueId y = linear(at + "/down_proj", gated(at, gate, up), of + "ffn_down.weight", c_.width, c_.feed_forward);
+    return times(at + "/down_proj/scale", y, c_.down_scale);
   }
 
   ValueId gated(const std::string& at, ValueId gate, ValueId up) {
@@ -456,18 +488,8 @@ class Builder : WeightedGraph {
 
   // The experts that the router chooses, and one that all tokens go through, where there is one.
   ValueId mixture(const std::string& at, const std::string& of, ValueId x) {
-    const std::int64_t f = c_.experts.feed_forward;
     const ValueId scores = linear(at + "/router", x, of + "ffn_gate_inp.weight", c_.experts.count, c_.width);
-    ExpertTensors t;
-    t.gate = expert_parts(of, "ffn_gate", f, c_.width);
-    t.up = expert_parts(of, "ffn_up", f, c_.width);
-    t.down = expert_parts(of, "ffn_down", c_.width, f);
-    t.gate_bias = expert_bias(of + "ffn_gate_exps.bias", f);
-    t.up_bias = expert_bias(of + "ffn_up_exps.bias", f);
-    t.down_bias = expert_bias(of + "ffn_down_exps.bias", c_.width);
-    if (has(of + "exp_probs_b.bias")) t.choice_bias = values(of + "exp_probs_b.bias", {c_.experts.count});
-    if (t.gate_bias.defined() != t.up_bias.defined())
-      fail(ErrorCode::invalid_model, "'{}' has a bias for gates or for what they multiply, not for both", of + "ffn_gate_exps");
+    const ExpertTensors t = expert_tensors(*this, of, c_.experts, c_.width);
     const ValueId chosen = style_.experts(g_, at + "/experts", x, scores, t, c_.experts);
     if (!has(of + "ffn_gate_shexp.weight")) return chosen;
     return g_.node("Add", at + "/Add", {chosen, shared_expert(at + "/shared_expert", of, x)});
@@ -485,45 +507,6 @@ class Builder : WeightedGraph {
     row.shape = {1, c_.width};
     const ValueId logit = style_.product(g_, at + "/gate", x, row, 0, 1, kNoValue);
     return g_.node("Mul", at + "/gate/Mul", {y, g_.node("Sigmoid", at + "/gate/Sigmoid", {logit})});
-  }
-
-  // `part`: "ffn_gate". One tensor for all experts, or one for each, as older files and folders have them.
-  std::vector<StoredTensor> expert_parts(const std::string& of, const std::string& part, std::int64_t rows, std::int64_t k) {
-    const std::int64_t count = c_.experts.count;
-    if (!has(of + part + ".0.weight")) {
-      StoredTensor all = tensor(of + part + "_exps.weight", {count, rows, k});
-      all.shape = {count * rows, k};
-      if (!has(of + "ffn_gate.0.weight")) return {all};
-      return rows_apart(all, count);  // Granite's folders: of the three, only this one is whole
-    }
-    std::vector<StoredTensor> parts;
-    for (std::int64_t e = 0; e < count; ++e) {
-      parts.push_back(tensor(of + part + "." + std::to_string(e) + ".weight", {rows, k}));
-      if (parts.back().type != parts.front().type) {
-        fail(ErrorCode::not_implemented, "tensor '{}' is of another type than those of the other experts",
-             file_->shown(parts.back().name));
-      }
-    }
-    return parts;
-  }
-  static std::vector<StoredTensor> rows_apart(const StoredTensor& all, std::int64_t count) {
-    std::vector<StoredTensor> parts(static_cast<std::size_t>(count), all);
-    const std::size_t bytes = all.data.size() / parts.size();
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i].name += "." + std::to_string(i);
-      parts[i].shape[0] /= count;
-      parts[i].data = all.data.subspan(i * bytes, bytes);
-      parts[i].offset += i * bytes;
-    }
-    return parts;
-  }
-  Tensor expert_bias(const std::string& name, std::int64_t rows) {
-    if (!has(name)) return {};
-    const StoredTensor& t = tensor(name, {c_.experts.count, rows});
-    const GgmlFormat& format = *find_ggml(t.type);
-    Tensor values(DataType::float32, t.shape);
-    ggml_dequantize(format, t.data.data(), t.elements() / format.block, values.mutable_values<float>().data());
-    return values;
   }
 
   // The requested rows of the last norm's input: of the sum, and of the pending term.
@@ -555,6 +538,7 @@ class Builder : WeightedGraph {
               {Dim::symbol("batch_size"), Dim(c_.kv_heads), Dim::symbol("present_sequence_length"), Dim(c_.head_size)});
       g_.output(presents_[i], "present." + std::to_string(i / 2) + (i % 2 == 0 ? ".key" : ".value"));
     }
+    states_.finish();
   }
   void declare(ValueId v, SymShape shape) {
     g_.graph().value(v).type = g_.graph().value(v).declared = Type::tensor(style_.type(), std::move(shape));
@@ -565,6 +549,7 @@ class Builder : WeightedGraph {
   ValueId ids_ = kNoValue, lengths_ = kNoValue, total_ = kNoValue, positions_ = kNoValue, query_scale_ = kNoValue;
   ValueId pending_ = kNoValue;  // still to be added to the stream of values
   std::vector<ValueId> cos_, sin_, presents_;
+  StateGraph states_{g_};
 };
 
 }  // namespace

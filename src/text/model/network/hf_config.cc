@@ -7,6 +7,7 @@
 #include "base/words.h"
 #include "text/model/config_object.h"
 #include "text/model/network/hf_defaults.h"
+#include "text/model/network/hf_recurrent.h"
 #include "text/model/network/hf_rope.h"
 
 namespace sdx::text {
@@ -57,8 +58,9 @@ void read_windows(ConfigObject& o, const HfDefaults& d, DecoderConfig& c) {
     if (local) c.windows[i] = window;
   }
   if (d.type == "cohere2" || (d.type == "exaone4" && window != 0)) rotate_windows_only(c);
-  if (!d.mixes_layers && types != nullptr && std::any_of(types->begin(), types->end(), [](const json& t) {
-        return t != "full_attention" && t != "sliding_attention";
+  const bool told_by_tensors = c.scan.heads > 0 || d.type == "lfm2";
+  if (!d.mixes_layers && !told_by_tensors && types != nullptr && std::any_of(types->begin(), types->end(), [&](const json& t) {
+        return t != "full_attention" && t != "sliding_attention" && !(c.delta.heads > 0 && t == "linear_attention");
       })) {
     fail(ErrorCode::not_implemented, "{} has a kind of layer that is not supported", o.shown("layer_types"));
   }
@@ -67,8 +69,12 @@ void read_windows(ConfigObject& o, const HfDefaults& d, DecoderConfig& c) {
 void read_sizes(ConfigObject& o, const HfDefaults& d, DecoderConfig& c) {
   c.context = read_count(o, "max_position_embeddings", kMostContext, d.context);
   c.width = read_count(o, "hidden_size", kMostWidth);
-  c.layers = read_count(o, "num_hidden_layers", kMostLayers);
-  c.feed_forward = read_count(o, "intermediate_size", kMostWidth * 16);
+  c.layers = d.type == "nemotron_h" ? listed_layers(o) : read_count(o, "num_hidden_layers", kMostLayers);
+  if (d.type == "mamba2") {
+    c.epsilon = static_cast<float>(read_positive(o, d.epsilon_key, d.epsilon));
+    return set_no_attention(c);
+  }
+  c.feed_forward = read_count(o, "intermediate_size", kMostWidth * 16, d.feed_forward);
   c.heads = read_count(o, "num_attention_heads", 1 << 16, d.heads);
   const bool null_heads = o.has("num_key_value_heads") && o.take("num_key_value_heads") == nullptr;
   c.kv_heads = read_count(o, "num_key_value_heads", 1 << 16, d.kv_heads == 0 || null_heads ? c.heads : d.kv_heads);
@@ -81,8 +87,8 @@ void read_sizes(ConfigObject& o, const HfDefaults& d, DecoderConfig& c) {
   c.rotary = c.head_size;
   double part = o.number("partial_rotary_factor").value_or(d.rotary);
   if (auto scaling = scaling_object(o)) part = scaling->number("partial_rotary_factor").value_or(part);
-  if (part != 1.0 && !has_word("phi3 nemotron glm4 glm4_moe", d.type)) {
-    fail(ErrorCode::not_implemented, "{} = {}: partially rotated heads are supported only for phi3, nemotron, glm4 and glm4_moe",
+  if (part != 1.0 && !has_word("phi3 nemotron glm4 glm4_moe qwen3_next qwen3_5_text qwen3_5_moe_text", d.type)) {
+    fail(ErrorCode::not_implemented, "{} = {}: partially rotated heads are not supported for this model_type",
          o.shown("partial_rotary_factor"), part);
   }
   if (!(part > 0.0 && part <= 1.0)) {
@@ -127,7 +133,7 @@ void finish_latent(ConfigObject& o, DecoderConfig& c) {
 }
 
 void read_experts(ConfigObject& o, const HfDefaults& d, DecoderConfig& c) {
-  if (d.experts == 0) return;
+  if (d.experts == 0 || (d.type == "granitemoehybrid" && o.integer("num_local_experts") == 0)) return;
   ExpertConfig& e = c.experts;
   const bool shared =
       d.type == "glm4_moe" || d.latent;  // one or more experts that all tokens go through, beside those that are chosen
@@ -135,9 +141,10 @@ void read_experts(ConfigObject& o, const HfDefaults& d, DecoderConfig& c) {
   e.count = read_count(o, key, 1 << 16, d.experts);
   e.used = read_count(o, "num_experts_per_tok", e.count, d.experts_used);
   const bool qwen = d.type.starts_with("qwen");
-  e.feed_forward =
-      qwen ? read_count(o, "moe_intermediate_size", kMostWidth * 16, d.type == "qwen2_moe" ? 1408 : 768) : c.feed_forward;
-  e.normalize = !qwen || o.flag("norm_topk_prob").value_or(false);
+  const std::int64_t usual = d.type == "qwen2_moe" ? 1408 : d.type == "qwen3_moe" ? 768 : 512;
+  e.feed_forward = qwen ? read_count(o, "moe_intermediate_size", kMostWidth * 16, usual) : c.feed_forward;
+  // Those of Qwen3.5 always are.
+  e.normalize = !qwen || d.type == "qwen3_5_moe_text" || o.flag("norm_topk_prob").value_or(d.type == "qwen3_next");
   if (shared) {
     e.feed_forward = read_count(o, "moe_intermediate_size", kMostWidth * 16, d.expert_feed_forward);
     e.normalize = o.flag("norm_topk_prob").value_or(d.sigmoid);
@@ -155,7 +162,7 @@ void read_experts(ConfigObject& o, const HfDefaults& d, DecoderConfig& c) {
 }
 
 void read_activation(ConfigObject& o, const HfDefaults& d) {
-  const char* key = d.gemma && d.type != "gemma" ? "hidden_activation" : "hidden_act";
+  const char* key = d.gemma && d.type != "gemma" ? "hidden_activation" : d.type == "nemotron_h" ? "mlp_hidden_act" : "hidden_act";
   const std::string_view usual = d.gemma ? "gelu_pytorch_tanh" : d.activation != nullptr ? d.activation : "silu";
   const std::string given = o.text(key).value_or(std::string(usual));
   // Files of the first Gemma say "gelu" and mean its tanh.
@@ -222,7 +229,7 @@ void read_biases(ConfigObject& o, const HfDefaults& d, HfNetwork& n) {
   constexpr std::string_view kBiased =
       "llama qwen3 qwen3_moe gpt_oss gemma gemma2 gemma3_text granite granitemoe granitemoeshared smollm3 ernie4_5 seed_oss "
       "olmo2 olmo3 cohere "
-      "cohere2 starcoder2 nemotron glm4 glm4_moe hunyuan_v1_dense arcee";
+      "cohere2 starcoder2 nemotron glm4 glm4_moe hunyuan_v1_dense arcee qwen3_next qwen3_5_text qwen3_5_moe_text";
   const bool attention = o.flag(d.attention_bias).value_or(d.biased) && has_word(kBiased, d.type);
   const bool unbiased = d.type == "qwen2_moe" && !o.flag("qkv_bias").value_or(true);
   if (attention || (d.biased_qkv && !unbiased)) n.biased = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
@@ -258,6 +265,11 @@ std::string gguf_name(std::string_view type) {
   if (type == "gemma3_text") return "gemma3";
   if (type == "qwen2_moe") return "qwen2moe";
   if (type == "qwen3_moe") return "qwen3moe";
+  if (type == "qwen3_next") return "qwen3next";
+  if (type == "qwen3_5_text") return "qwen35";
+  if (type == "qwen3_5_moe_text") return "qwen35moe";
+  if (type == "granitemoehybrid") return "granitehybrid";
+  if (type == "falcon_h1") return "falcon-h1";
   if (type == "gpt_oss") return "gpt-oss";
   if (type == "glm4_moe") return "glm4moe";
   if (type == "deepseek_v2" || type == "deepseek_v3") return "deepseek2";
@@ -287,14 +299,21 @@ HfNetwork read_text_network(ConfigObject& o, const HfDefaults& d, bool embeds = 
   read_experts(o, d, c);
   read_activation(o, d);
   if (d.gemma) read_gemma(o, c);
-  if (d.type == "nemotron") c.norm_shift = 1.0F;
+  if (d.delta) {
+    read_delta(o, c.delta);
+    n.others.emplace_back("mtp.");  // for drafts of further tokens
+  }
+  if (d.scan) read_scan(o, d, n);
+  if (d.type == "lfm2") read_short_convolution(o, c);
+  if (d.type == "nemotron" || d.delta) c.norm_shift = 1.0F;
   read_scales(o, d, c);
   if (d.type == "smollm3") read_unrotated(o, c);
   read_ropes(o, d, c);
   if (d.latent) finish_latent(o, c);
   read_windows(o, d, c);
   read_biases(o, d, n);
-  n.tied = o.flag("tie_word_embeddings").value_or(d.tied);
+  const bool tied = d.type == "lfm2" ? o.flag("tie_embedding").value_or(d.tied) : d.tied;
+  n.tied = o.flag("tie_word_embeddings").value_or(tied);
   return n;
 }
 
@@ -305,14 +324,19 @@ HfNetwork read_hf_network(const json& config, bool embeds) {
   const std::string type = o.text("model_type").value_or("");
   check_kind(o, embeds);
   // With pictures: the language model alone is used.
-  const bool nested = type == "gemma3" || type == "mistral3";
+  const bool qwen = has_word("qwen3_5 qwen3_5_moe", type), nested = qwen || has_word("gemma3 mistral3", type);
   if (!nested) return read_text_network(o, defaults_of(o, type), embeds);
   refuse_quantized(o);
   auto inner = o.object("text_config");
   if (!inner) fail(ErrorCode::invalid_model, "{} is missing", o.shown("text_config"));
-  const std::string usual = type == "gemma3" ? "gemma3_text" : "mistral";
+  const std::string usual = type == "mistral3" ? "mistral" : type + "_text";
   HfNetwork n = read_text_network(*inner, defaults_of(*inner, inner->text("model_type").value_or(usual)));
   n.tied = o.flag("tie_word_embeddings").value_or(n.tied);
+  if (qwen) {
+    n.prefix = "model.language_model.";
+    n.others.emplace_back("model.visual.");
+    return n;
+  }
   n.prefix = "language_model.model.";
   n.head = "language_model.lm_head.weight";
   n.others = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."};

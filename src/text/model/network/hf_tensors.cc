@@ -33,6 +33,30 @@ constexpr std::array kParts{
     NamePair{"self_attn.q_a_proj", "attn_q_a"}, NamePair{"self_attn.q_a_layernorm", "attn_q_a_norm"},
     NamePair{"self_attn.q_b_proj", "attn_q_b"}, NamePair{"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
     NamePair{"self_attn.kv_a_layernorm", "attn_kv_a_norm"}, NamePair{"self_attn.kv_b_proj", "attn_kv_b"}};
+// Gated delta nets'.
+constexpr std::array kDeltaParts{NamePair{"linear_attn.in_proj_qkv", "attn_qkv"}, NamePair{"linear_attn.in_proj_z", "attn_gate"},
+                                 NamePair{"linear_attn.in_proj_qkvz", "ssm_in"},  NamePair{"linear_attn.in_proj_ba", "ssm_ba"},
+                                 NamePair{"linear_attn.in_proj_b", "ssm_beta"},   NamePair{"linear_attn.in_proj_a", "ssm_alpha"},
+                                 NamePair{"linear_attn.conv1d", "ssm_conv1d"},    NamePair{"linear_attn.norm", "ssm_norm"},
+                                 NamePair{"linear_attn.out_proj", "ssm_out"}};
+// Of selective scans beside attention, and in layers of their own.
+constexpr std::array kMambaParts{NamePair{"mamba.in_proj", "ssm_in"}, NamePair{"mamba.conv1d", "ssm_conv1d"},
+                                 NamePair{"mamba.norm", "ssm_norm"}, NamePair{"mamba.out_proj", "ssm_out"}};
+constexpr std::array kFalconParts{NamePair{"pre_ff_layernorm", "ffn_norm"}, NamePair{"feed_forward.gate_proj", "ffn_gate"},
+                                  NamePair{"feed_forward.up_proj", "ffn_up"}, NamePair{"feed_forward.down_proj", "ffn_down"}};
+constexpr std::array kMixerParts{
+    NamePair{"norm", "attn_norm"},       NamePair{"mixer.in_proj", "ssm_in"},    NamePair{"mixer.conv1d", "ssm_conv1d"},
+    NamePair{"mixer.norm", "ssm_norm"},  NamePair{"mixer.out_proj", "ssm_out"},  NamePair{"mixer.q_proj", "attn_q"},
+    NamePair{"mixer.k_proj", "attn_k"},  NamePair{"mixer.v_proj", "attn_v"},     NamePair{"mixer.o_proj", "attn_output"},
+    NamePair{"mixer.up_proj", "ffn_up"}, NamePair{"mixer.down_proj", "ffn_down"}};
+constexpr std::array kLfmParts{NamePair{"operator_norm", "attn_norm"},           NamePair{"ffn_norm", "ffn_norm"},
+                               NamePair{"feed_forward.w1", "ffn_gate"},          NamePair{"feed_forward.w3", "ffn_up"},
+                               NamePair{"feed_forward.w2", "ffn_down"},          NamePair{"self_attn.out_proj", "attn_output"},
+                               NamePair{"self_attn.q_layernorm", "attn_q_norm"}, NamePair{"self_attn.k_layernorm", "attn_k_norm"},
+                               NamePair{"conv.in_proj", "shortconv.in_proj"},    NamePair{"conv.conv", "shortconv.conv"},
+                               NamePair{"conv.out_proj", "shortconv.out_proj"}};
+// Granite's part that all tokens go through, where there are no experts.
+constexpr std::array kPlainGraniteParts{NamePair{"shared_mlp.output_linear", "ffn_down"}};
 // Of layers with experts; the first pair is that of Mixtral.
 constexpr std::array kExpertParts{NamePair{"block_sparse_moe.gate", "ffn_gate_inp"},
                                   NamePair{"mlp.gate", "ffn_gate_inp"},
@@ -50,8 +74,18 @@ constexpr std::array kExpertParts{NamePair{"block_sparse_moe.gate", "ffn_gate_in
 // Of one expert: after "mlp.experts.0." or "block_sparse_moe.experts.0.", and before ".0".
 constexpr std::array kExpert{NamePair{"gate_proj", "ffn_gate"}, NamePair{"up_proj", "ffn_up"}, NamePair{"down_proj", "ffn_down"}};
 constexpr std::array kMixtralExpert{NamePair{"w1", "ffn_gate"}, NamePair{"w3", "ffn_up"}, NamePair{"w2", "ffn_down"}};
-// Without ".weight" at the end.
-constexpr std::string_view kSinks = "self_attn.sinks", kChoiceBias = "mlp.gate.e_score_correction_bias";
+// Whole names, without ".weight" at the end of the first.
+constexpr std::array kWhole{NamePair{"self_attn.sinks", "attn_sinks.weight"},
+                            NamePair{"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+                            NamePair{"linear_attn.A_log", "ssm_a"},
+                            NamePair{"linear_attn.dt_bias", "ssm_dt.bias"},
+                            NamePair{"mamba.A_log", "ssm_a"},
+                            NamePair{"mamba.dt_bias", "ssm_dt.bias"},
+                            NamePair{"mamba.D", "ssm_d"},
+                            NamePair{"mixer.A_log", "ssm_a"},
+                            NamePair{"mixer.dt_bias", "ssm_dt.bias"},
+                            NamePair{"mixer.D", "ssm_d"},
+                            NamePair{"mlp.experts.down_proj", "ffn_down_exps.weight"}};
 constexpr std::array kNorms{NamePair{"post_attention_layernorm", "ffn_norm"}};
 constexpr std::array kGlmNorms{NamePair{"post_self_attn_layernorm", "post_attention_norm"},
                                NamePair{"post_attention_layernorm", "ffn_norm"}, NamePair{"post_mlp_layernorm", "post_ffw_norm"}};
@@ -89,24 +123,27 @@ class Names {
  public:
   explicit Names(const HfNetwork& network) : network_(network) {
     const std::string& kind = network.decoder.architecture;
+    add_recurrent(kind);
     for (const NamePair& p : kParts) {
       if (!has_word(names_of_others(kind), p.first)) parts_.push_back(p);
     }
     for (const NamePair& p : kExpertParts) {
       const bool router = p.second == "ffn_gate_inp";
-      const std::string_view of = kind == "mixtral"      ? "block_sparse_moe.gate"
-                                  : kind == "gpt-oss"    ? "mlp.router"
-                                  : kind == "granitemoe" ? "block_sparse_moe.router.layer"
-                                                         : "mlp.gate";
+      const std::string_view of = kind == "mixtral"                            ? "block_sparse_moe.gate"
+                                  : kind == "gpt-oss"                          ? "mlp.router"
+                                  : has_word("granitemoe granitehybrid", kind) ? "block_sparse_moe.router.layer"
+                                                                               : "mlp.gate";
       const bool granite = p.first.ends_with(".output_linear"), qwen = p.first.starts_with("mlp.shared");
       const bool several = p.first.starts_with("mlp.shared_experts.");
-      const bool fits = router                                ? p.first == of
-                        : kind == "granitemoe"                ? granite
-                        : has_word("glm4moe deepseek2", kind) ? several
-                                                              : qwen && !several;
+      const bool fits = router                                       ? p.first == of
+                        : has_word("granitemoe granitehybrid", kind) ? granite
+                        : has_word("glm4moe deepseek2", kind)        ? several
+                                                                     : qwen && !several;
       if (network.decoder.experts.count > 0 && fits) parts_.push_back(p);
     }
-    if (kind == "glm4") {
+    if (kind == "falcon-h1") {
+      parts_.insert(parts_.end(), kFalconParts.begin(), kFalconParts.end());
+    } else if (kind == "glm4") {
       parts_.insert(parts_.end(), kGlmNorms.begin(), kGlmNorms.end());
     } else if (network.decoder.post_norms) {
       parts_.insert(parts_.end(), kGemmaNorms.begin(), kGemmaNorms.end());
@@ -123,6 +160,9 @@ class Names {
     if (name.ends_with(".rotary_emb.inv_freq")) return "";  // of older files: computed here
     if (name == network_.head || name == "lm_head.weight") return "output.weight";
     if (name == network_.prefix + "norm.bias") return "output_norm.bias";
+    for (const NamePair& n : top_names()) {
+      if (name == network_.prefix + std::string(n.first)) return std::string(n.second);
+    }
     for (const std::string& prefix : {network_.prefix, std::string("model.language_model.")}) {
       if (!name.starts_with(prefix)) continue;
       std::string made = inside(std::string_view(name).substr(prefix.size()));
@@ -133,18 +173,25 @@ class Names {
 
   std::string hugging_face(const std::string& name) const {
     if (name == "output.weight") return network_.head;
+    for (const NamePair& n : top_names()) {
+      if (name == n.second) return network_.prefix + std::string(n.first);
+    }
     if (name == "token_embd.weight") return network_.prefix + "embed_tokens.weight";
     if (name == "output_norm.weight") return network_.prefix + "norm.weight";
     if (name == "output_norm.bias") return network_.prefix + "norm.bias";
     const std::size_t dot = name.find('.', 4), end = name.rfind('.');
-    if (!name.starts_with("blk.") || dot == std::string::npos || end <= dot) return name;
+    if (!name.starts_with("blk.") || dot == std::string::npos) return name;
+    for (const NamePair& n : kWhole) {
+      if (std::string_view(name).substr(dot + 1) == n.second && is_own(n.first))
+        return fmt::format("{}layers.{}.{}", network_.prefix, name.substr(4, dot - 4), n.first);
+    }
+    if (end <= dot) return name;
     const std::string_view part = std::string_view(name).substr(dot + 1, end - dot - 1);
-    if (part == "exp_probs_b") return network_.prefix + "layers." + name.substr(4, dot - 4) + "." + std::string(kChoiceBias);
-    if (part == "attn_sinks") return network_.prefix + "layers." + name.substr(4, dot - 4) + "." + std::string(kSinks);
     const auto p = std::find_if(parts_.begin(), parts_.end(), [&](const NamePair& n) { return n.second == part; });
     const std::size_t number = part.find('.');
     const std::string_view whole = part.substr(0, number);
-    if (network_.decoder.architecture == "granitemoe" && has_word("ffn_gate ffn_up ffn_gate_shexp ffn_up_shexp", whole)) {
+    if (has_word("granitemoe granitehybrid", network_.decoder.architecture) &&
+        has_word("ffn_gate ffn_up ffn_gate_shexp ffn_up_shexp", whole)) {
       const std::string_view module = whole.ends_with("_shexp") ? "shared_mlp" : "block_sparse_moe";
       return fmt::format("{}layers.{}.{}.input_linear{}", network_.prefix, name.substr(4, dot - 4), module, name.substr(end));
     }
@@ -170,20 +217,47 @@ class Names {
     return std::pair(std::string(name.substr(0, dot)), std::string(name.substr(dot + 1)));
   }
 
-  // Where Granite's experts, or the one that all tokens go through, have gates and what they multiply in one tensor.
+  // Where experts, or the one that all tokens go through, have gates and what they multiply in one tensor.
   std::optional<Halves> halves(std::string_view name) const {
-    if (network_.decoder.architecture != "granitemoe" || !name.starts_with(network_.prefix)) return std::nullopt;
+    if (!has_word("granitemoe granitehybrid qwen35moe", network_.decoder.architecture) || !name.starts_with(network_.prefix))
+      return std::nullopt;
     name.remove_prefix(network_.prefix.size());
     const std::size_t dot = name.starts_with("layers.") ? name.find('.', 7) : std::string_view::npos;
     if (dot == std::string_view::npos) return std::nullopt;
     const std::string of = fmt::format("blk.{}.", name.substr(7, dot - 7));
     const std::string_view part = name.substr(dot + 1);
+    if (part == "mlp.experts.gate_up_proj") return Halves{of + "ffn_gate", of + "ffn_up", true};
     if (part == "block_sparse_moe.input_linear.weight") return Halves{of + "ffn_gate", of + "ffn_up", true};
-    if (part == "shared_mlp.input_linear.weight") return Halves{of + "ffn_gate_shexp", of + "ffn_up_shexp", false};
+    const std::string shared = network_.decoder.experts.count > 0 ? "_shexp" : "";
+    if (part == "shared_mlp.input_linear.weight") return Halves{of + "ffn_gate" + shared, of + "ffn_up" + shared, false};
     return std::nullopt;
   }
 
  private:
+  // Whether a whole name is that of this network's tensor, where several have one name in GGUF files.
+  bool is_own(std::string_view name) const {
+    const std::string& kind = network_.decoder.architecture;
+    if (name.starts_with("linear_attn.")) return network_.decoder.delta.heads > 0;
+    if (name.starts_with("mixer.")) return has_word("mamba2 nemotron_h", kind);
+    return name.starts_with("mamba.") ? has_word("granitehybrid falcon-h1", kind) : name != "mlp.experts.down_proj";
+  }
+  void add_recurrent(std::string_view kind) {
+    const auto add = [&](const auto& parts) { parts_.insert(parts_.end(), parts.begin(), parts.end()); };
+    if (network_.decoder.delta.heads > 0) add(kDeltaParts);
+    if (has_word("granitehybrid falcon-h1", kind)) add(kMambaParts);
+    if (kind == "granitehybrid" && network_.decoder.experts.count == 0) add(kPlainGraniteParts);
+    if (has_word("mamba2 nemotron_h", kind)) add(kMixerParts);
+    if (kind == "lfm2") add(kLfmParts);
+  }
+  // Those outside layers that are not as Llama's.
+  std::vector<NamePair> top_names() const {
+    const std::string& kind = network_.decoder.architecture;
+    if (kind == "falcon-h1") return {{"final_layernorm.weight", "output_norm.weight"}};
+    if (kind == "lfm2") return {{"embedding_norm.weight", "token_embd_norm.weight"}};
+    if (has_word("mamba2 nemotron_h", kind))
+      return {{"embeddings.weight", "token_embd.weight"}, {"norm_f.weight", "output_norm.weight"}};
+    return {};
+  }
   bool mixtral() const { return network_.decoder.architecture == "mixtral"; }
 
   // "ffn_gate.3" for "mlp.experts.3.gate_proj"; "": it is something else.
@@ -205,11 +279,13 @@ class Names {
     if (!name.starts_with("layers.")) return "";
     name.remove_prefix(7);
     const std::size_t dot = name.find('.'), end = name.rfind('.');
-    if (dot == std::string_view::npos || end <= dot) return "";
+    if (dot == std::string_view::npos) return "";
+    for (const NamePair& n : kWhole) {
+      if (name.substr(dot + 1) == n.first) return fmt::format("blk.{}.{}", name.substr(0, dot), n.second);
+    }
+    if (end <= dot) return "";
     const std::string_view part = name.substr(dot + 1, end - dot - 1);
     const auto p = std::find_if(parts_.begin(), parts_.end(), [&](const NamePair& n) { return n.first == part; });
-    if (name.substr(dot + 1) == kSinks) return fmt::format("blk.{}.attn_sinks.weight", name.substr(0, dot));
-    if (name.substr(dot + 1) == kChoiceBias) return fmt::format("blk.{}.exp_probs_b.bias", name.substr(0, dot));
     const std::string found = p != parts_.end() ? std::string(p->second) : of_expert(part);
     if (found.empty()) return "";
     return fmt::format("blk.{}.{}{}", name.substr(0, dot), found, name.substr(end));
@@ -247,7 +323,8 @@ class Reader {
     for (const StoredTensor& t : to_.tensors()) {
       // Those of norms are asked for, or unknown, as the architecture has it.
       if (!t.name.ends_with(".bias") || t.name.ends_with("_exps.bias") || t.name.ends_with("_norm.bias")) continue;
-      if (t.name.ends_with(".exp_probs_b.bias")) continue;
+      if (t.name.ends_with(".exp_probs_b.bias") || t.name.ends_with(".ssm_dt.bias") || t.name.ends_with(".ssm_conv1d.bias"))
+        continue;
       const std::string name = names_.hugging_face(t.name);
       const bool known = std::any_of(network_.biased.begin(), network_.biased.end(),
                                      [&](const std::string& part) { return name.ends_with("." + part + ".bias"); });

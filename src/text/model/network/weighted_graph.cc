@@ -48,6 +48,20 @@ ValueId WeightedGraph::integers(const std::string& name, const std::vector<std::
                      Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span<const std::int64_t>(values)));
 }
 
+ValueId WeightedGraph::reshape(const std::string& name, ValueId x, const std::vector<std::int64_t>& shape) {
+  return g_.node("Reshape", name, {x, integers(name + ".shape", shape)});
+}
+
+std::vector<ValueId> WeightedGraph::parts(const std::string& name, ValueId x, const std::vector<std::int64_t>& sizes) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < sizes.size(); ++i) names.push_back(name + "/part." + std::to_string(i));
+  return g_.nodes("Split", name, {x, integers(name + ".sizes", sizes)}, names, {{"axis", std::int64_t{-1}}});
+}
+
+ValueId WeightedGraph::silu(const std::string& name, ValueId x) {
+  return g_.node("Mul", name + "/Mul", {x, g_.node("Sigmoid", name + "/Sigmoid", {x})});
+}
+
 ValueId WeightedGraph::bias_of(const std::string& weight, std::int64_t size) {
   const std::string name = weight.substr(0, weight.rfind('.')) + ".bias";
   return has(name) ? vector(name, size) : kNoValue;

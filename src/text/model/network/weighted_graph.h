@@ -14,7 +14,7 @@
 namespace sdx::text {
 
 class WeightedGraph {
- protected:
+ public:
   WeightedGraph(std::shared_ptr<const TensorFiles> file, WeightStyle& style) : file_(std::move(file)), style_(style) {}
 
   // Extents below 0 may be any. Throws Error(invalid_model | not_implemented).
@@ -26,6 +26,11 @@ class WeightedGraph {
   ValueId number(const std::string& name, float value);
   ValueId integers(const std::string& name, const std::vector<std::int64_t>& values);
   // kNoValue where there is none.
+  ValueId reshape(const std::string& name, ValueId x, const std::vector<std::int64_t>& shape);
+  // Parts of the last axis.
+  std::vector<ValueId> parts(const std::string& name, ValueId x, const std::vector<std::int64_t>& sizes);
+  // x * sigmoid(x)
+  ValueId silu(const std::string& name, ValueId x);
   ValueId bias_of(const std::string& weight, std::int64_t size);
   ValueId linear(const std::string& name, ValueId x, const std::string& weight, std::int64_t rows, std::int64_t k);
   // x[batch, rows, width] times weights[batch, rows], summed: [batch, width].
@@ -33,6 +38,11 @@ class WeightedGraph {
   // A tensor that is left out would make another model of it. `others`: beginnings of names that are no part of the network.
   void refuse_unknown(std::string_view architecture, const std::vector<std::string>& others) const;
 
+  const TensorFiles& files() const { return *file_; }
+  WeightStyle& style() { return style_; }
+  GraphWriter& writer() { return g_; }
+
+ protected:
   std::shared_ptr<const TensorFiles> file_;
   WeightStyle& style_;
   GraphWriter g_;

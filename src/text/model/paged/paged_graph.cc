@@ -45,7 +45,9 @@ class Paging {
     } catch (const Error& e) {
       return e.what();
     }
-    if (!works_in_place(g_, names_)) return "its caches are read by more than GroupQueryAttention";
+    // Whoever built a network for states alone knows that it has no cache.
+    const bool states_alone = options_.known && g_.find(kSlots) && !g_.find(of_layer(names_.past_key, 0));
+    if (!states_alone && !works_in_place(g_, names_)) return "its caches are read by more than GroupQueryAttention";
     std::vector<NodeId> attentions;
     for (NodeId id = 0; id < g_.nodes().size(); ++id) {
       if (!g_.node(id).removed && g_.node(id).op_type == "PagedAttention") return "it already has attention over blocks";
@@ -92,6 +94,7 @@ class Paging {
 
   void add_inputs() {
     const auto add = [&](const char* name, DataType type, SymShape shape) {
+      if (const auto known = g_.find(name)) return *known;
       return g_.add_input(name, Type::tensor(type, std::move(shape)));
     };
     starts_ = add(kStarts, DataType::int64, {Dim::symbol("sequences_and_one")});

@@ -13,6 +13,9 @@ namespace sdx::text {
 // names and kScales). The mask is gone where nothing else reads it.
 inline constexpr const char *kStarts = "sequence_starts", *kPastLengths = "past_lengths", *kTable = "block_table",
                             *kScales = ".scales";
+// Networks with states of texts (docs/design/text-states.md) have sequence_starts and past_lengths already, state_slots
+// int32[S,2], and pools of states whose names begin with these.
+inline constexpr const char *kSlots = "state_slots", *kPastStates = "past_states.", *kPresentStates = "present_states.";
 
 // Steps differ in their numbers of texts and tokens: plans for this many shapes are worth keeping.
 inline constexpr std::size_t kPagedPlans = 64;
