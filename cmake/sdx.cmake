@@ -69,7 +69,7 @@ set(SDX_SMALL_OPTIMIZATION -Os CACHE STRING "Optimisation of a release's code th
 set(SDX_KERNEL $<$<CONFIG:Release>:${SDX_KERNEL_OPTIMIZATION}>)
 set(SDX_SMALL $<$<CONFIG:Release>:${SDX_SMALL_OPTIMIZATION}>)
 
-# Compiles several files as one: a first build takes two thirds of the time, and a third without optimisation, as in the preset `asan`. A
+# Compiles several files as one: a first build takes half of the time, and a third without optimisation, as in the preset `asan`. A
 # change to one of the files then recompiles all of its group; who changes much turns this off (docs/building.md).
 option(SDX_UNITY "Compile several files of a target together" ON)
 if(SDX_UNITY)
@@ -80,11 +80,35 @@ function(sdx_unity target)
   if(NOT SDX_UNITY OR NOT Python3_FOUND)
     return()
   endif()
-  set_property(GLOBAL APPEND_STRING PROPERTY SDX_UNITY_TARGETS "${target};${ARGN}\n")
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set(sources)
+  foreach(source IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE path)
+    list(APPEND sources ${path})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY SDX_UNITY_TARGETS ${target})
+  set_property(GLOBAL PROPERTY SDX_UNITY_SOURCES_OF_${target} ${sources})
   # GCC assumes that a class with members of a file's internal types is visible to several files, unless it is in the main file.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${ARGN})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${sources})
+endfunction()
+
+# Those of a target's sources that no option of their own keeps from being compiled with others.
+function(sdx_unity_sources variable target)
+  get_property(sources GLOBAL PROPERTY SDX_UNITY_SOURCES_OF_${target})
+  set(found)
+  foreach(source IN LISTS sources)
+    set(alone)
+    foreach(property COMPILE_OPTIONS COMPILE_DEFINITIONS COMPILE_FLAGS SKIP_PRECOMPILE_HEADERS SKIP_UNITY_BUILD_INCLUSION)
+      get_source_file_property(value ${source} TARGET_DIRECTORY ${target} ${property})
+      if(value)
+        set(alone ON)
+      endif()
+    endforeach()
+    if(NOT alone)
+      list(APPEND found ${source})
+    endif()
+  endforeach()
+  set(${variable} ${found} PARENT_SCOPE)
 endfunction()
 
 # The groups of all targets, at the end of the configuration: one process reads the headers that they share once.
@@ -98,9 +122,14 @@ function(sdx_unity_groups)
   if(SDX_ISA_BASELINE)
     set(one_set --one-set)
   endif()
-  file(WRITE ${groups}.in "${targets}")
+  set(lines "")
+  foreach(target IN LISTS targets)
+    sdx_unity_sources(sources ${target})
+    string(APPEND lines "${target};${sources}\n")
+  endforeach()
+  file(WRITE ${groups}.in "${lines}")
   execute_process(COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py
-                          ${one_set} ${groups}
+                          ${one_set} ${groups} ${PROJECT_BINARY_DIR}/Unity
                           ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/apps ${PROJECT_SOURCE_DIR}/tests
                   INPUT_FILE ${groups}.in COMMAND_ERROR_IS_FATAL ANY)
   include(${groups})

@@ -67,8 +67,8 @@ def commands_of(build):
     """How each source is compiled, also those that are compiled together (SDX_UNITY)."""
     found = []
     for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
-        together = Path(entry["file"]).parent.name == "Unity"
-        sources = re.findall(r'^#include "(.*)"', Path(entry["file"]).read_text(), re.M) if together else [entry["file"]]
+        together = Path(entry["file"]).parent.parent.name == "Unity"
+        sources = re.findall(r'^#include "(.*\.cc)"', Path(entry["file"]).read_text(), re.M) if together else [entry["file"]]
         found += [{**entry, "file": source} for source in sources]
     return found
 

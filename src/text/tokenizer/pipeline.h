@@ -32,7 +32,7 @@ class WorkspacePool {
 struct TokenizerPipeline {
   std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> pre_tokenizer;
-  std::shared_ptr<const Model> model;
+  std::shared_ptr<const TokenModel> model;
   AddedTokens added;
   bool has_post_processor = false, has_decoder = false;
   std::vector<PostProcessorStep> post_processor;

@@ -20,7 +20,7 @@ void parse_pre_tokenizer(const Part& part, std::vector<PreTokenizerStep>& to);
 void parse_decoder(const Part& part, std::vector<DecoderStep>& to);
 void parse_post_processor(const Part& part, std::vector<PostProcessorStep>& to);
 
-std::unique_ptr<const Model> parse_model(const Part& part);
+std::unique_ptr<const TokenModel> parse_model(const Part& part);
 // An object of tokens and numbers.
 Vocabulary parse_vocabulary(const Part& part);
 AddedToken parse_added_token(const Part& part);

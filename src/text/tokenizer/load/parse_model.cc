@@ -36,7 +36,7 @@ std::vector<Bpe::TextPair> parse_merges(const Part& part) {
   return merges;
 }
 
-std::unique_ptr<const Model> parse_bpe(const Part& part) {
+std::unique_ptr<const TokenModel> parse_bpe(const Part& part) {
   BpeOptions options;
   if (const auto dropout = part.get("dropout")) options.dropout = dropout->number();
   if (const auto unk = part.get("unk_token")) options.unk_token = std::string(unk->text());
@@ -50,7 +50,7 @@ std::unique_ptr<const Model> parse_bpe(const Part& part) {
   return std::make_unique<Bpe>(std::move(vocabulary), parse_merges(merges), std::move(options));
 }
 
-std::unique_ptr<const Model> parse_unigram(const Part& part) {
+std::unique_ptr<const TokenModel> parse_unigram(const Part& part) {
   const Part vocab = part.at("vocab");
   vocab.expect(JsonKind::array);
   std::vector<Unigram::Piece> pieces;
@@ -70,17 +70,17 @@ std::unique_ptr<const Model> parse_unigram(const Part& part) {
   return std::make_unique<Unigram>(pieces, unk, part.truth("byte_fallback", false));
 }
 
-std::unique_ptr<const Model> parse_wordpiece(const Part& part) {
+std::unique_ptr<const TokenModel> parse_wordpiece(const Part& part) {
   return std::make_unique<WordPiece>(parse_vocabulary(part.at("vocab")), std::string(part.at("unk_token").text()),
                                      std::string(part.at("continuing_subword_prefix").text()),
                                      part.at("max_input_chars_per_word").whole());
 }
 
-std::unique_ptr<const Model> parse_wordlevel(const Part& part) {
+std::unique_ptr<const TokenModel> parse_wordlevel(const Part& part) {
   return std::make_unique<WordLevel>(parse_vocabulary(part.at("vocab")), std::string(part.at("unk_token").text()));
 }
 
-using Parse = std::unique_ptr<const Model> (*)(const Part&);
+using Parse = std::unique_ptr<const TokenModel> (*)(const Part&);
 
 // Determines the type of files that do not state it, by their members.
 Parse guess(const Part& part) {
@@ -110,7 +110,7 @@ Vocabulary parse_vocabulary(const Part& part) {
   return vocabulary;
 }
 
-std::unique_ptr<const Model> parse_model(const Part& part) {
+std::unique_ptr<const TokenModel> parse_model(const Part& part) {
   part.expect(JsonKind::object);
   const auto type = part.get("type");
   const Parse parse =

@@ -23,7 +23,7 @@ void check(const PieceVocabulary& v) {
   }
 }
 
-std::unique_ptr<const Model> make_bpe(const PieceVocabulary& v) {
+std::unique_ptr<const TokenModel> make_bpe(const PieceVocabulary& v) {
   Vocabulary vocabulary;
   std::size_t bytes = 0;
   for (const ScoredPiece& p : v.pieces) bytes += p.text.size();
@@ -38,7 +38,7 @@ std::unique_ptr<const Model> make_bpe(const PieceVocabulary& v) {
   return std::make_unique<Bpe>(std::move(vocabulary), std::move(merges), std::move(options));
 }
 
-std::unique_ptr<const Model> make_unigram(const PieceVocabulary& v) {
+std::unique_ptr<const TokenModel> make_unigram(const PieceVocabulary& v) {
   std::vector<Unigram::Piece> pieces;
   pieces.reserve(v.pieces.size());
   for (const ScoredPiece& p : v.pieces) pieces.push_back({p.text, p.score, p.type == PieceType::normal});

@@ -20,7 +20,7 @@ struct BpeOptions {
   bool fuse_unk = false, byte_fallback = false, ignore_merges = false;
 };
 
-class Bpe final : public Model {
+class Bpe final : public TokenModel {
  public:
   using TextPair = std::pair<std::string_view, std::string_view>;
   // Throws Error(invalid_model) for a merge of, or to, a token that the vocabulary lacks.

@@ -20,12 +20,12 @@ struct Workspace {
   std::mt19937 random{std::random_device{}()};
 };
 
-class Model {
+class TokenModel {
  public:
-  virtual ~Model() = default;
-  Model() = default;
-  Model(const Model&) = delete;
-  Model& operator=(const Model&) = delete;
+  virtual ~TokenModel() = default;
+  TokenModel() = default;
+  TokenModel(const TokenModel&) = delete;
+  TokenModel& operator=(const TokenModel&) = delete;
 
   // Adds the tokens of a piece that is not empty. Thread-safe. Throws Error(runtime_failure) where a token is missing that the
   // model falls back to.

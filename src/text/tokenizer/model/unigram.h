@@ -9,7 +9,7 @@
 
 namespace sdx::text {
 
-class Unigram final : public Model {
+class Unigram final : public TokenModel {
  public:
   struct Piece {
     std::string_view text;

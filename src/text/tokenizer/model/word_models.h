@@ -8,7 +8,7 @@
 
 namespace sdx::text {
 
-class WordPiece final : public Model {
+class WordPiece final : public TokenModel {
  public:
   WordPiece(Vocabulary vocabulary, std::string unk_token, std::string_view prefix, std::uint64_t longest_word);
   void tokenize(std::string_view piece, Workspace& workspace, std::vector<Token>& to) const override;
@@ -24,7 +24,7 @@ class WordPiece final : public Model {
   std::uint64_t longest_word_;  // characters
 };
 
-class WordLevel final : public Model {
+class WordLevel final : public TokenModel {
  public:
   WordLevel(Vocabulary vocabulary, std::string unk_token);
   void tokenize(std::string_view piece, Workspace& workspace, std::vector<Token>& to) const override;
