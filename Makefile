@@ -19,7 +19,7 @@ help:
 	@echo "make demo    install missing packages, build, detect a face in a photograph"
 	@echo "make demo-chat  fetch a small language model and ask it a question"
 	@echo "make test    install missing packages, build, run all tests"
-	@echo "make build   build build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz); make everything: also libraries and tests"
+	@echo "make build   build build/$(PRESET)/bin/sdx     (PRESET=release|native|debug|asan|tsan|clang|fuzz); make everything: also libraries and tests"
 	@echo "make install PREFIX=/usr/local"
 	@echo "make wheel   build/wheel/*.whl: the Python package for Python 3.9 and newer"
 	@echo "make portable | portable-wheels | portable-check  build/portable: for glibc 2.28 and newer (docs/design/portable.md)"
@@ -46,7 +46,7 @@ PURPOSE_build := command
 PURPOSE_install := command
 PURPOSE_wheel := command python
 PURPOSE_dropin-wheel := command python
-PURPOSES := $(sort $(foreach goal,$(MAKECMDGOALS),$(or $(if $(filter-out release debug demo,$(PRESET)),tests),$(PURPOSE_$(goal)),tests)))
+PURPOSES := $(sort $(foreach goal,$(MAKECMDGOALS),$(or $(if $(filter-out release native debug demo,$(PRESET)),tests),$(PURPOSE_$(goal)),tests)))
 setup:
 	@$(SETUP) $(PURPOSES)
 

@@ -69,7 +69,7 @@ set(SDX_SMALL_OPTIMIZATION -Os CACHE STRING "Optimisation of a release's code th
 set(SDX_KERNEL $<$<CONFIG:Release>:${SDX_KERNEL_OPTIMIZATION}>)
 set(SDX_SMALL $<$<CONFIG:Release>:${SDX_SMALL_OPTIMIZATION}>)
 
-# Compiles several files as one: a first build takes half of the time, and a third without optimisation, as in the preset `asan`. A
+# Compiles several files as one: a first build takes less than two thirds of the time, and less than 40 % without optimisation, as in `asan`. A
 # change to one of the files then recompiles all of its group; who changes much turns this off (docs/building.md).
 option(SDX_UNITY "Compile several files of a target together" ON)
 if(SDX_UNITY)

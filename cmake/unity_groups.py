@@ -15,7 +15,7 @@ LARGEST = 16  # sources: more save little when compiling, and two cores have to 
 LARGEST_OF_SET = 24  # without optimisation, and with kernels of one set, the headers are more of the work
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\w*\((?:.|\n)*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
-FIRST_INCLUDES = re.compile(r"^#include [<\"][^>\"]+[>\"]", re.M)
+FIRST_INCLUDES = re.compile(r"^#include (?:<[^>]+>|\"[^\"]+\.h\")", re.M)
 CONDITION = re.compile(r"^\s*#\s*(?:if|define|undef)", re.M)
 DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)", re.M)
 TOKEN = re.compile(r"[A-Za-z_]\w*|::|[{}()<>=;\[\]]")

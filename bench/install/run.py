@@ -2,8 +2,8 @@
 """run.py [--system bookworm|trixie|sid] [--way WAY ...] [--packages FOLDER]: how long it takes from an empty machine to the first answer.
 
 Each WAY runs in a throw-away copy of a bare Debian, which debootstrap makes once in build/bare-install/SYSTEM, with nothing but git, make and
-ca-certificates. `package` and `pip` install what `make packages` made (FOLDER, build/packages); `demo`, `build` and `test` clone this
-checkout's commit and run `make demo`, `make build` and `make test`. Times are those of the wall clock, with all downloads. They become rows of
+ca-certificates. `package` and `pip` install what `make packages` made (FOLDER, build/packages); `demo`, `native`, `build` and `test` clone this
+checkout's commit and run `make demo`, `make build` and `make test`; `native` is `make build PRESET=native`. Times are those of the wall clock, with all downloads. They become rows of
 bench/results/install.md, which keeps the other rows. Needs root, debootstrap, unshare and a connection, and a machine without other work."""
 
 import argparse
@@ -23,6 +23,7 @@ WAYS = {
     "package": ("download of a package to the first answer", "`apt-get install ./sardonyx_….deb ./libsardonyx0_….deb`, `sdx run`"),
     "pip": ("pip install to the first answer", "`python3 -m venv`, `pip install sardonyx-….whl`, `python -c …`"),
     "demo": ("source build to the first answer", "`git clone`, `make demo`"),
+    "native": ("source build of the whole command for the machine", "`git clone`, `make build PRESET=native`"),
     "build": ("source build of the whole command", "`git clone`, `make build`"),
     "test": ("source build and all tests", "`git clone`, `make test`"),
 }
@@ -93,7 +94,7 @@ def measure(system, way, packages):
     shutil.rmtree(scratch, ignore_errors=True)
     for part in ("up", "work", "root"):
         (scratch / part).mkdir(parents=True)
-    command = INSIDE.get(way, f"git clone -q /sources /root/sardonyx && cd /root/sardonyx && make {way}")
+    command = INSIDE.get(way, f"git clone -q /sources /root/sardonyx && cd /root/sardonyx && make {'build PRESET=native' if way == 'native' else way}")
     if way in BEFORE:
         inside(root, scratch, packages, BEFORE[way])
     start = time.monotonic()

@@ -25,7 +25,7 @@ MAIN = '#include "both.h"\nint main() { return n::first() + n::second(); }\n'
 
 
 def source(name, body, outside=""):
-    return f'#include "both.h"\n\n#include <vector>\n{outside}\nnamespace n {{\nnamespace {{\n{body}\n}}  // namespace\nint {name}() {{ return value(); }}\n}}  // namespace n\n'
+    return f'#include "both.h"\n{outside}\n\nnamespace n {{\nnamespace {{\n{body}\n}}  // namespace\nint {name}() {{ return value(); }}\n}}  // namespace n\n'
 
 
 class Together(unittest.TestCase):

@@ -55,6 +55,12 @@ std::string names(const std::vector<Isa>& isas) {
 }
 
 Isa choose() {
+  if (supported_isas().empty()) {
+    fail(ErrorCode::not_implemented,
+         "this build computes with the instruction set of the machine that it was built on alone (CMake's "
+         "SDX_ISA=native), which this processor ({}) lacks: build it here, or without SDX_ISA",
+         processor_name());
+  }
   const char* text = std::getenv("SDX_CPU_ISA");
   return text == nullptr || *text == '\0' ? supported_isas().back() : isa_from_name(text);
 }
@@ -96,6 +102,9 @@ Isa isa_from_name(std::string_view text) {
 // SDX_ISA of CMake says what is left out.
 bool in_this_build(Isa isa) noexcept {
   switch (isa) {
+#ifdef SDX_ISA_ALONE
+    case Isa::scalar: return false;
+#endif
 #ifdef SDX_NO_SSE4
     case Isa::sse4: return false;
 #endif

@@ -34,14 +34,14 @@ const CpuFeatures& cpu_features() noexcept;
 // Whether this build has kernels for `isa`: all of its architecture, unless CMake's SDX_ISA leaves some out.
 bool in_this_build(Isa isa) noexcept;
 
-// The sets that this build has and this machine can run, worst first; never empty.
+// The sets that this build has and this machine can run, worst first; empty only for a build for another machine alone.
 const std::vector<Isa>& supported_isas();
 
 // The set of that name. Throws Error(invalid_argument) for an unknown name, and for a set this machine lacks.
 Isa isa_from_name(std::string_view text);
 
 // The set that kernels use: the best supported one, or what SDX_CPU_ISA names. Throws Error(invalid_argument) when that
-// variable holds an unknown name or a set this machine or this build lacks. Thread-safe. Weights packed under one set are of no
+// variable holds an unknown name or a set this machine lacks, Error(not_implemented) without any. Thread-safe. Weights packed under one set are of no
 // use under another, so the choice is fixed before the first kernel is chosen.
 SDX_TOOLS_API Isa cpu_isa();
 

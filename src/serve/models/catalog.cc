@@ -285,7 +285,7 @@ struct Catalog::Impl {
       std::vector<std::string> numbers;
       for (const auto& [number, one] : family->second.versions) numbers.push_back(std::to_string(number));
       throw UnknownModel(ErrorCode::invalid_argument,
-                         fmt::format("model '{}' has no version '{}'; it has {}", name, version, join(numbers)));
+                         fmt::format("model '{}' has no version '{}'; it has {}", name, version, sdx::join(numbers)));
     }
     std::vector<std::string> names;
     for (const auto& [known, one] : families) names.push_back(known);
