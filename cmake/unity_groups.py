@@ -165,7 +165,7 @@ class Source:
         self.usings |= self.borrowed or {}
         self.names = own | set(self.borrowed or {})
         self.fixed = self.names - changeable(reader, path, own - set(self.usings))
-        self.before = first_includes(reader.source(path))
+        self.before = first_includes(path, reader.source(path))
 
 
 def changeable(reader, path, names):
@@ -178,10 +178,13 @@ def changeable(reader, path, names):
     return {name for name in names - bound if not any(name in reader.declared(header) for header in reader.holders(name) & headers)}
 
 
-def first_includes(source):
-    """The headers that a source includes before anything that may change what they say."""
+def first_includes(path, source):
+    """The headers that a source includes before anything that may change what they say; those beside it by their whole path."""
     condition = CONDITION.search(source)
-    return FIRST_INCLUDES.findall(source[:condition.start()] if condition else source)
+    lines = FIRST_INCLUDES.findall(source[:condition.start()] if condition else source)
+    folder = Path(path).parent
+    beside = {line: (folder / line.split('"')[1]).resolve() for line in lines if '"' in line}
+    return [f'#include "{beside[line]}"' if line in beside and beside[line].is_file() else line for line in lines]
 
 
 class Group:
