@@ -86,6 +86,15 @@ def note(names, statement, own):
         macro = name and re.fullmatch("[A-Z_]+", name) and statement[0] != "using"  # TEST and its like
         if name and name != "static_assert" and not macro:
             names.add(name)
+            names.update(further_names(statement))
+
+
+def further_names(statement):
+    """What `constexpr int kA = 1, kB = 2` declares beside the first."""
+    if statement[0] not in ("const", "constexpr", "static"):
+        return []
+    brackets = [sum((t == "(") - (t == ")") for t in statement[:i]) for i in range(len(statement))]
+    return [t for i, t in enumerate(statement[:-1]) if statement[i + 1] == "=" and brackets[i] == 0 and WORD.fullmatch(t)]
 
 
 class Reader:

@@ -54,6 +54,11 @@ class Together(unittest.TestCase):
         self.assertIn("#define kX kX_of_", texts[0])
         self.assertIn("#undef kX", texts[0])
 
+    def test_several_names_of_one_declaration(self):
+        texts = self.groups(source("first", "constexpr int kX = 3, kY = 2 * kX;\nint value() { return kY; }"), source("second", "constexpr int kY = 7;\nint value() { return kY; }"))
+        self.assertEqual(len(texts), 1)
+        self.assertIn("#define kY kY_of_", texts[0])
+
     def test_members_of_the_same_name_keep_it(self):
         member = source("first", "int at(int i) { return 7 * i; }\nint value() { return Box().at(2) + at(1); }")
         self.assertEqual(len(self.groups(member, member.replace("first", "second").replace("7", "5"))), 2)
