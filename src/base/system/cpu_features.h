@@ -41,8 +41,8 @@ const std::vector<Isa>& supported_isas();
 Isa isa_from_name(std::string_view text);
 
 // The set that kernels use: the best supported one, or what SDX_CPU_ISA names. Throws Error(invalid_argument) when that
-// variable holds an unknown name or a set this machine lacks, Error(not_implemented) without any. Thread-safe. Weights packed under one set are of no
-// use under another, so the choice is fixed before the first kernel is chosen.
+// variable holds an unknown name or a set this machine lacks, Error(not_implemented) where supported_isas() is empty.
+// Thread-safe. Weights packed under one set are of no use under another, so the choice is fixed before the first kernel.
 SDX_TOOLS_API Isa cpu_isa();
 
 // Whether the extension of `isa` for dot products of bytes (VNNI, Arm's DotProd) may be used: the machine has it, and
