@@ -34,7 +34,10 @@ constexpr const char* kModelsExamples =
     "  sdx models ls --tag vision\n"
     "  sdx models show resnet50 --json\n"
     "  sdx models ps\n"
-    "  sdx ls; sdx show qwen3:0.6b; sdx rm qwen3:0.6b; sdx ps\n"
+    "  sdx ls\n"
+    "  sdx show qwen3:0.6b\n"
+    "  sdx rm qwen3:0.6b\n"
+    "  sdx ps\n"
     "  sdx models validate\n"
     "  sdx run resnet50 --random\n"
     "The registry is --registry FILE, else $SDX_REGISTRY, else ./models.yaml, else ~/.sdx/models.yaml.\n";
