@@ -107,8 +107,8 @@ void read_short_convolution(ConfigObject& o, DecoderConfig& c) {
   o.refuse("conv_bias", false);
   if (!o.flag("block_auto_adjust_ff_dim").value_or(true)) return;
   const std::int64_t multiple = read_count(o, "block_multiple_of", kMostWidth, 256);
-  auto size = static_cast<double>(2 * c.feed_forward / 3);
-  size = std::floor(size * read_positive(o, "block_ffn_dim_multiplier", 1.0));
+  const std::int64_t two_thirds = 2 * c.feed_forward / 3;  // rounded down before the multiplier, as transformers does
+  const double size = std::floor(static_cast<double>(two_thirds) * read_positive(o, "block_ffn_dim_multiplier", 1.0));
   if (!(size >= 1.0 && size <= static_cast<double>(kMostWidth * 16)))
     fail(ErrorCode::invalid_model, "{} makes feed-forward parts of {} elements", o.shown("block_ffn_dim_multiplier"), size);
   c.feed_forward = (static_cast<std::int64_t>(size) + multiple - 1) / multiple * multiple;
