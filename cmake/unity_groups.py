@@ -1,8 +1,8 @@
-"""unity_groups.py [--one-set] OUTPUT FOLDER ROOT... : reads from standard input a line for each target of CMake, its name and its C++ sources between semicolons,
-writes files to FOLDER that include several sources each, to be compiled together (SDX_UNITY), and a CMake file to OUTPUT that gives them to the targets.
-Sources share a file where nothing that one defines for itself, in an unnamed namespace or as a static, is a word of another one, or of a header that
-comes in with it. Where it is, the name gets a suffix by #define, unless that would change other words, too: of a header, or after `.`, `->` or `::`.
-ROOT: where the project's headers are looked for.
+"""unity_groups.py [--one-set] OUTPUT FOLDER ROOT... : reads from standard input a line for each target of CMake, its name and its C++ sources
+between semicolons, writes files to FOLDER that include several sources each, to be compiled together (SDX_UNITY), and a CMake file to OUTPUT
+that gives them to the targets. Sources share a file where nothing that one defines for itself, in an unnamed namespace or as a static, is a
+word of another one, or of a header that comes in with it. Where it is, the name gets a suffix by #define, unless that would change other
+words, too: of a header, or after `.`, `->` or `::`. ROOT: where the project's headers are looked for.
 --one-set: kernels are compiled for one instruction set, so their files do not include themselves for others and may join, too."""
 
 import re
@@ -151,7 +151,8 @@ class Reader:
 
 
 def usings(text):
-    """Declarations `using NAMESPACE::NAME;` and `using NAME = TYPE;` outside of functions, which several files of a group may repeat: name to declaration."""
+    """Declarations `using NAMESPACE::NAME;` and `using NAME = TYPE;` outside of functions, which several files of a group may repeat: name to
+    declaration."""
     found = {name: space + name for space, name in re.findall(r"^using ((?:\w+::)+)(\w+);", text, re.M)}
     return found | dict(re.findall(r"^using (\w+) = ([^;]+);", text, re.M))
 
