@@ -146,9 +146,22 @@ void add_common_options(CLI::App& app) {
   }
 }
 
+namespace {
+
+// CLI11 asks for the version where it lets no exception pass.
+std::string cpu_sets_or_problem() {
+  try {
+    return cpu_sets();
+  } catch (const Error& e) {
+    return e.message();
+  }
+}
+
+}  // namespace
+
 std::string version_text() {
   return fmt::format("sdx {}\nbuild      {} ({})\nprocessor  {}, {} cores, {}\n", version(), build_id().substr(0, 12), SDX_BUILD,
-                     processor_name(), usable_cpus(), cpu_sets());
+                     processor_name(), usable_cpus(), cpu_sets_or_problem());
 }
 
 void add_help(const Command& app, Action& action) {
