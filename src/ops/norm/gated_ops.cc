@@ -5,6 +5,7 @@
 
 #include "ops/context.h"
 #include "ops/math/convert.h"
+#include "ops/math/elementwise.h"
 #include "ops/norm/norm_reference.h"
 #include "ops/op.h"
 #include "ops/signature.h"
@@ -193,8 +194,7 @@ void run_linear_attention_gate(OpContext& c) {
   Tensor decay(DataType::float32, a.shape());
   for (std::int64_t i = 0; i < a.size(); ++i) {
     const float x = data(a)[i] + data(bias)[i % heads];
-    const float softplus = std::max(x, 0.0F) + std::log1p(std::exp(-std::fabs(x)));
-    static_cast<float*>(decay.mutable_data())[i] = data(scale)[i % heads] * softplus;
+    static_cast<float*>(decay.mutable_data())[i] = data(scale)[i % heads] * softplus(x);
   }
   write(c, 0, decay);
   if (!c.wants_output(1)) return;

@@ -5,17 +5,14 @@
 #include <limits>
 #include <map>
 
+#include "base/error.h"
 #include "base/thread_pool.h"
+#include "ops/math/elementwise.h"
 #include "ops/op.h"
 #include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(ErrorCode::runtime_failure, fmt::vformat(format, fmt::make_format_args(args...)));
-}
 
 struct GatedDeltaAttrs {
   std::int64_t key_heads = 0;
@@ -40,24 +37,24 @@ struct SelectiveScanAttrs {
   }
 };
 
-// ln(1 + e^x)
-float softplus(float x) { return x > 20.0F ? x : std::log1p(std::exp(x)); }
-
 LinearStates states_of(const Shape& x, const Shape& state, std::int64_t key_heads) {
-  if (x.size() != 3 || x[0] != 1) refuse("the tokens must be [1,tokens,features], received {}", to_string(x));
+  if (x.size() != 3 || x[0] != 1)
+    fail(ErrorCode::runtime_failure, "the tokens must be [1,tokens,features], received {}", to_string(x));
   if (state.size() != 4 || state[1] < 1 || state[2] < 1 || state[3] < 1)
-    refuse("the state must be [slots,heads,rows,columns], received {}", to_string(state));
+    fail(ErrorCode::runtime_failure, "the state must be [slots,heads,rows,columns], received {}", to_string(state));
   LinearStates s;
   s.tokens = x[1], s.slots = state[0], s.heads = state[1], s.rows = state[2], s.columns = state[3];
   s.key_heads = key_heads;
-  if (key_heads < 1 || s.heads % key_heads != 0) refuse("{} heads cannot share the keys of {}", s.heads, key_heads);
+  if (key_heads < 1 || s.heads % key_heads != 0)
+    fail(ErrorCode::runtime_failure, "{} heads cannot share the keys of {}", s.heads, key_heads);
   const std::int64_t features = element_count(Shape{s.heads, s.columns}) + 2 * element_count(Shape{key_heads, s.rows});
-  if (x[2] != features) refuse("there are {} features of a token, expected {}", x[2], features);
+  if (x[2] != features) fail(ErrorCode::runtime_failure, "there are {} features of a token, expected {}", x[2], features);
   return s;
 }
 
 void expect(const Shape& shape, const Shape& expected, const char* what) {
-  if (shape != expected) refuse("{} must be {}, received {}", what, to_string(expected), to_string(shape));
+  if (shape != expected)
+    fail(ErrorCode::runtime_failure, "{} must be {}, received {}", what, to_string(expected), to_string(shape));
 }
 
 void infer_linear(InferContext& c, std::size_t state) {
@@ -185,24 +182,26 @@ TextStates checked_texts(std::int64_t tokens, std::int64_t count, const Tensor& 
   TextStates t;
   t.texts = past.size(), t.tokens = tokens;
   if (starts.size() != t.texts + 1 || slots.shape() != Shape{t.texts, 2})
-    refuse("{} texts need sequence_starts [{}] and state_slots [{},2], received {} and {}", t.texts, t.texts + 1, t.texts,
-           to_string(starts.shape()), to_string(slots.shape()));
+    fail(ErrorCode::runtime_failure, "{} texts need sequence_starts [{}] and state_slots [{},2], received {} and {}", t.texts,
+         t.texts + 1, t.texts, to_string(starts.shape()), to_string(slots.shape()));
   t.starts = static_cast<const std::int64_t*>(starts.data()), t.past = static_cast<const std::int64_t*>(past.data());
   t.slots = static_cast<const std::int32_t*>(slots.data());
   if (t.starts[0] != 0 || t.starts[t.texts] != tokens || !std::is_sorted(t.starts, t.starts + t.texts + 1))
-    refuse("sequence_starts must rise from 0 to the {} tokens, received {} to {}", tokens, t.starts[0], t.starts[t.texts]);
+    fail(ErrorCode::runtime_failure, "sequence_starts must rise from 0 to the {} tokens, received {} to {}", tokens, t.starts[0],
+         t.starts[t.texts]);
   std::map<std::int64_t, std::int64_t> writers;
   for (std::int64_t s = 0; s < t.texts; ++s) {
-    if (t.past[s] < 0) refuse("past_lengths of text {} is {}; it must not be negative", s, t.past[s]);
+    if (t.past[s] < 0) fail(ErrorCode::runtime_failure, "past_lengths of text {} is {}; it must not be negative", s, t.past[s]);
     if (t.length(s) == 0) continue;
     if (t.to(s) < 0 || t.to(s) >= count || (!t.begins(s) && (t.from(s) < 0 || t.from(s) >= count)))
-      refuse("state_slots of text {} are {} and {}; there are {} slots", s, t.from(s), t.to(s), count);
-    if (!writers.emplace(t.to(s), s).second) refuse("two texts would write slot {}", t.to(s));
+      fail(ErrorCode::runtime_failure, "state_slots of text {} are {} and {}; there are {} slots", s, t.from(s), t.to(s), count);
+    if (!writers.emplace(t.to(s), s).second) fail(ErrorCode::runtime_failure, "two texts would write slot {}", t.to(s));
   }
   for (std::int64_t s = 0; s < t.texts; ++s) {
     if (t.length(s) == 0 || t.begins(s)) continue;
     const auto writer = writers.find(t.from(s));
-    if (writer != writers.end() && writer->second != s) refuse("slot {} is read by a text and written by another", t.from(s));
+    if (writer != writers.end() && writer->second != s)
+      fail(ErrorCode::runtime_failure, "slot {} is read by a text and written by another", t.from(s));
   }
   return t;
 }
@@ -240,7 +239,7 @@ LinearTokens gated_delta_tokens(const LinearStates& s, std::span<const float* co
       for (std::int64_t h = 0; h < s.heads; ++h) {
         const std::int64_t at = t * s.heads + h;
         decay[at] = std::exp(in[kA][h] * softplus(in[kAlpha][at] + in[kTimeBias][h]));
-        rate[at] = 1.0F / (1.0F + std::exp(-in[kBeta][at]));
+        rate[at] = logistic(in[kBeta][at]);
       }
       const auto normalise = [&](const float* from, float scale, float* to) {
         for (std::int64_t h = 0; h < s.key_heads; ++h, from += s.rows, to += s.rows) {
@@ -276,9 +275,10 @@ StateConvolution state_convolution(std::span<const Shape> shapes) {
   using enum StateConvolutionIn::Slot;
   const Shape &x = shapes[kX], &w = shapes[kWeights], &state = shapes[kState];
   if (x.size() != 3 || x[0] != 1 || w.size() != 2 || w[0] < 1 || w[1] != x[2])
-    refuse("X must be [1,tokens,channels] and weights [taps,channels], received {} and {}", to_string(x), to_string(w));
+    fail(ErrorCode::runtime_failure, "X must be [1,tokens,channels] and weights [taps,channels], received {} and {}",
+         to_string(x), to_string(w));
   if (state.size() != 3 || state[1] != w[0] - 1 || state[2] != x[2])
-    refuse("the state must be [slots,{},{}], received {}", w[0] - 1, x[2], to_string(state));
+    fail(ErrorCode::runtime_failure, "the state must be [slots,{},{}], received {}", w[0] - 1, x[2], to_string(state));
   if (!shapes[kBias].empty()) expect(shapes[kBias], {x[2]}, "bias");
   return {x[1], x[2], w[0], state[0]};
 }
