@@ -294,7 +294,7 @@ class Pull {
   void http() {
     start("");
     std::string name = file_name(percent_decode(source_.url.path.substr(0, source_.url.path.find('?'))));
-    if (!unsafe_name(name).empty() || name == kManifest) name = "model.onnx";
+    if (!unsafe_name(name).empty() || name == kPullRecord) name = "model.onnx";
     if (!name.ends_with(".onnx") && !is_gguf(name)) name += ".onnx";
     fetch(name, {source_.url, name, std::nullopt, sha256_, "", ""});
     if (is_gguf(name)) {

@@ -10,6 +10,7 @@
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
 #include "base/text/json_text.h"
+#include "base/text/model_name.h"
 #include "base/text/safe_name.h"
 
 namespace sdx::hub {
@@ -147,7 +148,7 @@ void Staging::commit() {
   std::vector<fs::path> extra;
   for (const auto& entry : fs::recursive_directory_iterator(folder_ / "files")) {
     const std::string name = entry.path().lexically_relative(folder_ / "files").string();
-    if (entry.is_regular_file() && !done_.contains(name) && name != kManifest) extra.push_back(entry.path());
+    if (entry.is_regular_file() && !done_.contains(name) && name != kPullRecord) extra.push_back(entry.path());
   }
   for (const fs::path& path : extra) remove_tree(path);
   const fs::path files = folder_ / "files";
@@ -172,12 +173,12 @@ void Staging::commit() {
 void write_manifest(const fs::path& folder, const Pulled& p) {
   json files = json::array();
   for (const PulledFile& f : p.files) files.push_back(describe(f));
-  write_file_atomically(folder / kManifest,
+  write_file_atomically(folder / kPullRecord,
                         text({{"name", p.name}, {"source", p.source}, {"revision", p.revision}, {"files", files}}));
 }
 
 Pulled read_manifest(const fs::path& folder) {
-  const json document = read_json(folder / kManifest);
+  const json document = read_json(folder / kPullRecord);
   Pulled p;
   p.name = word(document, "name");
   if (p.name.empty()) p.name = folder.filename().string();

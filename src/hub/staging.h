@@ -41,8 +41,7 @@ class Staging {
   bool useless_ = false;
 };
 
-// The record of a model's origin that a pull leaves in the model's folder.
-inline constexpr const char* kManifest = ".sdx-pull.json";
+// kPullRecord of a model's folder.
 void write_manifest(const std::filesystem::path& folder, const Pulled& pulled);
 // The manifest of a folder whose files have the sizes that it lists; otherwise a Pulled without files.
 Pulled read_manifest(const std::filesystem::path& folder);

@@ -15,4 +15,7 @@ SDX_TOOLS_API bool is_model_name_character(char c);
 // 128 bytes, and never begins with a dot.
 SDX_TOOLS_API std::string model_folder_name(std::string_view name);
 
+// The record that a pull leaves in that folder: its name and source, and the files with their checksums, as JSON.
+inline constexpr const char* kPullRecord = ".sdx-pull.json";
+
 }  // namespace sdx

@@ -60,7 +60,7 @@ void choose_versions(std::map<std::int64_t, fs::path>& versions, const ModelSett
 
 // The record that a pull leaves in the model's folder has its name; of a folder that was renamed it is that of the folder.
 std::string pulled_name(const fs::path& folder) {
-  const fs::path file = folder / ".sdx-pull.json";
+  const fs::path file = folder / kPullRecord;
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) return {};
   const nlohmann::json record = nlohmann::json::parse(read_file(file, kConfigBytes), nullptr, false);
