@@ -1,7 +1,5 @@
 // Gated delta nets: Qwen3-Next and Qwen3.5. Source: Yang et al., arXiv:2412.06464.
 
-#include <cmath>
-
 #include "text/model/network/recurrent_layers.h"
 
 namespace sdx::text {
@@ -63,14 +61,9 @@ class Layer {
   }
   ValueId joined(const std::string& name, ValueId x, std::int64_t size) { return w_.reshape(name, x, {0, 0, size}); }
 
-  // -exp(A_log), which GGUF files have already.
   ValueId decays() {
-    Tensor a = w_.values(of_ + "ssm_a", {d_.heads});
-    if (d_.log_decays) {
-      a = a.clone();
-      for (float& v : a.mutable_values<float>()) v = -std::exp(v);
-    }
-    return w_.writer().constant(of_ + "ssm_a", std::move(a));
+    const Tensor a = w_.values(of_ + "ssm_a", {d_.heads});
+    return w_.writer().constant(of_ + "ssm_a", d_.log_decays ? decays_of_logarithms(a) : a);
   }
 
   WeightedGraph& w_;

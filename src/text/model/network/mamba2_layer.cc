@@ -47,17 +47,14 @@ class Layer {
     return w_.writer().constant(at_ + "/in_proj.factors", std::move(values));
   }
 
-  // [heads], which GGUF files have as [heads, 1]; -exp() of what is stored as logarithms.
+  // [heads], which GGUF files have as [heads, 1].
   ValueId of_heads(const std::string& part, bool logarithms) {
     const StoredTensor* t = w_.files().find_tensor(of_ + part);
     const bool column = t != nullptr && t->shape.size() == 2;
-    Tensor values = w_.values(of_ + part, column ? std::vector<std::int64_t>{s_.heads, 1} : std::vector<std::int64_t>{s_.heads})
-                        .reshaped({s_.heads})
-                        .clone();
-    if (logarithms) {
-      for (float& v : values.mutable_values<float>()) v = -std::exp(v);
-    }
-    return w_.writer().constant(of_ + part, std::move(values));
+    const Tensor values =
+        w_.values(of_ + part, column ? std::vector<std::int64_t>{s_.heads, 1} : std::vector<std::int64_t>{s_.heads})
+            .reshaped({s_.heads});
+    return w_.writer().constant(of_ + part, logarithms ? decays_of_logarithms(values) : values);
   }
 
   // An RMS norm of each group, where there is one.

@@ -1,5 +1,7 @@
 #include "text/model/network/recurrent_layers.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "text/model/paged/paged_graph.h"
 
@@ -52,6 +54,12 @@ ValueId head_norms(WeightedGraph& w, const std::string& name, ValueId x, const s
                                     {w.reshape(name + "/split", x, {0, 0, heads, size}), w.vector(weight, size)},
                                     {{"epsilon", epsilon}, {"axis", std::int64_t{-1}}, {"stash_type", std::int64_t{1}}});
   return w.reshape(name + "/join", y, {0, 0, heads * size});
+}
+
+Tensor decays_of_logarithms(const Tensor& logarithms) {
+  Tensor decays = logarithms.clone();
+  for (float& v : decays.mutable_values<float>()) v = -std::exp(v);
+  return decays;
 }
 
 bool is_recurrent_layer(const WeightedGraph& w, const std::string& of) {

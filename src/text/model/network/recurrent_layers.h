@@ -38,6 +38,9 @@ ValueId state_convolution(WeightedGraph& w, StateGraph& states, std::int64_t lay
 ValueId head_norms(WeightedGraph& w, const std::string& name, ValueId x, const std::string& weight, std::int64_t heads,
                    std::int64_t size, float epsilon);
 
+// What a state keeps of itself in a unit of time, as GGUF files have it: -exp() of what folders have.
+Tensor decays_of_logarithms(const Tensor& logarithms);
+
 // By the layer's tensors; `of`: "blk.0.".
 bool is_recurrent_layer(const WeightedGraph& w, const std::string& of);
 // What such a layer adds; `at`: the name of its nodes.

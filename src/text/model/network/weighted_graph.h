@@ -25,12 +25,12 @@ class WeightedGraph {
   ValueId vector(const std::string& name, std::int64_t size);
   ValueId number(const std::string& name, float value);
   ValueId integers(const std::string& name, const std::vector<std::int64_t>& values);
-  // kNoValue where there is none.
   ValueId reshape(const std::string& name, ValueId x, const std::vector<std::int64_t>& shape);
   // Parts of the last axis.
   std::vector<ValueId> parts(const std::string& name, ValueId x, const std::vector<std::int64_t>& sizes);
   // x * sigmoid(x)
   ValueId silu(const std::string& name, ValueId x);
+  // kNoValue where there is none.
   ValueId bias_of(const std::string& weight, std::int64_t size);
   ValueId linear(const std::string& name, ValueId x, const std::string& weight, std::int64_t rows, std::int64_t k);
   // x[batch, rows, width] times weights[batch, rows], summed: [batch, width].
