@@ -9,7 +9,7 @@ BUILD := build/$(PRESET)
 # - tests whose child loads damaged libraries, and which a sanitizer ends in its own way.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeepOfPosix.Children*:Look*
 
-.PHONY: help setup python-env runtimes clients clients-large browser bare-root build everything wheel portable portable-wheels portable-check dropin-wheel dropin-clients packages packages-check test test-poisoned \
+.PHONY: help setup python-env runtimes clients clients-large browser bare-root build everything wheel static portable portable-wheels portable-check dropin-wheel dropin-clients packages packages-check test test-poisoned \
   demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers aarch64 aarch64-quick bench-aarch64 windows \
   other-systems all-systems gpu-software \
   bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
@@ -23,6 +23,7 @@ help:
 	@echo "make install PREFIX=/usr/local"
 	@echo "make wheel   build/wheel/*.whl: the Python package for Python 3.9 and newer"
 	@echo "make portable | portable-wheels | portable-check  build/portable: for glibc 2.28 and newer (docs/design/portable.md)"
+	@echo "make static  build/static-x86_64/bin/sdx: the command as one file for any Linux (docs/design/static.md); ARCH=aarch64: for 64-bit Arm"
 	@echo "make dropin-wheel  build/dropin-wheel/*.whl: a package onnxruntime that computes with the wheel above"
 	@echo "make packages  build/packages/: Debian's packages, an archive, wheels, checksums; make packages-check tests them in a bare Debian"
 	@echo "make dropin-clients  compare published packages on ONNX Runtime and on Sardonyx: results, start, time, memory; DROPIN=\"--rounds 1 magika\" runs a part"
@@ -118,6 +119,11 @@ wheel: python-env everything
 	cmake --build --preset $(PRESET) --target sdx_python
 	tools/wheel.sh $(BUILD) build/wheel
 
+# The command as one file with musl, for any Linux of its processor, and its test in an empty root. ARCH: x86_64, aarch64 or all.
+ARCH ?= x86_64
+static:
+	for arch in $(ARCH:all=x86_64 aarch64); do tools/static.sh $$arch || exit 1; done
+
 # build/portable: the command, libraries and wheels for glibc 2.28 and newer (docs/design/portable.md), and their tests in old systems and new ones.
 portable: python-env
 	tools/portable_sources.sh
@@ -143,7 +149,7 @@ dropin-wheel: wheel
 
 # build/packages/: Debian's packages, an archive that runs from any folder, a source package for pip, the wheels, what is inside them (SPDX),
 # checksums and sizes (docs/design/packages.md).
-packages: portable-wheels
+packages: portable-wheels static
 	@tools/install.sh packages zstd dpkg-dev
 	cmake --preset debian
 	cmake --build --preset debian --target sdx_installed sdx_python

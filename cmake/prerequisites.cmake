@@ -31,11 +31,11 @@ function(sdx_find_tool found package variable program)
   mark_as_advanced(${variable})
   set(${found} "${${variable}}" PARENT_SCOPE)
 endfunction()
-# What tools/windows.sh builds no library of.
-set(SDX_NOT_FOR_WINDOWS liblcms2-dev libsqlite3-dev)
+# What tools/cross/libraries.sh builds no library of.
+set(SDX_NOT_IN_STATIC liblcms2-dev libsqlite3-dev)
 # Notes what an absent package means: what every build needs is missing, what a part needs is absent.
 function(sdx_not_there package purposes)
-  if(WIN32 AND package IN_LIST SDX_NOT_FOR_WINDOWS)
+  if(SDX_STATIC AND package IN_LIST SDX_NOT_IN_STATIC)
     set(SDX_ABSENT ${SDX_ABSENT} ${package} PARENT_SCOPE)
   elseif((SKBUILD AND purposes MATCHES "python") OR (NOT SKBUILD AND (SDX_COMPLETE OR purposes MATCHES "demo")))
     set(missing ${missing} ${package} PARENT_SCOPE)

@@ -29,12 +29,16 @@ def name_of(path):
     return path.name.split("_")[0] if path.suffix == ".deb" else path.name
 
 
+def what(path):
+    return "any Linux, the command alone" if path.name.startswith("sardonyx-static-") else WHAT[path.suffix.lstrip(".")]
+
+
 def main():
     files = sorted(path for path in Path(sys.argv[1]).iterdir() if path.suffix.lstrip(".") in WHAT)
     print("# Sizes of the packages\n\n`make packages` writes this table. MB are 1,000,000 bytes.\n")
     print("| package | for | download, MB | installed, MB |\n|---|---|---|---|")
     for path in sorted(files, key=lambda path: (list(WHAT).index(path.suffix.lstrip(".")), path.name)):
-        print(f"| {name_of(path)} | {WHAT[path.suffix.lstrip('.')]} | {path.stat().st_size / MB:.1f} | {installed(path) / MB:.1f} |")
+        print(f"| {name_of(path)} | {what(path)} | {path.stat().st_size / MB:.1f} | {installed(path) / MB:.1f} |")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 #!/bin/sh
 # packages.sh INTO [PART...]: makes what a release consists of, in the folder INTO: Debian's packages (PART deb), a folder of programs and
-# libraries that runs from anywhere (tarball), Python's source package (sdist), then lists of what is inside, checksums and sizes.
-# Without PARTs: all of them, and the wheels that are there, those of `make portable-wheels` before those of `make dropin-wheel`. The same
-# sources give the same bytes.
+# libraries that runs from anywhere (tarball), the command as one static file (static), Python's source package (sdist), then lists of what is
+# inside, checksums and sizes. Without PARTs: all of them, and the wheels that are there, those of `make portable-wheels` before those of
+# `make dropin-wheel`. The same sources give the same bytes.
 #
 # DEBIAN_BUILD (build/debian, of the preset `debian`) and PORTABLE_BUILD (build/portable, else build/release) name the builds.
 set -eu
 mkdir -p "$1"
 into=$(cd "$1" && pwd)
 shift
-parts=${*:-deb tarball sdist wheels}
+parts=${*:-deb tarball static sdist wheels}
 cd "$(dirname "$0")/.."
 umask 022
 export LC_ALL=C TZ=UTC
@@ -39,9 +39,26 @@ make_tarball() {
   python3 -B tools/sbom.py --build "$portable" --copied libonig --notices "$root/share/doc/sardonyx/third-party.txt"
   cp CHANGELOG.md "$root/share/doc/sardonyx/"
   chmod -R u=rwX,go=rX "$root"
-  rm -f "$into/$name.tar.zst"
-  tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu -C "$stage/tarball/opt" -cf - "$name" |
-    zstd -q -19 -o "$into/$name.tar.zst"
+  pack "$stage/tarball/opt" "$name"
+}
+
+# pack FOLDER NAME: writes NAME.tar.zst of FOLDER/NAME.
+pack() {
+  rm -f "$into/$2.tar.zst"
+  tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu -C "$1" -cf - "$2" | zstd -q -19 -o "$into/$2.tar.zst"
+}
+
+# One for each processor for which tools/static.sh has run.
+make_static() {
+  for build in build/static-x86_64 build/static-aarch64; do
+    [ -e "$build/bin/sdx" ] || continue
+    name=sardonyx-static-$version-linux-${build#build/static-}
+    mkdir -p "$stage/static/$name"
+    cp "$build/bin/sdx" LICENSE NOTICE.md CHANGELOG.md "$stage/static/$name/"
+    python3 -B tools/sbom.py --build "$build" --notices "$stage/static/$name/third-party.txt"
+    chmod -R u=rwX,go=rX "$stage/static/$name"
+    pack "$stage/static" "$name"
+  done
 }
 
 make_sdist() {
@@ -68,9 +85,14 @@ done
 rm -f "$into"/*.spdx.json "$into/SHA256SUMS" "$into/sizes.md"
 # What is inside: Debian's packages link other libraries than the rest contains.
 find "$into" -maxdepth 1 -name '*.deb' | sort >"$stage/debs"
-find "$into" -maxdepth 1 -type f ! -name '*.deb' | sort >"$stage/rest"
+find "$into" -maxdepth 1 -type f ! -name '*.deb' ! -name 'sardonyx-static-*' | sort >"$stage/rest"
 [ ! -s "$stage/debs" ] || xargs python3 -B tools/sbom.py --build "$debian" --out "$into/sardonyx-$version-debian.spdx.json" <"$stage/debs"
 [ ! -s "$stage/rest" ] || xargs python3 -B tools/sbom.py --build "$portable" --out "$into/sardonyx-$version.spdx.json" <"$stage/rest"
+for static in "$into"/sardonyx-static-*.tar.zst; do
+  [ -e "$static" ] || continue
+  processor=${static##*-linux-}
+  python3 -B tools/sbom.py --build "build/static-${processor%.tar.zst}" --out "${static%.tar.zst}.spdx.json" "$static"
+done
 (cd "$into" && find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum) >"$stage/sums"
 mv "$stage/sums" "$into/SHA256SUMS"
 python3 -B tools/package_sizes.py "$into" | tee "$into/sizes.md"

@@ -18,6 +18,9 @@ import uuid
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(SOURCE / "tools/cross"))
+import parts as cross  # noqa: E402
+
 FETCHED = "build/portable-sources"  # tools/portable_sources.sh
 BINARIES = ("bin/sdx", "lib/*.so.*", "lib/sardonyx/*.so*", "python/sardonyx/*.so")
 
@@ -32,8 +35,8 @@ class Part:
     role: str  # static: linked from an archive; header: compiled in; shared; interface: nothing but declarations; loaded: if installed
     packages: list
     version: str
-    debian_version: str  # empty: of tools/portable_sources.sh
-    notice: Path
+    debian_version: str  # empty: not from a package of Debian
+    notice: str
 
     @property
     def inside(self):
@@ -103,7 +106,7 @@ def owners(paths):
 
 
 def packages_of(build):
-    """{package: its headers and libraries that the build used}, and which of them are folders of fetched sources."""
+    """{package: its headers and libraries that the build used}, and {name: cross.Source} of those that are none of this system's packages."""
     copies = originals(build)
     here = build.resolve()
     paths, found = set(), {}
@@ -112,9 +115,12 @@ def packages_of(build):
         path = Path(os.path.normpath(path if path.is_absolute() else here / path))
         if path.is_relative_to(SOURCE / FETCHED):
             found.setdefault(path.relative_to(SOURCE / FETCHED).parts[0], []).append(str(path))
-        elif not path.is_relative_to(here) and not path.is_relative_to(SOURCE):
-            paths.add(str(path))
-    fetched = set(found)
+        elif not path.is_relative_to(here) and not (real := path.resolve()).is_relative_to(SOURCE):
+            paths.add(str(real if path.is_relative_to(SOURCE) else path))
+    fetched = {name: fetched_source(name, files) for name, files in found.items()}
+    if is_static(build):
+        fetched.update(cross.sources(build, SOURCE))
+        found.update({name: source.files for name, source in fetched.items()})
     found.update(owners(paths))
     # Links of alternatives, and files that were installed by other names.
     for path in found.pop(None, []):
@@ -127,6 +133,17 @@ def packages_of(build):
     return found, fetched
 
 
+def is_static(build):
+    return re.search(r"^SDX_STATIC:BOOL=ON", (build / "CMakeCache.txt").read_text(), re.M) is not None
+
+
+def fetched_source(name, files):
+    """What tools/portable_sources.sh fetched."""
+    found = re.search(r'#define \w*VERSION "([\d.]+)"', "".join(Path(path).read_text() for path in files))
+    version = found[1] if found else sys.exit(f"sbom: no header of {name} says its version")
+    return cross.Source(version, "", (SOURCE / FETCHED / name / "LICENSE").read_text(), files)
+
+
 def role_of(paths):
     for role, pattern in (("static", r"\.a$"), ("shared", r"\.so(\.\d+)*$")):
         if any(re.search(pattern, path) for path in paths):
@@ -134,13 +151,11 @@ def role_of(paths):
     return "header"
 
 
-def version_and_notice(name, paths, fetched):
-    """Debian's source package without the number at its end, its version (ours and Debian's) and the file with its notices."""
-    if name in fetched:
-        found = re.search(r'#define \w*VERSION "([\d.]+)"', "".join(Path(path).read_text() for path in paths))
-        return name, found[1] if found else sys.exit(f"sbom: no header of {name} says its version"), "", SOURCE / FETCHED / name / "LICENSE"
+def of_debian(name):
+    """Debian's source package without the number at its end, and what Debian's package NAME says of it."""
     source, version = run("dpkg-query", "-W", "-f", "${source:Package}\t${source:Version}\n", name).splitlines()[0].split("\t")
-    return re.sub(r"-?\d[\d.]*$", "", source), re.sub(r"^\d+:|(\.dfsg|[-+~]).*$", "", version), version, Path(f"/usr/share/doc/{name}/copyright")
+    notice = Path(f"/usr/share/doc/{name}/copyright")
+    return cross.bare_name(source), cross.Source(cross.bare_version(version), version, notice.read_text() if notice.exists() else "", [])
 
 
 def parts_of(build):
@@ -149,11 +164,11 @@ def parts_of(build):
     gcc_inside = re.search(r"^SDX_GLIBC:\w+=.", (build / "CMakeCache.txt").read_text(), re.M)
     found, fetched = packages_of(build)
     for name, paths in sorted(found.items()):
-        source, version, debian_version, notice = version_and_notice(name, paths, fetched)
+        source, facts = (name, fetched[name]) if name in fetched else of_debian(name)
         title, licence, known = rows.get(source) or sys.exit(f"sbom: packaging/third_party.txt lacks {source} ({paths[0]})")
-        part = parts.setdefault(source, Part(source, title, licence, known, [], version, debian_version, notice))
+        part = parts.setdefault(source, Part(source, title, licence, known, [], facts.version, facts.debian_version, facts.notice))
         part.packages.append(name)
-        role = role_of(paths)
+        role = "static" if is_static(build) and name in fetched else role_of(paths)
         if role == "static" or (source == "gcc" and gcc_inside):
             part.role = "static"
         elif not known and part.role != "static":
@@ -165,9 +180,9 @@ def notices(parts):
     """The notices of what is inside, as Debian's packages hold them."""
     text = "The binaries of Sardonyx contain code of the following libraries, under the licences below.\n"
     for part in parts:
-        if not part.notice.exists():
-            sys.exit(f"sbom: {part.notice}, with the notices of {part.title}, is missing")
-        text += f"\n{'=' * 100}\n{part.title} {part.version} ({part.licence})\n{'=' * 100}\n\n{part.notice.read_text().strip()}\n"
+        if not part.notice:
+            sys.exit(f"sbom: the notices of {part.title}, which are in /usr/share/doc/{part.packages[0]}/copyright, are missing")
+        text += f"\n{'=' * 100}\n{part.title} {part.version} ({part.licence})\n{'=' * 100}\n\n{part.notice.strip()}\n"
     return text
 
 

@@ -1,8 +1,8 @@
 """run.py PROJECT PACKAGES ROOT [PART...]: tests the packages in the folder PACKAGES (tools/packages.sh), in copies of the bare Debian in the
 folder ROOT (tests/packages/root.sh), as root.
 
-PARTs: lintian; contents (what is and is not inside, checksums, the list of what is inside); tarball (two places); deb (installing, running,
-compiling, removing); sdist. Without PARTs, all of them."""
+PARTs: lintian; contents (what is and is not inside, checksums, the list of what is inside); tarball (two places); static (the static command in
+an empty root); deb (installing, running, compiling, removing); sdist. Without PARTs, all of them."""
 
 import gzip
 import hashlib
@@ -60,8 +60,16 @@ def unpacked(folder):
         run("dpkg-deb", "-x", deb(name), folder / name)
     folders["tarball"] = folder / "tarball"
     folders["tarball"].mkdir()
-    run("tar", "--zstd", "-xf", one("*.tar.zst"), "-C", folder / "tarball", "--strip-components=1")
+    run("tar", "--zstd", "-xf", one("sardonyx-[0-9]*.tar.zst"), "-C", folder / "tarball", "--strip-components=1")
+    folders["static"] = unpacked_static(folder / "static")
     return folders
+
+
+def unpacked_static(folder):
+    """The static command of this machine's processor."""
+    folder.mkdir()
+    run("tar", "--zstd", "-xf", one(f"sardonyx-static-*-linux-{os.uname().machine}.tar.zst"), "-C", folder, "--strip-components=1")
+    return folder
 
 
 def files_of(folder):
@@ -78,8 +86,8 @@ def no_paths_of_the_build(folders):
 
 def documents(folders):
     for name, folder in folders.items():
-        docs = folder / ("share/doc/sardonyx" if name == "tarball" else f"usr/share/doc/{name}")
-        wanted = ["NOTICE.md", *(["LICENSE", "third-party.txt", "CHANGELOG.md"] if name == "tarball" else ["copyright", "changelog.gz", "changelog.Debian.gz"])]
+        docs = folder / {"tarball": "share/doc/sardonyx", "static": "."}.get(name, f"usr/share/doc/{name}")
+        wanted = ["NOTICE.md", *(["LICENSE", "third-party.txt", "CHANGELOG.md"] if name in ("tarball", "static") else ["copyright", "changelog.gz", "changelog.Debian.gz"])]
         for file in wanted:
             check((docs / file).stat().st_size > 0, name, file)
     command, archive = folders["sardonyx"] / "usr", folders["tarball"]
@@ -121,7 +129,8 @@ def materials(listed):
 def notices(folders):
     """What is compiled in or linked statically has its notice beside it."""
     for file, place in (("*-debian.spdx.json", folders["libsardonyx0"] / "usr/share/doc/libsardonyx0/third-party.txt.gz"),
-                        ("*[0-9].spdx.json", folders["tarball"] / "share/doc/sardonyx/third-party.txt")):  # fmt: skip
+                        ("sardonyx-[0-9]*[0-9].spdx.json", folders["tarball"] / "share/doc/sardonyx/third-party.txt"),
+                        (f"sardonyx-static-*-{os.uname().machine}.spdx.json", folders["static"] / "third-party.txt")):  # fmt: skip
         document = json.loads(one(file).read_text())
         text = (gzip.decompress(place.read_bytes()) if place.suffix == ".gz" else place.read_bytes()).decode()
         inside = {r["relatedSpdxElement" if r["relationshipType"] == "CONTAINS" else "spdxElementId"] for r in document["relationships"]
@@ -188,7 +197,7 @@ $sdx faces crop 2>&1 | grep -qv 'cannot be loaded'
 
 def tarball():
     """In a bare system, at two places, one of them with a space in its name; the folder is moved after the first run."""
-    name = one("*.tar.zst").name
+    name = one("sardonyx-[0-9]*.tar.zst").name
     folder = name.removesuffix(".tar.zst")
     with scratch(PACKAGES) as scratched:
         system = System(scratched)
@@ -282,7 +291,12 @@ def sdist():
         check("_sardonyx" in run("ninja", "-C", folder / "build", "-t", "query", "sdx_python"))
 
 
-PARTS = {"lintian": lintian, "contents": contents, "sdist": sdist, "tarball": tarball, "deb": debian}
+def static():
+    with scratch(PACKAGES) as folder:
+        print(run(sys.executable, "-B", PROJECT / "tests/packages/static_test.py", unpacked_static(folder / "static") / "sdx"), end="")
+
+
+PARTS = {"lintian": lintian, "contents": contents, "sdist": sdist, "tarball": tarball, "static": static, "deb": debian}
 
 if __name__ == "__main__":
     for part in sys.argv[4:] or PARTS:

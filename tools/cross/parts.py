@@ -1,0 +1,59 @@
+"""The libraries that a static build (SDX_STATIC) contains: those that tools/cross/libraries.sh built, and the compiler's own."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+LICENCES = Path("/usr/share/common-licenses")
+
+
+@dataclasses.dataclass
+class Source:
+    version: str
+    debian_version: str  # empty: not from a package of Debian
+    notice: str
+    files: list
+
+
+def bare_name(source):
+    """The name of a source package without the number at its end."""
+    return re.sub(r"-?\d[\d.]*$", "", source)
+
+
+def bare_version(version):
+    """The version of what Debian has packed."""
+    return re.sub(r"^\d+:|(\+dfsg|\+ds|\.dfsg|[-+~]).*$", "", version)
+
+
+def built(folder):
+    """{name: Source} of the libraries below FOLDER, which their own files list."""
+    found = {}
+    for stamp in sorted((folder / "built").iterdir()):
+        source, *files = stamp.read_text().splitlines()
+        debian = Path(source) / "debian"
+        if not debian.exists():  # a library for tests
+            continue
+        package, version = re.match(r"(\S+) \((\S+)\)", (debian / "changelog").read_text()).groups()
+        found[bare_name(package)] = Source(bare_version(version), version, (debian / "copyright").read_text(), files)
+    return found
+
+
+def of_the_compiler(zig, version):
+    """What the package ziglang links into each program: musl; LLVM's libc++, libunwind and compiler-rt, of the compiler's VERSION."""
+    package = next(zig.parent.glob("ziglang-*.dist-info")).name
+    exception = (Path(__file__).parent / "llvm_exception.txt").read_text()
+    return {
+        "musl": Source(re.sub(r"ziglang-(.*)\.dist-info", r"in ziglang \1", package), "", (zig / "lib/libc/musl/COPYRIGHT").read_text(), []),
+        "llvm-toolchain": Source(version, "", (LICENCES / "Apache-2.0").read_text() + "\n" + exception, []),
+    }
+
+
+def sources(build, project):
+    """{name: Source} of what is inside the static command in the folder BUILD."""
+    cache = (build / "CMakeCache.txt").read_text()
+    toolchain = Path(re.search(r"^CMAKE_TOOLCHAIN_FILE:\w+=(.+)$", cache, re.M)[1])
+    if toolchain.parent.name != "static-tools":
+        raise SystemExit(f"{build} is no build of tools/static.sh")
+    version = re.search(r'CMAKE_CXX_COMPILER_VERSION "([\d.]+)"', next(build.glob("CMakeFiles/*/CMakeCXXCompiler.cmake")).read_text())[1]
+    zig = next((project / "build/static-tools/venv/lib").glob("python*/site-packages/ziglang"))
+    return {**built(project / f"build/static-libraries-{toolchain.stem}"), **of_the_compiler(zig, version)}
