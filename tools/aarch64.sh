@@ -2,6 +2,7 @@
 # Cross-builds for 64-bit Arm and runs the tests under QEMU, with and without the extensions that kernels use (docs/design/aarch64.md).
 #   tools/aarch64.sh             everything that is tested: command, libraries, Python module, unit tests, conformance
 #   tools/aarch64.sh quick       products of bytes and bfloat16 alone, compiled with little optimisation: a few minutes
+#   tools/aarch64.sh wheel       build/portable-aarch64-wheel: the Python package for glibc 2.28 and newer; runs it in Debian 11's and 12's Python
 #   tools/aarch64.sh bench       counts the instructions of products, for bench/results/aarch64.md
 #   tools/aarch64.sh TARGET...   builds these targets and runs those that are unit tests
 # Installs the compiler and QEMU if they are missing (needs root or sudo only then). Arm's libraries are unpacked into build/; the system's
@@ -53,6 +54,12 @@ case "${1:-all}" in
   quick)
     build aarch64-quick sdx_byte_tests
     exec python3 -B tests/aarch64/run.py build/aarch64-quick build/aarch64-sysroot --quick
+    ;;
+  wheel)
+    tools/portable_sources.sh
+    build portable-aarch64 sdx_python
+    tools/wheel.sh build/portable-aarch64 build/portable-aarch64-wheel
+    exec tests/aarch64/wheel.sh build/portable-aarch64-wheel
     ;;
   bench)
     build aarch64 sdx_bench_products

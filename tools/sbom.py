@@ -112,7 +112,7 @@ def packages_of(build):
     paths, found = set(), {}
     for path in inputs(build):
         path = Path(copies.get(path, path))
-        path = Path(os.path.normpath(path if path.is_absolute() else here / path))
+        path = cross.on_this_system(Path(os.path.normpath(path if path.is_absolute() else here / path)), SOURCE)
         if path.is_relative_to(SOURCE / FETCHED):
             found.setdefault(path.relative_to(SOURCE / FETCHED).parts[0], []).append(str(path))
         elif not path.is_relative_to(here) and not (real := path.resolve()).is_relative_to(SOURCE):

@@ -1,6 +1,7 @@
 """The libraries that a static build (SDX_STATIC) contains: those that tools/cross/libraries.sh built, and the compiler's own."""
 
 import dataclasses
+import os
 import re
 from pathlib import Path
 
@@ -16,13 +17,21 @@ class Source:
 
 
 def bare_name(source):
-    """The name of a source package without the number at its end."""
-    return re.sub(r"-?\d[\d.]*$", "", source)
+    """The name of a source package without the number at its end, and without that of a compiler for other processors."""
+    return re.sub(r"(-?\d[\d.]*)?(-cross)?$", "", source)
 
 
 def bare_version(version):
     """The version of what Debian has packed."""
     return re.sub(r"^\d+:|(\+dfsg|\+ds|\.dfsg|[-+~]).*$", "", version)
+
+
+def on_this_system(path, project):
+    """Where a file of another processor's libraries (tools/aarch64.sh) is on this system, which has the same packages."""
+    found = re.match(r"build/(\w+)-sysroot/", str(path.relative_to(project))) if path.is_relative_to(project) else None
+    if found is None:
+        return path
+    return Path("/" + str(path.relative_to(project))[found.end():].replace(f"{found[1]}-linux-gnu", f"{os.uname().machine}-linux-gnu"))
 
 
 def built(folder):
