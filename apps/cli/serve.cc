@@ -18,7 +18,6 @@
 #include "hub/pull.h"
 #include "project/resolve.h"
 #include "serve/module_api.h"
-#include "tensor/gguf/gguf_names.h"
 
 namespace sdx::cli {
 namespace {
@@ -53,7 +52,7 @@ std::pair<std::string, std::string> model_of(const std::string& text) {
   const std::string path = named ? text.substr(equals + 1) : text;
   if (std::filesystem::exists(path, ignored)) return {name, path};
   if (name.empty()) name = path;
-  if (const auto pulled = pulled_model_named(path); pulled && gguf_in(pulled->folder)) return {name, pulled->folder.string()};
+  if (const auto pulled = pulled_model_named(path); pulled && pulled->of_text()) return {name, pulled->folder.string()};
   const project::ResolvedModel found = project::resolve(path);
   const bool is_project = found.project && !found.project->file().empty();
   return {name, is_project ? found.project->file().string() : found.model.string()};

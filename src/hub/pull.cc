@@ -2,20 +2,24 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
+#include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
 #include "base/text/model_name.h"
 #include "base/text/safe_name.h"
 #include "hub/hub_api.h"
 #include "hub/registry_api.h"
+#include "hub/repository_files.h"
 #include "hub/source.h"
 #include "hub/staging.h"
 #include "onnx/external_names.h"
 #include "onnx/reader.h"
 #include "tensor/gguf/gguf_model.h"
 #include "tensor/gguf/gguf_names.h"
+#include "tensor/safetensors.h"
 
 namespace sdx::hub {
 namespace {
@@ -24,6 +28,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUsualEndpoint = "https://huggingface.co";
 constexpr const char* kUsualRegistry = "https://registry.ollama.ai";
+
+constexpr std::size_t kMostListing = std::size_t{64} << 20;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -34,7 +40,35 @@ std::string file_name(const std::string& path) { return path.substr(path.rfind('
 
 bool is_gguf(const std::string& name) { return name.ends_with(".gguf"); }
 
+// What a server gave is no mistake of the user's.
+void check_safetensors(const fs::path& file) {
+  try {
+    read_safetensors(file);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;
+    fail(ErrorCode::invalid_model, "{}", error.what());
+  }
+}
+
+// Every file that a listing (model.safetensors.index.json) names for a tensor.
+void check_listing(const fs::path& file) {
+  const auto document = nlohmann::json::parse(read_file(file, kMostListing), nullptr, false);
+  const auto map = document.is_object() ? document.value("weight_map", nlohmann::json()) : nlohmann::json();
+  if (!map.is_object() || map.empty()) fail(ErrorCode::invalid_model, "'{}' has no 'weight_map'", file.string());
+  std::set<std::string> parts;
+  for (const auto& part : map) {
+    if (!part.is_string() || !unsafe_name(part.get<std::string>()).empty()) {
+      fail(ErrorCode::invalid_model, "'{}': 'weight_map' has something else than names of files beside it", file.string());
+    }
+    parts.insert(part.get<std::string>());
+  }
+  for (const std::string& part : parts) check_safetensors(file.parent_path() / part);
+}
+
 void check_model(const fs::path& file) {
+  if (is_safetensors(file.string())) {
+    return file.extension() == ".json" ? check_listing(file) : check_safetensors(file);
+  }
   if (!is_gguf(file.string())) {
     read_model(file);
     return;
@@ -337,13 +371,12 @@ class Pull {
     }
     const std::string base = model.name.substr(0, model.name.size() - file_name(model.name).size());
     get(model, file_name(model.name), sha256_);
-    if (is_gguf(model.name)) {  // has its tokenizer and all else within
-      for (std::size_t i = 1; i < models.size(); ++i) get(models[i], file_name(models[i].name), "");
-      return finish();
-    }
-    result_.may_be_more = options_.dry_run;
+    for (std::size_t i = 1; i < models.size(); ++i) get(models[i], file_name(models[i].name), "");
+    if (is_gguf(model.name)) return finish();  // has its tokenizer and all else within
+    const bool onnx = !is_safetensors(model.name);
+    result_.may_be_more = onnx && options_.dry_run;
     const std::set<std::string> externals =
-        options_.dry_run ? std::set<std::string>() : external_names(staging_->path_of(file_name(model.name)));
+        options_.dry_run || !onnx ? std::set<std::string>() : external_names(staging_->path_of(file_name(model.name)));
     for (const std::string& external : externals) {
       const HubFile* file = listing.find(base + external);
       if (file == nullptr)
@@ -351,14 +384,14 @@ class Pull {
       if (!has(external)) get(*file, external, "");
     }
     if (!options_.only_model) {
-      for (const HubFile& f : companions(listing, model.name)) {
-        if (!has(file_name(f.name))) get(f, file_name(f.name), "");
+      for (const Companion& c : companions(listing, model.name)) {
+        if (!has(c.name)) get(c.file, c.name, "");
       }
     }
     finish();
   }
 
-  // A GGUF file with its parts, or an ONNX model.
+  // A GGUF file with its parts, an ONNX model, or .safetensors files where there is neither.
   std::vector<HubFile> models_of(const HubListing& listing) const {
     const std::string& file = source_.file;
     const auto whole = [](const HubFile& f) { return is_whole_gguf(f.name); };
@@ -366,6 +399,9 @@ class Pull {
     const bool only_gguf = std::any_of(listing.files.begin(), listing.files.end(), whole) &&
                            std::none_of(listing.files.begin(), listing.files.end(), onnx);
     if (source_.gguf || (file.empty() && only_gguf)) return choose_gguf(listing, source_.tag, source_.id);
+    if (is_safetensors(file) || (file.empty() && std::none_of(listing.files.begin(), listing.files.end(), onnx))) {
+      if (auto found = choose_safetensors(listing, file); !found.empty()) return found;
+    }
     std::vector<HubFile> out{choose_model(listing, file, source_.id)};
     for (const fs::path& part : gguf_parts(file)) {
       if (part == file) continue;

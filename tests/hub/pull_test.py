@@ -45,6 +45,29 @@ LICENCES = [b"Do as you like.\n", b"And that.\n"]
 REPO = {"onnx/model.onnx": MODEL, "onnx/w.bin": WEIGHTS, "config.json": b"{}\n", "tokenizer.json": b"{}"}
 
 
+
+
+def safetensors(name):
+    """One tensor of two float32."""
+    header = json.dumps({name: {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(8)
+
+
+WHOLE = safetensors("embed")
+SHARDS = {"model-00001-of-00002.safetensors": safetensors("a"), "model-00002-of-00002.safetensors": safetensors("b")}
+LISTING = json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}).encode()
+FOLDER = {"config.json": b'{"model_type":"llama"}', "tokenizer.json": b"{}", "chat_template.jinja": b"{{ messages }}", "README.md": b"x", "pytorch_model.bin": b"x"}
+REPOSITORIES = {
+    "chat": {**FOLDER, "model.safetensors": WHOLE, "fp16/model.safetensors": SMALL},
+    "large": {**FOLDER, **SHARDS, "model.safetensors.index.json": LISTING},
+    "half": {**FOLDER, "model-00001-of-00002.safetensors": WHOLE, "model.safetensors.index.json": LISTING},
+    "damaged": {**FOLDER, "model.safetensors": WHOLE[:-1]},
+    "vectors": {**FOLDER, "model.safetensors": WHOLE, "modules.json": b"[]", "1_Pooling/config.json": b"{}", "2_Dense/config.json": b"{}",
+                "2_Dense/model.safetensors": WHOLE, "2_Dense/pytorch_model.bin": b"x", "other/config.json": b"{}"},
+    "torch": FOLDER,
+}
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     seen = []
@@ -139,6 +162,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(200, json.dumps({"sha": "q1", "siblings": files}).encode())
         if path.startswith("/org/quants/resolve/q1/") and path[23:] in QUANTISED:
             return self.body(QUANTISED[path[23:]])
+        if path.startswith("/api/models/org/") and path.split("/")[4] in REPOSITORIES:
+            files = REPOSITORIES[path.split("/")[4]]
+            return self.reply(200, json.dumps({"sha": "s1", "siblings": [{"rfilename": n, "size": len(c)} for n, c in files.items()]}).encode())
+        if path.startswith("/org/") and path.split("/")[2] in REPOSITORIES:
+            files, name = REPOSITORIES[path.split("/")[2]], "/".join(path.split("/")[5:])
+            return self.body(files[name]) if name in files else self.reply(404)
         if path == "/api/models/org/wrong/revision/main":
             files = [{"rfilename": "model.onnx", "lfs": {"sha256": "0" * 64, "size": len(SMALL)}}]
             return self.reply(200, json.dumps({"sha": "d", "siblings": files}).encode())
@@ -299,6 +328,31 @@ class Pull(unittest.TestCase):
         self.pull("hf.co/org/quants:Q2_K", code=2, says="model-Q4_K_M.gguf")
         self.assertIn("hf.co/org/quants:q8_0", self.models("ls", "--names").splitlines())
         self.models("rm", "hf.co/org/quants:q8_0")
+
+    def names(self, model):
+        folder = self.models_folder / model
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != ".sdx-pull.json")
+
+    def test_safetensors(self):
+        """Folders of transformers and sentence-transformers, with all that belongs to them and nothing else."""
+        common = ["chat_template.jinja", "config.json"]
+        got = self.pull("hf://org/chat", "--json")
+        self.assertEqual(got["model"], str(self.models_folder / "chat" / "model.safetensors"))
+        self.assertEqual(self.names("chat"), [*common, "model.safetensors", "tokenizer.json"])
+        self.assertIn("llama", self.models("show", "chat"))
+        self.pull("hf://org/large")
+        self.assertEqual(self.names("large"), [*common, *SHARDS, "model.safetensors.index.json", "tokenizer.json"])
+        self.pull("hf://org/chat/model.safetensors", "--name", "named", "--only-model")
+        self.assertEqual(self.names("named"), ["model.safetensors"])
+        self.pull("hf://org/vectors")
+        self.assertEqual(self.names("vectors"), ["1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors", *common,
+                                                 "model.safetensors", "modules.json", "tokenizer.json"])
+        plan = self.pull("hf://org/large", "--name", "planned", "--dry-run", "--json")
+        self.assertEqual(sorted(f["name"] for f in plan["files"]), [*common, *SHARDS, "model.safetensors.index.json", "tokenizer.json"])
+        self.pull("hf://org/half", code=1, says="model-00002-of-00002.safetensors")
+        self.pull("hf://org/damaged", code=1, says="model.safetensors")
+        self.pull("hf://org/torch", code=2, says="no model.safetensors")
+        self.assertEqual([n for n in ("half", "damaged", "torch") if (self.models_folder / n).exists()], [])
 
     def test_gguf_from_an_address(self):
         FILES["/talker.gguf"] = TALKER

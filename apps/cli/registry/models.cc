@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sdx/registry.hpp>
 #include <sdx/runner.hpp>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/suggest.h"
+#include "base/system/mapped_file.h"
 #include "base/text/json_text.h"
 #include "cli/command.h"
 #include "cli/registry/pull.h"
@@ -21,11 +23,14 @@
 #include "project/resolve.h"
 #include "tensor/gguf/gguf_model.h"
 #include "tensor/gguf/gguf_names.h"
+#include "tensor/json.h"
 
 namespace sdx::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kMostConfig = std::size_t{16} << 20;  // bytes of a config.json
 
 constexpr const char* kModelsExamples =
     "Examples:\n"
@@ -125,6 +130,21 @@ std::string gguf_text(const fs::path& folder) {
   return out;
 }
 
+// What the configuration beside .safetensors files says of their model; "" where there is none, or none that can be read.
+std::string config_text(const fs::path& folder) {
+  std::string out;
+  try {
+    const nlohmann::json config = parse_json(read_file(folder / "config.json", kMostConfig), "config.json");
+    if (!config.is_object()) return out;
+    const auto type = config.find("model_type"), context = config.find("max_position_embeddings");
+    if (type != config.end() && type->is_string()) out += fmt::format("  architecture {}\n", type->get<std::string>());
+    if (context != config.end() && context->is_number_unsigned())
+      out += fmt::format("  context     {}\n", context->get<std::uint64_t>());
+  } catch (const Error&) {  // whoever opens it hears why
+  }
+  return out;
+}
+
 std::string pulled_json(const PulledModel& m) {
   std::string files;
   for (const hub::PulledFile& f : m.files) {
@@ -147,7 +167,8 @@ std::string pulled_text(const PulledModel& m) {
   for (const hub::PulledFile& f : m.files) {
     out += fmt::format("  file        {}, {}\n", f.name, size_text(static_cast<double>(f.bytes)));
   }
-  return out + gguf_text(m.folder);
+  const std::string text = gguf_text(m.folder);
+  return out + (text.empty() && m.of_text() ? config_text(m.folder) : text);
 }
 
 int ModelsCommand::list() const {

@@ -5,6 +5,7 @@
 #include <sdx/registry.hpp>
 
 #include "base/text/model_name.h"
+#include "hub/repository_files.h"
 #include "hub/staging.h"
 #include "project/find.h"
 
@@ -26,6 +27,10 @@ std::optional<PulledModel> pulled_model(const fs::path& folder) {
 std::uint64_t PulledModel::bytes() const {
   return std::accumulate(files.begin(), files.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const hub::PulledFile& f) { return sum + f.bytes; });
+}
+
+bool PulledModel::of_text() const {
+  return !files.empty() && (files.front().name.ends_with(".gguf") || hub::is_safetensors(files.front().name));
 }
 
 std::vector<PulledModel> pulled_models() {

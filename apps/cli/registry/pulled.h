@@ -16,6 +16,8 @@ struct PulledModel {
   std::vector<hub::PulledFile> files;
 
   std::uint64_t bytes() const;
+  // Whether language commands take the folder, with weights in GGUF or .safetensors files.
+  bool of_text() const;
 };
 
 // Sorted by name.
