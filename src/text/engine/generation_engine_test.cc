@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "support/generation.h"
 #include "support/language_models.h"
 #include "text/model/block_pool.h"
 
@@ -21,13 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using Ids = std::vector<TokenId>;
 using namespace std::chrono_literals;
-
-GenerationRequest asking(Ids prompt, GenerationSettings settings) {
-  GenerationRequest r;
-  r.prompt = std::move(prompt);
-  r.settings = std::move(settings);
-  return r;
-}
 
 template <class F>
 ErrorCode code_of(F&& f) {
@@ -135,28 +129,6 @@ class Engine : public ::testing::Test {
 };
 
 const Ids kPrompt{1, 403, 407};
-
-// Holds the engine's thread in a callback until it is let go.
-struct Gate {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool reached = false, open = false;
-  void pass() {
-    std::unique_lock lock(mutex);
-    reached = true;
-    changed.notify_all();
-    changed.wait(lock, [&] { return open; });
-  }
-  void wait_reached() {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return reached; });
-  }
-  void let_go() {
-    const std::lock_guard lock(mutex);
-    open = true;
-    changed.notify_all();
-  }
-};
 
 TEST_F(Engine, WhatCannotBeIsRefused) {
   GenerationEngine engine(model());
@@ -332,9 +304,8 @@ TEST_F(Engine, ItGoesOnWhereTheCacheIsFull) {
   for (const Ids& p : prompts) expected.push_back(model().generate(p, greedy(100)).choices[0].tokens);
   for (const bool share : {true, false}) {
     GenerationEngine engine(model(), {.max_sequences = 6, .cache_bytes = 8 * block_bytes(model()), .share_prefixes = share});
-    std::vector<GenerationTask> tasks;
-    for (const Ids& p : prompts) tasks.push_back(engine.submit(asking(p, greedy(100))));
-    for (std::size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(tasks[i].wait().choices.at(0).tokens, expected[i]) << i;
+    const std::vector<Generation> made = answers_together(engine, prompts, greedy(100));
+    for (std::size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(made[i].choices.at(0).tokens, expected[i]) << i;
     const EngineStatus s = engine.status();
     EXPECT_GT(s.preempted, 0U);
     EXPECT_LE(s.cache_bytes, s.cache_limit);

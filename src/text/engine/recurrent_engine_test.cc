@@ -9,6 +9,7 @@
 #include <sdx/generation_engine.hpp>
 
 #include "base/error.h"
+#include "support/generation.h"
 #include "support/gguf_bytes.h"
 #include "support/language_models.h"
 #include "support/temporary_folder.h"
@@ -84,13 +85,6 @@ class Weights {
   std::mt19937 rng_{7};
   test::GgufBytes g_;
 };
-
-GenerationRequest asking(Ids prompt, GenerationSettings settings) {
-  GenerationRequest r;
-  r.prompt = std::move(prompt);
-  r.settings = std::move(settings);
-  return r;
-}
 
 Ids prompt_of(std::size_t length, std::uint32_t seed) {
   Ids ids;
@@ -188,11 +182,12 @@ TEST_F(Recurrent, TheyGoOnWhereTheCacheIsFull) {
   constexpr std::uint64_t kState = 2 * sizeof(float) * (3 * (2 * kKeyHeads + kHeads) * kSize + kHeads * kSize * kSize);
   constexpr std::uint64_t kBlock = 2 * sizeof(float) * CacheLayout::kBlockTokens * kSize;
   GenerationEngine engine(m, {.max_sequences = 6, .cache_bytes = 14 * kState + 8 * kBlock});
-  std::vector<Ids> expected;
-  for (std::uint32_t i = 0; i < 6; ++i) expected.push_back(m.generate(prompt_of(110, 10 + i), greedy(100)).choices[0].tokens);
-  std::vector<GenerationTask> tasks;
-  for (std::uint32_t i = 0; i < 6; ++i) tasks.push_back(engine.submit(asking(prompt_of(110, 10 + i), greedy(100))));
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(tasks[i].wait().choices.at(0).tokens, expected[i]);
+  std::vector<Ids> prompts;
+  for (std::uint32_t i = 0; i < 6; ++i) prompts.push_back(prompt_of(110, 10 + i));
+  const std::vector<Generation> made = answers_together(engine, prompts, greedy(100));
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(made[i].choices.at(0).tokens, m.generate(prompts[i], greedy(100)).choices[0].tokens) << i;
+  }
   EXPECT_GT(engine.status().preempted, 0U);
   EXPECT_EQ(engine.status().cache_in_use, 0U);
 }
