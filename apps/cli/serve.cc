@@ -178,6 +178,14 @@ void add_language_flags(const Command& command, ServeCommand& c) {
       ->type_name("TYPE")
       ->group(group);
   command
+      .add_option(
+          "--accuracy-level", r.accuracy_level,
+          "Least precise type of activations beside weights in blocks: 1 float32, 2 float16, 3 bfloat16, 4 int8; 0: as the "
+          "model's files ask, which is int8 in .gguf files")
+      ->range(0, 4)
+      ->type_name("N")
+      ->group(group);
+  command
       .add_option("--lora", r.loras,
                   "Also serve the MODEL with this LoRA adapter and its scale (1), under the name NAME; may be repeated")
       ->type_name("NAME=PATH[=X]")

@@ -1,7 +1,7 @@
 // How fast a language model answers several requests at once: docs/language-models.md, "Many texts at once".
 //
 //   sdx_bench_generation MODEL [--threads N] [--prompt N] [--tokens N] [--rounds N] [--only SEQUENCES] [--cache-type TYPE]
-//   [--conversations N]
+//   [--accuracy-level N] [--conversations N]
 
 #include <sys/resource.h>
 
@@ -21,7 +21,7 @@ using Ids = std::vector<sdx::TokenId>;
 
 struct Arguments {
   std::string model, cache_type;
-  int threads = 0, prompt = 64, tokens = 64, rounds = 3, only = 0, conversations = 0;
+  int threads = 0, prompt = 64, tokens = 64, rounds = 3, only = 0, conversations = 0, accuracy_level = 0;
 };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -129,7 +129,7 @@ int usage() {
   std::fprintf(stderr,
                "usage: sdx_bench_generation MODEL [--threads N] [--prompt N] [--tokens N] [--rounds N] [--only SEQUENCES] "
                "[--cache-type TYPE] "
-               "[--conversations N]\n");
+               "[--accuracy-level N] [--conversations N]\n");
   return 2;
 }
 
@@ -139,13 +139,14 @@ int main(int argc, char** argv) {
   Arguments a;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    int* number = name == "--threads"         ? &a.threads
-                  : name == "--prompt"        ? &a.prompt
-                  : name == "--tokens"        ? &a.tokens
-                  : name == "--rounds"        ? &a.rounds
-                  : name == "--only"          ? &a.only
-                  : name == "--conversations" ? &a.conversations
-                                              : nullptr;
+    int* number = name == "--threads"          ? &a.threads
+                  : name == "--prompt"         ? &a.prompt
+                  : name == "--tokens"         ? &a.tokens
+                  : name == "--rounds"         ? &a.rounds
+                  : name == "--only"           ? &a.only
+                  : name == "--conversations"  ? &a.conversations
+                  : name == "--accuracy-level" ? &a.accuracy_level
+                                               : nullptr;
     if (number != nullptr && i + 1 < argc) {
       *number = std::atoi(argv[++i]);
     } else if (name == "--cache-type" && i + 1 < argc) {
@@ -160,6 +161,7 @@ int main(int argc, char** argv) {
   try {
     sdx::LanguageModelOptions options;
     options.session.threads = a.threads;
+    options.accuracy_level = a.accuracy_level;
     for (const auto type : {sdx::DataType::float32, sdx::DataType::float16, sdx::DataType::bfloat16, sdx::DataType::int8}) {
       if (sdx::name(type) == a.cache_type) options.cache_type = type;
     }

@@ -49,6 +49,7 @@ struct EmbedderOptions {
   // ("Matryoshka") have the most important ones in front.
   int dimensions = 0;
   EmbeddingKind kind = EmbeddingKind::vector;
+  int accuracy_level = 0;  // of networks made from weights: see LanguageModelOptions
 };
 
 class SDX_API TextEmbedder {

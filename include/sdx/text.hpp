@@ -200,6 +200,10 @@ struct LanguageModelOptions {
   // Type of the key-value cache: float32, float16, bfloat16 or int8 (with one scale per row); undefined: the model's own. load()
   // throws Error(invalid_argument) if the network does not support it. docs/language-models.md describes the effect on results.
   DataType cache_type = DataType::undefined;
+  // The least precise type that activations may be rounded to where they are multiplied by weights in blocks, as MatMulNBits'
+  // accuracy_level has it: 1 float32, 2 float16, 3 bfloat16, 4 int8. 0: what the model's files ask for; .gguf files ask for int8,
+  // as llama.cpp computes prompts and batches. Throws Error(invalid_argument) for other numbers.
+  int accuracy_level = 0;
   // Each weight W acts as W + scale * alpha / rank * B * A, computed as two extra products; W itself stays as stored. In ONNX
   // networks the weights are found by name. load() throws Error(not_implemented | invalid_model) naming what it cannot apply.
   std::vector<LoraAdapter> loras;

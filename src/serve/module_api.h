@@ -37,7 +37,7 @@ struct ServeRequest {
   std::string cache_type, chat_template;
   std::vector<std::string> loras;  // NAME=PATH or NAME=PATH=SCALE: also the only model with this adapter, under this name
   std::optional<std::uint64_t> prompt_cache;
-  int parallel = 0;
+  int parallel = 0, accuracy_level = 0;
   bool control_tokens = false;
   std::string log_format = "text";  // or "json"
   bool log_prompts = false;

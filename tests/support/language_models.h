@@ -20,6 +20,14 @@ inline nlohmann::json json_of(const std::filesystem::path& path) {
   return nlohmann::json::parse(file);
 }
 
+// Recorded answers are those of float32: rounding activations to 8 bits changes logits by some tenths.
+inline LanguageModel load_exact(const std::filesystem::path& path, int threads) {
+  LanguageModelOptions options;
+  options.session.threads = threads;
+  options.accuracy_level = 1;
+  return LanguageModel::load(path, options);
+}
+
 inline LanguageModel load(const std::filesystem::path& path, int threads) {
   LanguageModelOptions options;
   options.session.threads = threads;

@@ -111,13 +111,15 @@ def at_a_terminal(sdx, folder, model, options):
 
 def smollm(sdx, model, recorded):
     for prompt in recorded["prompts"]:
-        if min(s["top_logits"][0] - s["top_logits"][1] for s in prompt["steps"][:8]) < 0.02:
-            continue  # rounding may choose another token
-        answer = json.loads(run(sdx, "generate", model, "-p", prompt["prompt"], "--greedy", "--max-tokens", 8, "--json"))
+        margin = min(s["top_logits"][0] - s["top_logits"][1] for s in prompt["steps"][:8])
         wanted = prompt["generated_ids"][:8]
         if 2 in wanted:
             wanted = wanted[:wanted.index(2) + 1]
-        expect(answer["choices"][0]["tokens"] == wanted, f"{prompt['name']}: {answer['choices'][0]['tokens']}")
+        # Recorded with activations in float32. Where the choice is closer, rounding may make another one.
+        for level, least in ((1, 0.02), (4, 1.0)):
+            if margin >= least:
+                answer = json.loads(run(sdx, "generate", model, "-p", prompt["prompt"], "--greedy", "--max-tokens", 8, "--json", "--accuracy-level", level))
+                expect(answer["choices"][0]["tokens"] == wanted, f"{prompt['name']}, {level}: {answer['choices'][0]['tokens']}")
         if "messages" in prompt:
             with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
                 json.dump(prompt["messages"], file)

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
     }
   }
   sdx::LanguageModelOptions options;
+  options.accuracy_level = 1;  // expected numbers are those of float64
   int at = 1;
   if (argc > 2 && std::strcmp(argv[1], "-c") == 0) {
     options.max_context = std::atoll(argv[2]);

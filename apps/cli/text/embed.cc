@@ -193,6 +193,7 @@ void add_embed(const Command& app, Action& action) {
   command->add_option("--prompt", c->request.prompt, "Prepend the folder's prompt of this name to each text")->type_name("NAME");
   command->add_option("--batch", c->request.options.batch, "Texts per run (32)")->type_name("N");
   command->add_option("-t,--threads", c->threads, "Threads; 0: one per core")->type_name("N");
+  add_accuracy_level(command, c->request.options.accuracy_level);
   command->footer(kEmbedExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
@@ -208,6 +209,7 @@ void add_rerank(const Command& app, Action& action) {
   command->add_option("--top", c->top, "Print the N best documents; 0: all")->type_name("N");
   command->add_option("--batch", c->request.options.batch, "Documents per run (32)")->type_name("N");
   command->add_option("-t,--threads", c->threads, "Threads; 0: one per core")->type_name("N");
+  add_accuracy_level(command, c->request.options.accuracy_level);
   command->add_flag("--json", c->json, "Print {\"results\": [{\"index\", \"score\", \"document\"}]}");
   command->footer(kRerankExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

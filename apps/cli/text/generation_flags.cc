@@ -61,6 +61,16 @@ void GenerationFlags::add_to(const Command& command) {
   command
       ->add_option("--cache-type", cache_type, "Type in which keys and values are stored: float16, bfloat16 and int8 save memory")
       ->one_of({"float32", "float16", "bfloat16", "int8"});
+  add_accuracy_level(command, accuracy_level);
+}
+
+void add_accuracy_level(const Command& command, int& level) {
+  command
+      ->add_option("--accuracy-level", level,
+                   "Least precise type of activations beside weights in blocks: 1 float32, 2 float16, 3 bfloat16, 4 int8; 0: as "
+                   "the model's files ask, which is int8 in .gguf files")
+      ->range(0, 4)
+      ->type_name("N");
 }
 
 void GenerationFlags::check() const {
@@ -84,6 +94,7 @@ std::unique_ptr<text::OpenModel> GenerationFlags::open() const {
   for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16, DataType::int8}) {
     if (name(type) == cache_type) options.cache_type = type;
   }
+  options.accuracy_level = accuracy_level;
   options.loras = read_loras(loras);
   return load_module<text::Tools>().open(text_model(model), options);
 }

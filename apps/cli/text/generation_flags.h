@@ -21,6 +21,7 @@ struct GenerationFlags {
   std::int64_t context = 0;
   bool greedy = false;
   std::string cache_type;
+  int accuracy_level = 0;
   std::vector<std::string> stop, logit_bias, loras;
   std::string json_schema, grammar, regex;
   std::int64_t lookup = 0, draft_tokens = 4, beams = 1, keep = 0;
@@ -41,6 +42,8 @@ struct GenerationFlags {
   bool typed(const char* flag) const { return command_.count(flag) > 0; }
   Command command_;
 };
+
+void add_accuracy_level(const Command& command, int& level);
 
 // "PATH" or "PATH=SCALE", each. Throws UsageError.
 std::vector<LoraAdapter> read_loras(const std::vector<std::string>& texts);

@@ -24,7 +24,7 @@ struct PerplexityCommand {
   std::string model, input = "-";
   std::vector<std::string> loras;
   PerplexitySettings settings;
-  int threads = 0;
+  int threads = 0, accuracy_level = 0;
   bool json = false;
 
   int run();
@@ -34,6 +34,7 @@ int PerplexityCommand::run() {
   const std::string text = read_text(input);
   LanguageModelOptions options;
   options.session.threads = threads;
+  options.accuracy_level = accuracy_level;
   options.loras = read_loras(loras);
   const std::unique_ptr<text::OpenModel> opened = load_module<text::Tools>().open(text_model(model), options);
   Perplexity p;
@@ -66,6 +67,7 @@ void add_perplexity(const Command& app, Action& action) {
   command->add_option("--stride", c->settings.stride, "Distance between windows in tokens; 0: half a window")->type_name("N");
   command->add_option("--lora", c->loras, "LoRA adapter and its scale (1); may be repeated")->type_name("PATH[=X]")->one_word();
   command->add_option("-t,--threads", c->threads, "Threads; 0: one per core")->type_name("N");
+  add_accuracy_level(command, c->accuracy_level);
   command->add_flag("--json", c->json, "Print {\"perplexity\", \"nll\", \"tokens\", …}");
   command->footer(kPerplexityExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

@@ -386,7 +386,8 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 class LanguageModel:
     """A .gguf file, or a folder: with genai_config.json, as optimum and transformers.js export it, or with config.json and
-    model.safetensors. max_context: tokens; 0: the model's.
+    model.safetensors. max_context: tokens; 0: the model's. accuracy_level: the least precise type of activations beside weights
+    in blocks, as MatMulNBits has it: 1 float32, 2 float16, 3 bfloat16, 4 int8; 0: as the files ask, which is int8 in .gguf files.
 
     loras: LoRA adapters: paths, or pairs of a path and a scale. providers, sess_options: as for InferenceSession.
     """
@@ -396,13 +397,14 @@ class LanguageModel:
         path: Path,
         *,
         max_context: int = 0,
+        accuracy_level: int = 0,
         loras: Sequence[Union[Path, tuple[Path, float]]] = (),
         providers: Optional[Providers] = None,
         sess_options: Optional[SessionOptions] = None,
     ) -> None:
         self._path = os.fspath(path)
         adapters = [(os.fspath(a[0]), float(a[1])) if isinstance(a, tuple) else (os.fspath(a), 1.0) for a in loras]
-        self._model = _text.load_model(self._path, options_of(providers, sess_options), max_context, adapters)
+        self._model = _text.load_model(self._path, options_of(providers, sess_options), max_context, adapters, accuracy_level)
         self._template: Optional[ChatTemplate] = None
 
     @property
@@ -507,11 +509,14 @@ class TextEmbedder:
         max_length: int = 0,
         batch: int = 32,
         dimensions: int = 0,
+        accuracy_level: int = 0,
         providers: Optional[Providers] = None,
         sess_options: Optional[SessionOptions] = None,
     ) -> None:
         session, modes = options_of(providers, sess_options), [pooling] if pooling else []
-        self._embedder = _text.load_embedder(os.fspath(path), session, modes, normalize, max_length, batch, dimensions)
+        self._embedder = _text.load_embedder(
+            os.fspath(path), session, modes, normalize, max_length, batch, dimensions, accuracy_level
+        )
 
     def embed(self, texts: Union[str, Iterable[str]], prompt: str = "") -> np.ndarray:
         """float32[texts, dimensions]. prompt: the folder's prompt of that name comes before each text."""
@@ -528,10 +533,12 @@ class Reranker:
         *,
         max_length: int = 0,
         batch: int = 32,
+        accuracy_level: int = 0,
         providers: Optional[Providers] = None,
         sess_options: Optional[SessionOptions] = None,
     ) -> None:
-        self._reranker = _text.load_reranker(os.fspath(path), options_of(providers, sess_options), max_length, batch)
+        session = options_of(providers, sess_options)
+        self._reranker = _text.load_reranker(os.fspath(path), session, max_length, batch, accuracy_level)
 
     def score(self, query: str, documents: Iterable[str]) -> list[float]:
         """How well each document answers the query, in the order of the documents."""

@@ -20,9 +20,9 @@ TokenId to_token(PyObject* object) {
   return static_cast<TokenId>(id);
 }
 
-// load_model(path, options of the session, max_context, adapters: (path, scale))
+// load_model(path, options of the session, max_context, adapters: (path, scale), accuracy_level)
 Object load_model(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 4);
+  expect_arguments(arguments, 5);
   const std::string path = to_text(argument(arguments, 0));
   LanguageModelOptions options;
   options.session = to_options(argument(arguments, 1));
@@ -31,6 +31,7 @@ Object load_model(PyObject*, PyObject* arguments) {
     const auto [adapter, scale] = to_pair(pair, to_text, to_double);
     return LoraAdapter{adapter, static_cast<float>(scale)};
   });
+  options.accuracy_level = to_int(argument(arguments, 4));
   return instance_of(unlocked([&] { return LanguageModel::load(path, options); }));
 }
 
@@ -270,9 +271,9 @@ Object info(PyObject* self, PyObject*) {
   return dict;
 }
 
-// load_embedder(path, options of the session, pooling, normalize or None, max_length, batch, dimensions)
+// load_embedder(path, options of the session, pooling, normalize or None, max_length, batch, dimensions, accuracy_level)
 Object load_embedder(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 7);
+  expect_arguments(arguments, 8);
   const std::string path = to_text(argument(arguments, 0));
   EmbedderOptions options;
   options.session = to_options(argument(arguments, 1));
@@ -281,6 +282,7 @@ Object load_embedder(PyObject*, PyObject* arguments) {
   options.max_length = to_int(argument(arguments, 4));
   options.batch = to_int(argument(arguments, 5));
   options.dimensions = to_int(argument(arguments, 6));
+  options.accuracy_level = to_int(argument(arguments, 7));
   return instance_of(unlocked([&] { return TextEmbedder::load(path, options); }));
 }
 
@@ -293,14 +295,15 @@ Object embed(PyObject* self, PyObject* arguments) {
   return to_python(Value(interruptible([&] { return embedder.embed(std::span(given), prompt); })));
 }
 
-// load_reranker(path, options of the session, max_length, batch)
+// load_reranker(path, options of the session, max_length, batch, accuracy_level)
 Object load_reranker(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 4);
+  expect_arguments(arguments, 5);
   const std::string path = to_text(argument(arguments, 0));
   EmbedderOptions options;
   options.session = to_options(argument(arguments, 1));
   options.max_length = static_cast<int>(std::min<std::int64_t>(to_integer(argument(arguments, 2)), 1 << 30));
   options.batch = static_cast<int>(std::min<std::int64_t>(to_integer(argument(arguments, 3)), 1 << 30));
+  options.accuracy_level = to_int(argument(arguments, 4));
   return instance_of(unlocked([&] { return Reranker::load(path, options); }));
 }
 
@@ -331,11 +334,13 @@ PyMethodDef model_methods[] = {
 PyMethodDef embedder_methods[] = {{"embed", &entry<embed>, METH_VARARGS, "embed($self, texts, prompt, /)\n--\n\n"},
                                   {nullptr, nullptr, 0, nullptr}};
 PyMethodDef functions[] = {
-    {"load_model", &entry<load_model>, METH_VARARGS, "load_model($module, path, session, max_context, adapters, /)\n--\n\n"},
+    {"load_model", &entry<load_model>, METH_VARARGS,
+     "load_model($module, path, session, max_context, adapters, accuracy_level, /)\n--\n\n"},
     {"make_parser", &entry<make_parser>, METH_VARARGS, "make_parser($module, format, template, tools, prompt, /)\n--\n\n"},
-    {"load_reranker", &entry<load_reranker>, METH_VARARGS, "load_reranker($module, path, session, max_length, batch, /)\n--\n\n"},
+    {"load_reranker", &entry<load_reranker>, METH_VARARGS,
+     "load_reranker($module, path, session, max_length, batch, accuracy_level, /)\n--\n\n"},
     {"load_embedder", &entry<load_embedder>, METH_VARARGS,
-     "load_embedder($module, path, session, pooling, normalize, max_length, batch, dimensions, /)\n--\n\n"},
+     "load_embedder($module, path, session, pooling, normalize, max_length, batch, dimensions, accuracy_level, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -106,6 +106,12 @@ std::int64_t ggml_groups(const GgmlProductAttrs& attr, std::int64_t n) {
   return attr.groups;
 }
 
+bool ggml_may_round(std::int64_t accuracy_level) {
+  if (accuracy_level < 0 || accuracy_level > 4)
+    fail(ErrorCode::invalid_model, "accuracy_level must be from 0 to 4, received {}", accuracy_level);
+  return accuracy_level == 0 || accuracy_level == 4;
+}
+
 void register_ggml(OpTable& t) {
   t.add(OpDef("sdx", "GgmlMatMul", 1)
             .in("A", "T", bit(DataType::float32))

@@ -25,12 +25,17 @@ struct GgmlAttrs {
 struct GgmlProductAttrs {
   GgmlAttrs rows;
   std::int64_t groups = 1;
+  std::int64_t accuracy_level = 0;
 
   void fields(auto& f) {
     rows.fields(f);
     f("groups", groups);
+    f("accuracy_level", accuracy_level);
   }
 };
+// The least precise type that activations may be rounded to, as MatMulNBits has it: 1 float32, 2 float16, 3 bfloat16, 4 int8; 0
+// leaves it to ggml's own rule, which is int8. Throws Error(invalid_model) for other numbers.
+bool ggml_may_round(std::int64_t accuracy_level);
 
 struct GgmlRows {
   const GgmlFormat* format;
@@ -56,6 +61,7 @@ struct GgmlExpertsAttrs {
   float alpha = 1.0F, beta = 0.0F, limit = std::numeric_limits<float>::infinity();
   bool sigmoid = false;
   std::int64_t groups = 1, groups_used = 1;
+  std::int64_t accuracy_level = 0;
 
   void fields(auto& a) {
     a.required("experts", experts);
@@ -73,6 +79,7 @@ struct GgmlExpertsAttrs {
     a("sigmoid", sigmoid);
     a("groups", groups);
     a("groups_used", groups_used);
+    a("accuracy_level", accuracy_level);
   }
 };
 enum class GgmlExpertsIn : std::uint8_t { x, scores, gate_bias, up_bias, down_bias, choice_bias, weights };

@@ -93,6 +93,7 @@ LanguageSettings language_settings(LanguageSettings s, const std::vector<std::pa
     if (name == "chat_template") s.chat_template = own_file(name, value, folder);
     if (name == "prompt_cache") s.prompt_cache = size_of(name, value);
     if (name == "parallel") s.parallel = static_cast<int>(whole(name, value, 1024));
+    if (name == "accuracy_level") s.accuracy_level = static_cast<int>(whole(name, value, 4));
     if (name == "allow_control_tokens") s.control_tokens = truth(name, value);
   }
   return s;

@@ -263,6 +263,7 @@ std::unique_ptr<LanguageService> load_language(const LoadRequest& request, const
   options.session = request.session.values;
   options.max_context = settings.context;
   options.cache_type = settings.cache_type;
+  options.accuracy_level = settings.accuracy_level;
   options.loras = settings.loras;
   LanguageModel model = LanguageModel::load(path, options);
   std::optional<ChatTemplate> chat = template_of(settings, path);

@@ -44,6 +44,7 @@ LanguageSettings language_of(const ServeRequest& request) {
   out.chat_template = request.chat_template;
   out.prompt_cache = request.prompt_cache;
   out.parallel = request.parallel;
+  out.accuracy_level = request.accuracy_level;
   out.control_tokens = request.control_tokens;
   return out;
 }

@@ -12,6 +12,7 @@
 #include "base/text/utf8.h"
 #include "text/embed/encoder.h"
 #include "text/embed/folder.h"
+#include "text/model/accuracy.h"
 
 namespace sdx {
 namespace {
@@ -27,6 +28,7 @@ void check(const EmbedderOptions& options) {
     fail(ErrorCode::invalid_argument, "batch is 1 to 4096; received {}", options.batch);
   if (options.dimensions < 0) fail(ErrorCode::invalid_argument, "dimensions is 0 or more; received {}", options.dimensions);
   if (options.max_length < 0) fail(ErrorCode::invalid_argument, "max_length is 0 or more; received {}", options.max_length);
+  text::check_accuracy_level(options.accuracy_level);
 }
 
 // The folder's tokenizer, which cuts at `max_length` and leaves padding to the batches.
@@ -104,9 +106,10 @@ struct TextEmbedder::Impl {
   }
 
   text::TextHead head() const {
-    if (options.kind == EmbeddingKind::tokens) return {.output = text::TextOutput::short_vectors, .answers = {}};
-    const bool words = options.kind == EmbeddingKind::sparse && !folder.weight_layer;
-    return {.output = words ? text::TextOutput::words : text::TextOutput::vectors, .answers = {}};
+    text::TextHead out{.output = text::TextOutput::vectors, .answers = {}, .accuracy_level = options.accuracy_level};
+    if (options.kind == EmbeddingKind::tokens) out.output = text::TextOutput::short_vectors;
+    if (options.kind == EmbeddingKind::sparse && !folder.weight_layer) out.output = text::TextOutput::words;
+    return out;
   }
 
   void expect(EmbeddingKind kind) const {
@@ -310,7 +313,9 @@ struct Reranker::Impl {
         max_length(options.max_length > 0 ? options.max_length : folder.max_length),
         tokenizer(tokenizer_of(folder, max_length)),
         encoder(folder.model, options.session, 2, padding_id(tokenizer),
-                {.output = text::TextOutput::scores, .answers = answers_of(folder, tokenizer)}) {}
+                {.output = text::TextOutput::scores,
+                 .answers = answers_of(folder, tokenizer),
+                 .accuracy_level = options.accuracy_level}) {}
 
   TokenizedText pair_of(const std::string& query, const std::string& document) const {
     if (folder.pair_template.empty()) return tokens_of(tokenizer.encode(query, document));

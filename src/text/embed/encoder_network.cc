@@ -8,6 +8,7 @@
 #include "base/words.h"
 #include "text/embed/encoder_files.h"
 #include "text/embed/language_encoder.h"
+#include "text/model/accuracy.h"
 #include "text/model/network/decoder_config.h"
 #include "text/model/network/decoder_graph.h"
 #include "text/model/network/weighted_graph.h"
@@ -251,7 +252,9 @@ Session open_encoder(const fs::path& path, const SessionOptions& options, const 
     if (scores && files->find_tensor("cls.output.weight") == nullptr && files->find_tensor("cls.weight") == nullptr)
       fail(ErrorCode::invalid_argument, "the model has no head for classes, as rerankers have it");
     const auto style = weights_in_place(files);
-    const MappedModel mapped = map_model(EncoderBuilder(files, config, *style, head.output).build(), *files);
+    Model model = EncoderBuilder(files, config, *style, head.output).build();
+    set_accuracy_level(model.graph, head.accuracy_level);
+    const MappedModel mapped = map_model(model, *files);
     return Session::from_bytes(std::as_bytes(std::span<const char>(mapped.bytes)), options, mapped.folder);
   } catch (Error& e) {
     throw e.add_context("in '" + path.string() + "'");

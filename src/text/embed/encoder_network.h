@@ -52,6 +52,7 @@ struct TextHead {
   TextOutput output = TextOutput::vectors;
   std::vector<std::int64_t> answers;  // tokens of a language model without such a head: the score says by how much the second is
                                       // likelier than the first
+  int accuracy_level = 0;             // of products with weights in blocks; 0: as the files ask
 };
 // For encoders, and for language models that make vectors of texts. Throws as read_encoder_config().
 EncoderFacts read_encoder_facts(const std::filesystem::path& path);

@@ -9,6 +9,7 @@
 #include "session/open.h"
 #include "tensor/gguf/encoder_names.h"
 #include "tensor/gguf/gguf_model.h"
+#include "text/model/accuracy.h"
 #include "text/model/config_object.h"
 #include "text/model/network/decoder_graph.h"
 #include "text/model/network/hf_config.h"
@@ -126,6 +127,7 @@ Session open_language_encoder(const fs::path& path, const SessionOptions& option
   Model model = build_decoder(
       n.files, n.config, *style,
       {.context = n.config.context, .embeds = true, .scores = head.output == TextOutput::scores, .answers = head.answers});
+  set_accuracy_level(model.graph, head.accuracy_level);
   // Weights that are in memory are not copied into a model's bytes.
   for (const fs::path& file : n.files->paths()) {
     if (file.empty()) return session::open(std::move(model), options);

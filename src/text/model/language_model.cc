@@ -104,7 +104,8 @@ LanguageModel LanguageModel::load(const std::filesystem::path& path, const Langu
   }
   auto impl = std::make_shared<Impl>();
   impl->path = model_place(path);
-  impl->model = open_model(impl->path, {options.session, options.max_context, options.cache_type, options.loras});
+  impl->model =
+      open_model(impl->path, {options.session, options.max_context, options.cache_type, options.loras, options.accuracy_level});
   const OpenedModel& m = impl->model;
   LanguageModelInfo& info = impl->info;
   info.format = m.format;

@@ -8,6 +8,7 @@
 #include "onnx/writer.h"
 #include "tensor/gguf/gguf_names.h"
 #include "text/adapters/network.h"
+#include "text/model/accuracy.h"
 #include "text/model/paged/paged_graph.h"
 #include "text/model/weights_model.h"
 
@@ -30,6 +31,7 @@ OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& opt
     fail(ErrorCode::invalid_argument, "keys and values can be float32, float16, bfloat16 or int8, not {}",
          name(options.cache_type));
   }
+  check_accuracy_level(options.accuracy_level);
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) fail(ErrorCode::io, "cannot open '{}': there is no such file or folder", path.string());
@@ -167,11 +169,13 @@ std::unique_ptr<Session> session_of(const Model& model, const std::filesystem::p
   return std::make_unique<Session>(Session::from_bytes(std::as_bytes(std::span<const char>(bytes)), options, folder));
 }
 
-// The network with adapters; nothing where none are asked for.
+// The network with adapters and accuracies; nothing where neither is asked for.
 std::optional<Model> read_adapted(const Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options,
                                   const std::string& architecture) {
-  if (options.loras.empty()) return std::nullopt;
+  if (options.loras.empty() && options.accuracy_level == 0) return std::nullopt;
   Model model = read_model(file);
+  set_accuracy_level(model.graph, options.accuracy_level);
+  if (options.loras.empty()) return model;
   const DecoderConfig config = config_for_adapters(model.graph, architecture, of_layer(decoder.names.past_key, 0));
   add_adapters(model, read_adapters(options.loras, config));
   return model;

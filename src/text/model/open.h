@@ -35,6 +35,7 @@ struct OpenOptions {
   std::int64_t context = 0;                   // 0: the model's own
   DataType cache_type = DataType::undefined;  // of keys and values; undefined: the network's own
   std::vector<LoraAdapter> loras;
+  int accuracy_level = 0;  // of products with weights in blocks; 0: as the files ask
 };
 
 // A folder whose only model is a .gguf file stands for that file; any other path for itself. Throws Error(invalid_argument) where

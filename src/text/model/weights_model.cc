@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "session/open.h"
 #include "text/adapters/lora.h"
+#include "text/model/accuracy.h"
 #include "text/model/config_object.h"
 #include "text/model/network/decoder_graph.h"
 #include "text/model/network/hf_tensors.h"
@@ -170,6 +171,7 @@ OpenedModel open_weights(const fs::path& path, const OpenOptions& options) {
     const auto style = with_adapters(weights_in_place(w.files), read_adapters(options.loras, w.config));
     sdx::Model model = build_decoder(w.files, w.config, *style, {});
     style->check_used();
+    set_accuracy_level(model.graph, options.accuracy_level);
     auto decoder = std::make_shared<Decoder>();
     decoder->why_not_paged = page_attention(model, decoder->names, {options.cache_type, true});
     SessionOptions with = options.session;

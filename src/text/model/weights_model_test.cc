@@ -106,6 +106,29 @@ TEST_F(WeightsModels, AnAnswerEndsThere) {
   EXPECT_EQ(model.tokenizer().encode("a<|end|>b", false).ids, (Ids{1, 0, 2}));
 }
 
+TEST_F(WeightsModels, ReportsSayWhyActivationsAreNotRounded) {
+  const fs::path path = write("model.gguf", tiny({{"a"}, {"b"}}).bytes());
+  LanguageModelOptions options;
+  const auto why = [&] {
+    std::string all;
+    for (const NodeReport& n : LanguageModel::load(path, options).report().nodes) {
+      if (n.op != "sdx.GgmlMatMul") continue;
+      EXPECT_EQ(n.kernel, "matmul-f32");
+      for (const std::string& reason : n.refused) all += reason + "\n";
+    }
+    return all;
+  };
+  EXPECT_NE(why().find("matmul-ggml-int8: weights of type f32 are multiplied as floats"), std::string::npos) << why();
+  options.accuracy_level = 1;
+  EXPECT_NE(why().find("accuracy_level 1 asks for more than 8 bits"), std::string::npos) << why();
+  options.accuracy_level = 4;
+  EXPECT_EQ(why().find("accuracy_level"), std::string::npos);
+  for (const int level : {-1, 5}) {
+    options.accuracy_level = level;
+    EXPECT_THROW(LanguageModel::load(path, options), Error) << level;
+  }
+}
+
 TEST_F(WeightsModels, FilesRecommendHowToSample) {
   test::GgufBytes g = tiny({{"a"}, {"b"}});
   g.number<std::int32_t>("general.sampling.top_k", 5, 1).f32("general.sampling.top_p", 0.5F).f32("general.sampling.min_p", 0.25F);

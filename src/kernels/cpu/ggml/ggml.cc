@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm_args.h"
 #include "kernels/cpu/gemm/gemm_block.h"
+#include "kernels/cpu/ggml/ggml_bytes.h"
 #include "kernels/cpu/ggml/ggml_simd.h"
 #include "kernels/cpu/simd/scratch.h"
 
@@ -90,9 +91,7 @@ void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::i
   }
 }
 
-}  // namespace
-
-void ggml_gemm(const GgmlArgs& a) {
+void in_floats(const GgmlArgs& a) {
   if (a.m <= 0 || a.n <= 0) return;
   if (is_direct(a)) {
     few_rows(a);
@@ -101,17 +100,19 @@ void ggml_gemm(const GgmlArgs& a) {
   }
 }
 
-void ggml_gemms(std::span<const GgmlArgs> all) {
+// The products of all that are left, by their numbers.
+void all_in_floats(std::span<const GgmlArgs> all, std::span<const std::size_t> left) {
   const GgmlKernels& kernels = ggml_kernels();
   std::int64_t groups = 0, grain = std::numeric_limits<std::int64_t>::max();
-  for (const GgmlArgs& a : all) {
-    if (!is_direct(a)) continue;
-    groups += groups_of(a);
-    grain = std::min(grain, grain_of(a));
+  for (const std::size_t i : left) {
+    if (!is_direct(all[i])) continue;
+    groups += groups_of(all[i]);
+    grain = std::min(grain, grain_of(all[i]));
   }
   parallel_for(groups, grain, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t before = 0;
-    for (const GgmlArgs& a : all) {
+    for (const std::size_t i : left) {
+      const GgmlArgs& a = all[i];
       if (!is_direct(a)) continue;
       const std::int64_t last = std::min(end - before, groups_of(a));
       for (std::int64_t group = std::max<std::int64_t>(0, begin - before); group < last; ++group)
@@ -119,9 +120,17 @@ void ggml_gemms(std::span<const GgmlArgs> all) {
       before += groups_of(a);
     }
   });
-  for (const GgmlArgs& a : all) {
-    if (!is_direct(a)) ggml_gemm(a);
+  for (const std::size_t i : left) {
+    if (!is_direct(all[i])) in_floats(all[i]);
   }
 }
+
+}  // namespace
+
+void ggml_gemm(const GgmlArgs& a) {
+  if (!ggml_gemms_of_bytes({&a, 1}).empty()) in_floats(a);
+}
+
+void ggml_gemms(std::span<const GgmlArgs> all) { all_in_floats(all, ggml_gemms_of_bytes(all)); }
 
 }  // namespace sdx::cpu

@@ -11,9 +11,18 @@
 
 namespace sdx::cpu {
 
+// Precision of the activations. `int8`: blocks of 32 have a scale in float32, so that the error is at most llama.cpp's, whose
+// blocks of 32 have one in float16, and of K-quants' 256 one in float32. Types and instruction sets for which
+// ggml_multiplies_bytes() is false compute in float32, and so do products with activations that are not finite, and of fewer than
+// kGgmlRoundedRows rows, for which taking blocks apart into bytes takes longer than it saves.
+inline constexpr std::int64_t kGgmlRoundedRows = 5;
+enum class GgmlAccuracy : std::uint8_t { float32, int8 };
+bool ggml_multiplies_bytes(const GgmlFormat& format);
+
 // c[m, n] = act(a[m, k] * W^T + bias[n]), W: n rows of k elements, a multiple of the format's block; bias may be null. `weights`
-// needs no alignment. Up to 16 rows of `a` are multiplied by the blocks directly, eight at a time or fewer; more rows expand
-// blocks of weights into scratch for gemm_f32's kernel. Thread-safe, split over current_pool(). The output must not overlap.
+// needs no alignment. In float32, up to 16 rows of `a` are multiplied by the blocks directly, eight at a time or fewer; more rows
+// expand blocks of weights into scratch for gemm_f32's kernel. Thread-safe, split over current_pool(). The output must not
+// overlap.
 struct GgmlArgs {
   const GgmlFormat* format = nullptr;
   std::int64_t m = 0;
@@ -24,6 +33,7 @@ struct GgmlArgs {
   const void* weights = nullptr;
   const float* bias = nullptr;
   UnarySpec act;
+  GgmlAccuracy accuracy = GgmlAccuracy::float32;
   float* c = nullptr;
   std::int64_t ldc = 0;
 };

@@ -64,6 +64,7 @@ class Experts {
     if (rows == 0) return;
     GgmlArgs g;
     g.format = matrix.format;
+    g.accuracy = a_.accuracy;
     g.m = rows, g.n = n, g.k = k;
     g.a = in + row * k, g.lda = k;
     g.weights = matrix.weights[e];

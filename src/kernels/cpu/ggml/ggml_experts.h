@@ -24,6 +24,7 @@ struct ExpertsArgs {
   const std::int64_t* token = nullptr;
   const float* weight = nullptr;
   float alpha = 1.0F, beta = 0.0F, limit = 0.0F;
+  GgmlAccuracy accuracy = GgmlAccuracy::float32;
   const float* x = nullptr;
   float* y = nullptr;
 };

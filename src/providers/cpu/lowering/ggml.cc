@@ -2,20 +2,39 @@
 
 #include "kernels/cpu/ggml/ggml.h"
 
+#include <initializer_list>
+#include <string>
 #include <vector>
 
+#include "base/system/cpu_features.h"
 #include "kernels/cpu/ggml/ggml_experts.h"
-
 #include "ops/quant/ggml.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
 namespace {
 
+std::string named(const GgmlFormat& format, GgmlAccuracy accuracy) {
+  return std::string(format.name) + (accuracy == GgmlAccuracy::int8 ? "-int8" : "");
+}
+
+// Why activations are not rounded to 8 bits for these weights; empty: they are.
+std::string why_not_int8(std::initializer_list<const GgmlFormat*> formats, std::int64_t accuracy_level) {
+  if (!ops::ggml_may_round(accuracy_level))
+    return "accuracy_level " + std::to_string(accuracy_level) + " asks for more than 8 bits of activations";
+  for (const GgmlFormat* format : formats) {
+    if (!ggml_multiplies_bytes(*format)) {
+      return "weights of type " + std::string(format->name) + " are multiplied as floats with the instruction set " +
+             std::string(name(cpu_isa()));
+    }
+  }
+  return {};
+}
+
 class GgmlKernel : public Kernel {
  public:
-  GgmlKernel(const ops::GgmlRows& rows, std::int64_t n, std::int64_t groups)
-      : rows_(rows), n_(n), groups_(groups), name_("matmul-" + std::string(rows.format->name)) {}
+  GgmlKernel(const ops::GgmlRows& rows, std::int64_t n, std::int64_t groups, GgmlAccuracy accuracy)
+      : rows_(rows), n_(n), groups_(groups), accuracy_(accuracy), name_("matmul-" + named(*rows.format, accuracy)) {}
   std::string_view name() const override { return name_; }
   bool accepts_unaligned(std::size_t i) const override { return i == 1; }
 
@@ -31,6 +50,7 @@ class GgmlKernel : public Kernel {
     args.a = c.in<float>(0), args.lda = width;
     args.weights = c.input(1).data();
     args.bias = c.has_input(2) ? c.in<float>(2) : nullptr;
+    args.accuracy = accuracy_;
     args.c = c.out<float>(0), args.ldc = n_;
     if (groups_ == 1) return ggml_gemm(args);
     std::vector<GgmlArgs> all(static_cast<std::size_t>(groups_), args);
@@ -47,9 +67,11 @@ class GgmlKernel : public Kernel {
  private:
   ops::GgmlRows rows_;
   std::int64_t n_, groups_;
+  GgmlAccuracy accuracy_;
   std::string name_;
 };
 
+template <GgmlAccuracy kAccuracy>
 std::unique_ptr<Kernel> make_ggml(LowerContext& c) {
   const auto attr = ops::parse<ops::GgmlProductAttrs>(c);
   const ops::GgmlRows rows = ops::ggml_rows(attr.rows);
@@ -64,13 +86,17 @@ std::unique_ptr<Kernel> make_ggml(LowerContext& c) {
       return c.refuse("the bias does not have one element for each row of weights");
     }
   }
-  return std::make_unique<GgmlKernel>(rows, weights->dim(0), ops::ggml_groups(attr, weights->dim(0)));
+  if (kAccuracy == GgmlAccuracy::int8) {
+    std::string why = why_not_int8({rows.format}, attr.accuracy_level);
+    if (!why.empty()) return c.refuse(std::move(why));
+  }
+  return std::make_unique<GgmlKernel>(rows, weights->dim(0), ops::ggml_groups(attr, weights->dim(0)), kAccuracy);
 }
 
 class ExpertsKernel : public Kernel {
  public:
-  explicit ExpertsKernel(const ops::GgmlExperts& experts)
-      : e_(experts), name_("experts-" + std::string(experts.gate.format->name)) {}
+  ExpertsKernel(const ops::GgmlExperts& experts, GgmlAccuracy accuracy)
+      : e_(experts), accuracy_(accuracy), name_("experts-" + named(*experts.gate.format, accuracy)) {}
   std::string_view name() const override { return name_; }
   bool accepts_unaligned(std::size_t i) const override { return i >= kWeights; }
 
@@ -95,6 +121,7 @@ class ExpertsKernel : public Kernel {
     args.up = {e_.up.format, places->up.data(), bias(3)};
     args.down = {e_.down.format, places->down.data(), bias(4)};
     args.begin = rows.begin.data(), args.token = rows.token.data(), args.weight = rows.weight.data();
+    args.accuracy = accuracy_;
     args.alpha = e_.alpha, args.beta = e_.beta, args.limit = e_.limit;
     args.x = c.in<float>(0), args.y = c.out<float>(0);
     ggml_experts(args);
@@ -104,11 +131,14 @@ class ExpertsKernel : public Kernel {
 
  private:
   ops::GgmlExperts e_;
+  GgmlAccuracy accuracy_;
   std::string name_;
 };
 
+template <GgmlAccuracy kAccuracy>
 std::unique_ptr<Kernel> make_experts(LowerContext& c) {
-  const ops::GgmlExperts e = ops::ggml_experts(ops::parse<ops::GgmlExpertsAttrs>(c));
+  const auto attr = ops::parse<ops::GgmlExpertsAttrs>(c);
+  const ops::GgmlExperts e = ops::ggml_experts(attr);
   std::vector<const Tensor*> weights;
   for (std::size_t i = ExpertsKernel::kWeights; i < c.node().inputs.size(); ++i) {
     weights.push_back(c.constant(i));
@@ -126,14 +156,20 @@ std::unique_ptr<Kernel> make_experts(LowerContext& c) {
     if (bias == nullptr || !all_const(*bias) || to_shape(*bias) != Shape{e.experts})
       return c.refuse("the choice's bias does not have an element for each expert");
   }
-  return std::make_unique<ExpertsKernel>(e);
+  if (kAccuracy == GgmlAccuracy::int8) {
+    std::string why = why_not_int8({e.gate.format, e.up.format, e.down.format}, attr.accuracy_level);
+    if (!why.empty()) return c.refuse(std::move(why));
+  }
+  return std::make_unique<ExpertsKernel>(e, kAccuracy);
 }
 
 }  // namespace
 
 void register_kernels_ggml(KernelTable& t) {
-  t.add("sdx", "GgmlMatMul", "matmul-ggml", 10, make_ggml);
-  t.add("sdx", "GgmlExperts", "experts-ggml", 10, make_experts);
+  t.add("sdx", "GgmlMatMul", "matmul-ggml-int8", 9, make_ggml<GgmlAccuracy::int8>);
+  t.add("sdx", "GgmlMatMul", "matmul-ggml", 10, make_ggml<GgmlAccuracy::float32>);
+  t.add("sdx", "GgmlExperts", "experts-ggml-int8", 9, make_experts<GgmlAccuracy::int8>);
+  t.add("sdx", "GgmlExperts", "experts-ggml", 10, make_experts<GgmlAccuracy::float32>);
 }
 
 }  // namespace sdx::cpu
