@@ -46,7 +46,11 @@ std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret
 }
 
 struct Received : CallbackError {
-  Sound sound;
+  const SoundSink* sink = nullptr;
+  std::int64_t most = 0;  // frames
+  std::int64_t frames = 0;
+  std::size_t channels = 1;
+  std::vector<float> mixed;
 };
 
 bool on_facts(void* context, const ModuleSoundFacts* facts) {
@@ -59,34 +63,37 @@ bool on_facts(void* context, const ModuleSoundFacts* facts) {
       fail(ErrorCode::invalid_argument, "the sound's rate of {} samples a second is out of range: {} to {}", facts->rate,
            kMinRate, kMaxRate);
     }
-    if (facts->frames > kMostFrames && facts->frames != INT64_MAX) too_long();
-    r->sound.rate = facts->rate;
-    r->sound.channels = facts->channels;
+    if (facts->frames > r->most && facts->frames != INT64_MAX) too_long();
+    r->channels = static_cast<std::size_t>(facts->channels);
+    r->sink->begin(facts->rate, facts->channels);
   });
 }
 
-// Channels are averaged in the order in which decode_wav() does it, and numbers limited as there.
+// Channels are averaged in the order in which stream_plain_wav() does it, and numbers limited as there.
 bool on_frames(void* context, const float* samples, std::size_t count) {
   auto* r = static_cast<Received*>(context);
   return r->guarded([&] {
-    std::vector<float>& out = r->sound.samples;
-    if (out.size() + count > static_cast<std::size_t>(kMostFrames)) too_long();
-    const auto channels = static_cast<std::size_t>(r->sound.channels);
+    r->frames += static_cast<std::int64_t>(count);
+    if (r->frames > r->most) too_long();
+    r->mixed.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
       float sum = 0;
-      for (std::size_t c = 0; c < channels; ++c) {
-        const float v = samples[i * channels + c];
+      for (std::size_t c = 0; c < r->channels; ++c) {
+        const float v = samples[i * r->channels + c];
         sum += std::isfinite(v) ? std::clamp(v, -1e6F, 1e6F) : 0.0F;
       }
-      out.push_back(sum / static_cast<float>(channels));
+      r->mixed[i] = sum / static_cast<float>(r->channels);
     }
+    r->sink->take(r->mixed);
   });
 }
 
-Sound decode_by_module(std::span<const std::byte> bytes) {
+void stream_by_module(std::span<const std::byte> bytes, const SoundSink& to, std::int64_t most) {
   const SoundModule& module = load_module<SoundModule>();
   const std::string_view format = format_of(text_of(bytes));
   Received received;
+  received.sink = &to;
+  received.most = most;
   char message[256] = "";
   const ModuleSoundSink sink{&received, on_facts, on_frames};
   const Outcome outcome = module.read(bytes.data(), bytes.size(), &sink, {message, sizeof message});
@@ -96,7 +103,15 @@ Sound decode_by_module(std::span<const std::byte> bytes) {
     fail(ErrorCode::invalid_argument, "the {} sound is of a kind that is not supported: {}", format, message);
   }
   if (outcome != Outcome::ok) fail(ErrorCode::runtime_failure, "cannot read the {} sound: {}", format, message);
-  return std::move(received.sound);
+}
+
+// Returns whether the file may be plain WAV. Throws for what is no sound.
+bool may_be_plain(std::span<const std::byte> bytes) {
+  const std::string_view format = format_of(text_of(bytes));
+  if (format.empty()) {
+    fail(ErrorCode::invalid_argument, "not a usable sound file: it does not begin as WAV, AIFF, AU, FLAC, Ogg or MP3 does");
+  }
+  return format == "WAV";
 }
 
 }  // namespace
@@ -109,14 +124,22 @@ bool has_sound_ending(const std::filesystem::path& file) {
 }
 
 Sound decode_sound(std::span<const std::byte> bytes) {
-  const std::string_view format = format_of(text_of(bytes));
-  if (format.empty()) {
-    fail(ErrorCode::invalid_argument, "not a usable sound file: it does not begin as WAV, AIFF, AU, FLAC, Ogg or MP3 does");
-  }
-  if (format == "WAV") {
+  if (may_be_plain(bytes)) {
     if (std::optional<Sound> plain = decode_plain_wav(bytes)) return *std::move(plain);
   }
-  return decode_by_module(bytes);
+  Sound sound;
+  const auto begin = [&](int rate, int channels) {
+    sound.rate = rate;
+    sound.channels = channels;
+  };
+  const auto take = [&](std::span<const float> s) { sound.samples.insert(sound.samples.end(), s.begin(), s.end()); };
+  stream_by_module(bytes, {begin, take}, kMostFrames);
+  return sound;
+}
+
+void stream_sound(std::span<const std::byte> bytes, const SoundSink& sink) {
+  if (may_be_plain(bytes) && stream_plain_wav(bytes, sink)) return;
+  stream_by_module(bytes, sink, INT64_MAX - 1);
 }
 
 Sound read_sound(const std::filesystem::path& file) {

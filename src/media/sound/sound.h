@@ -23,5 +23,7 @@ SDX_TOOLS_API bool has_sound_ending(const std::filesystem::path& file);
 // library cannot be loaded, with the name of Debian's package.
 Sound decode_sound(std::span<const std::byte> bytes);
 Sound read_sound(const std::filesystem::path& file);
+// The same in pieces, of any length and in constant memory. What the sink throws comes out.
+SDX_TOOLS_API void stream_sound(std::span<const std::byte> bytes, const SoundSink& sink);
 
 }  // namespace sdx::media

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numbers>
-#include <numeric>
 #include <string_view>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
 
 namespace sdx::media {
 namespace {
@@ -73,29 +70,28 @@ float sample_at(const std::byte* at, const Format& f) {
   return static_cast<float>(value) / 8388608.0F;
 }
 
-// Modified Bessel function of the first kind, order 0, by its power series.
-double bessel_i0(double x) {
-  double sum = 1;
-  double term = 1;
-  for (int k = 1; k < 64 && term > sum * 1e-17; ++k) {
-    term *= (x / (2 * k)) * (x / (2 * k));
-    sum += term;
+// Of whole frames.
+void stream_samples(std::span<const std::byte> data, const Format& f, const SoundSink& sink) {
+  constexpr std::size_t kPiece = 16384;
+  const auto width = static_cast<std::size_t>(f.bits / 8);
+  const std::size_t frame = width * static_cast<std::size_t>(f.channels), count = data.size() / frame;
+  std::vector<float> samples;
+  for (std::size_t at = 0; at < count; at += samples.size()) {
+    samples.resize(std::min(kPiece, count - at));
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      float sum = 0;
+      for (int c = 0; c < f.channels; ++c) {
+        sum += sample_at(data.data() + (at + i) * frame + static_cast<std::size_t>(c) * width, f);
+      }
+      samples[i] = sum / static_cast<float>(f.channels);
+    }
+    sink.take(samples);
   }
-  return sum;
-}
-
-double windowed_sinc(double t, double half_width) {
-  constexpr double kBeta = 8.6;
-  if (std::abs(t) >= half_width) return 0;
-  const double ratio = t / half_width;
-  const double window = bessel_i0(kBeta * std::sqrt(1 - ratio * ratio)) / bessel_i0(kBeta);
-  const double x = std::numbers::pi * t;
-  return window * (x == 0 ? 1 : std::sin(x) / x);
 }
 
 }  // namespace
 
-std::optional<Sound> decode_plain_wav(std::span<const std::byte> bytes) {
+bool stream_plain_wav(std::span<const std::byte> bytes, const SoundSink& sink) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.size() < 12 || !text.starts_with("RIFF") || text.substr(8, 4) != "WAVE")
     malformed("it does not begin with a WAVE header");
@@ -111,82 +107,33 @@ std::optional<Sound> decode_plain_wav(std::span<const std::byte> bytes) {
     const std::span<const std::byte> chunk = bytes.subspan(at, open_ended ? left : claimed);
     if (id == "fmt ") {
       format = read_format(chunk);
-      if (!is_plain(format)) return std::nullopt;
+      if (!is_plain(format)) return false;
     }
     if (id == "data") {
       if (format.rate == 0) malformed("its data precede their format");
-      const auto width = static_cast<std::size_t>(format.bits / 8);
-      const std::size_t frame = width * static_cast<std::size_t>(format.channels);
-      Sound sound{format.rate, format.channels, std::vector<float>(chunk.size() / frame)};
-      for (std::size_t i = 0; i < sound.samples.size(); ++i) {
-        float sum = 0;
-        for (int c = 0; c < format.channels; ++c) {
-          sum += sample_at(chunk.data() + i * frame + static_cast<std::size_t>(c) * width, format);
-        }
-        sound.samples[i] = sum / static_cast<float>(format.channels);
-      }
-      return sound;
+      sink.begin(format.rate, format.channels);
+      stream_samples(chunk, format, sink);
+      return true;
     }
     at += std::min<std::size_t>(left, std::size_t{claimed} + (claimed & 1));  // chunks begin at even positions
   }
   malformed("it has no data");
 }
 
+std::optional<Sound> decode_plain_wav(std::span<const std::byte> bytes) {
+  Sound sound;
+  const auto begin = [&](int rate, int channels) {
+    sound.rate = rate;
+    sound.channels = channels;
+  };
+  const auto take = [&](std::span<const float> s) { sound.samples.insert(sound.samples.end(), s.begin(), s.end()); };
+  if (!stream_plain_wav(bytes, {begin, take})) return std::nullopt;
+  return sound;
+}
+
 Sound decode_wav(std::span<const std::byte> bytes) {
   if (std::optional<Sound> sound = decode_plain_wav(bytes)) return *std::move(sound);
   malformed("its encoding is not supported; expected PCM of 8, 16, 24 or 32 bits or floats");
-}
-
-std::vector<float> resample(std::span<const float> samples, int from, int to) {
-  for (const int rate : {from, to}) {
-    if (rate < kMinRate || rate > kMaxRate) {
-      fail(ErrorCode::invalid_argument, "a sample rate of {} is out of range: {} to {}", rate, kMinRate, kMaxRate);
-    }
-  }
-  if (from == to) return {samples.begin(), samples.end()};
-  const std::int64_t common = std::gcd(from, to);
-  const std::int64_t up = to / common;
-  const std::int64_t down = std::max<std::int64_t>(1, from / common);
-  const auto count = static_cast<std::int64_t>(samples.size());
-  if (count > INT64_MAX / up - down) fail(ErrorCode::out_of_memory, "a sound of {} samples is too long", count);
-  std::vector<float> out(static_cast<std::size_t>((count * up + down - 1) / down));
-  const double cutoff = std::min(1.0, static_cast<double>(to) / from);
-  constexpr double kCrossings = 16;
-  const auto reach = static_cast<std::int64_t>(std::ceil(kCrossings / cutoff));
-  const std::int64_t taps = 2 * reach;
-  // One filter per phase; awkward pairs of rates (44101 to 48000) would need too many, so those are computed as they come.
-  const bool tabled = up * taps <= (1 << 22);
-  std::vector<float> table;
-  const auto phase_filter = [&](std::int64_t phase, float* filter) {
-    double sum = 0;
-    for (std::int64_t k = 0; k < taps; ++k) {
-      const double t = static_cast<double>(k - reach + 1) - static_cast<double>(phase) / static_cast<double>(up);
-      const double v = windowed_sinc(t * cutoff, kCrossings);
-      filter[k] = static_cast<float>(v);
-      sum += v;
-    }
-    for (std::int64_t k = 0; k < taps; ++k) filter[k] = static_cast<float>(static_cast<double>(filter[k]) / sum);
-  };
-  if (tabled) {
-    table.resize(static_cast<std::size_t>(up * taps));
-    for (std::int64_t p = 0; p < up; ++p) phase_filter(p, table.data() + p * taps);
-  }
-  parallel_for(static_cast<std::int64_t>(out.size()), 4096, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<float> own(tabled ? 0 : static_cast<std::size_t>(taps));
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t position = i * down;
-      const std::int64_t phase = position % up;
-      if (!tabled) phase_filter(phase, own.data());
-      const float* filter = tabled ? table.data() + phase * taps : own.data();
-      const std::int64_t first = position / up - reach + 1;
-      float sum = 0;
-      const std::int64_t low = std::max<std::int64_t>(0, -first);
-      const std::int64_t high = std::min(taps, count - first);
-      for (std::int64_t k = low; k < high; ++k) sum += filter[k] * samples[static_cast<std::size_t>(first + k)];
-      out[static_cast<std::size_t>(i)] = sum;
-    }
-  });
-  return out;
 }
 
 Tensor to_tensor(const Sound& sound, int rate) {

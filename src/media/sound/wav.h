@@ -1,12 +1,15 @@
 #pragma once
-// WAV files, and changing the sample rate.
+// WAV files.
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include <sdx/tensor.hpp>
+
+#include "media/sound/resample.h"
 
 namespace sdx::media {
 
@@ -22,11 +25,15 @@ Sound decode_wav(std::span<const std::byte> bytes);
 // The same; nothing where the file is in another encoding.
 std::optional<Sound> decode_plain_wav(std::span<const std::byte> bytes);
 
-constexpr int kMinRate = 100, kMaxRate = 768000, kMaxChannels = 64;
+constexpr int kMaxChannels = 64;
 
-// Polyphase windowed-sinc resampling: 16 zero crossings to each side, Kaiser window with beta 8.6 (stop band below -80 dB),
-// cut off at the lower rate's Nyquist frequency. Throws Error(invalid_argument) for rates out of range.
-std::vector<float> resample(std::span<const float> samples, int from, int to);
+// Receives a sound in pieces: first its rate and channels, then samples of one channel, into which the others are mixed.
+struct SoundSink {
+  std::function<void(int rate, int channels)> begin;
+  std::function<void(std::span<const float> samples)> take;
+};
+// The same in pieces. False where the file is in another encoding; the sink has received nothing then.
+bool stream_plain_wav(std::span<const std::byte> bytes, const SoundSink& sink);
 
 // float32 [1, n]; at `rate` samples a second unless that is 0.
 Tensor to_tensor(const Sound& sound, int rate = 0);
