@@ -39,6 +39,7 @@
   SDX_FURTHER(COMMAND, "tokenize", add_tokenize)               \
   SDX_FURTHER(COMMAND, "embed", add_embed)                     \
   SDX_FURTHER(COMMAND, "rerank", add_rerank)                   \
+  SDX_FURTHER(COMMAND, "transcribe", add_transcribe)           \
   SDX_FURTHER(COMMAND, "artifacts", add_artifacts)             \
   SDX_FURTHER(COMMAND, "train", add_train)                     \
   SDX_FURTHER(COMMAND, "checkpoint", add_checkpoint)           \

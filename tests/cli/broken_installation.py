@@ -57,7 +57,7 @@ def check_whole(i):
     code, facts, parts = i.facts()
     expect(code == 0 and facts["ok"] and not facts["problems"], f"a whole installation: exit code {code}: {facts['problems']}")
     expect(facts["libsdx"]["same_build"], "libsdx is of another build")
-    for name in ("text", "vision", "quantize", "train", "serve", "grpc", "faces page", "hub", "yaml"):
+    for name in ("text", "speech", "vision", "quantize", "train", "serve", "grpc", "faces page", "hub", "yaml"):
         expect(parts[name]["state"] == "works", f"{name} of a whole installation: {parts[name]}")
     expect(not any((i.folder / name).exists() for name in ("home", "cache")), "it made a folder")
     for columns in ("80", "100"):

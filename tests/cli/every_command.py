@@ -64,6 +64,7 @@ TABLE = [
     ("tokenize", ["letters/tokenizer.json", "ab a"], None),
     ("embed", ["embedder", "-i", "texts.txt"], "-o out.npy"),
     ("rerank", ["reranker", "-q", "ab", "-i", "texts.txt"], None),
+    ("transcribe", ["speech.wav", "-m", "whisper"], "-o subtitles"),
     ("artifacts", ["classifier.onnx", "-o", "made"], "-o made"),
     ("train", ["art", "--data", "points.npz", "--epochs", "1", "--batch", "4", "-t", "1", "-o", "trained"], "-o trained"),
     ("checkpoint show", ["one.ckpt"], None),

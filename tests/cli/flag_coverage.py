@@ -105,6 +105,7 @@ NEEDS = {
     "train": ["made", "--data", "points.npz"],
     "embed": ["embedder", "-i", "texts.txt"],
     "rerank": ["reranker", "-q", "ab", "-i", "texts.txt"],
+    "transcribe": ["speech.wav", "-m", "whisper"],
 }
 # Flags that matter where a picture is read.
 PICTURES = ("--resize", "--crop", "--fill", "--scale", "--mean", "--std")

@@ -7,6 +7,7 @@ import zlib
 from pathlib import Path
 
 from tiny_checkpoints import write_checkpoints
+from tiny_speech import write_speech
 from tiny_training import write_training
 
 FLOAT, UINT8, INT32, INT64, STRING = 1, 2, 6, 7, 8
@@ -85,6 +86,7 @@ def aiff(rate, samples):
 def write_sound(put):
     put("tone.wav", wav(8000, [0, 16384, -16384, 0]))
     put("tone.aiff", aiff(8000, [0, 16384, -16384, 0]))
+    write_speech(put, sys.modules[__name__])
 
 
 def floats(*values):

@@ -13,6 +13,7 @@
 #include "serve/grpc_api.h"
 #include "serve/module_api.h"
 #include "session/ort_operators.h"
+#include "speech/tools.h"
 #include "text/tools.h"
 #include "train/loop/tools.h"
 #include "vision/batch/tools.h"
@@ -40,6 +41,7 @@ LibraryAsked regular_expressions() {
 std::vector<Entry> own_entries() {
   std::vector<Entry> all{
       {"text", "language models and tokenizers", ask_for<text::Tools>()},
+      {"speech", "speech to text", ask_for<speech::Tools>()},
       {"vision", "faces", ask_for<vision::Tools>()},
       {"quantize", "quantising models", ask_for<quantize::Tools>()},
       {"train", "training", ask_for<train::loop::Tools>()},

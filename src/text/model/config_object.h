@@ -10,12 +10,14 @@
 
 #include <sdx/text.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx::text {
 
 // Reads a JSON file of at most 64 MiB. Throws Error(io | invalid_model) naming it.
-nlohmann::json read_json_file(const std::filesystem::path& path);
+SDX_TOOLS_API nlohmann::json read_json_file(const std::filesystem::path& path);
 
-class ConfigObject {
+class SDX_TOOLS_API ConfigObject {
  public:
   // `shown`: "genai_config.json: model.decoder". Throws Error(invalid_model) if it is not an object.
   ConfigObject(const nlohmann::json& json, std::string shown);

@@ -1,0 +1,88 @@
+#pragma once
+// Speech to text. Link libsdx_speech (CMake: sardonyx::speech).
+//
+//   const sdx::Transcriber transcriber = sdx::Transcriber::load("whisper-tiny");
+//   for (const sdx::SpeechSegment& s : transcriber.transcribe("talk.flac").segments) std::cout << s.text << '\n';
+//
+// docs/speech/speech.md says which models and files are read. Texts are UTF-8. All functions throw sdx::Error.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sdx/export.hpp>
+#include <sdx/session.hpp>
+
+namespace sdx {
+
+struct TranscribeSettings {
+  std::string language;    // "de"; empty: heard from the first window
+  bool translate = false;  // into English
+  bool timestamps = true;  // false: one segment for each window, without the model's own times
+  std::string prompt;      // a text that comes before the first window: names, spelling, style
+  // Each window sees the text before it, as long as that was decoded below a temperature of 0.5.
+  bool condition_on_previous = true;
+  // Tried in order until an answer is neither repetitive nor improbable; 0: the most likely tokens, above: sampling.
+  std::vector<double> temperatures = {0.0, 0.2, 0.4, 0.6, 0.8, 1.0};
+  std::optional<double> compression_ratio = 2.4;  // a text that zlib makes smaller than this is repetitive
+  std::optional<double> log_probability = -1.0;   // a lower mean of the tokens is improbable
+  std::optional<double> no_speech = 0.6;          // a window with a higher probability of silence, and improbable text, has none
+  std::uint64_t seed = 0;                         // of sampling
+  std::optional<CancelToken> cancel;
+};
+
+struct SpeechSegment {
+  double start = 0, end = 0;  // seconds
+  std::string text;
+  std::vector<std::uint32_t> tokens;  // with those of timestamps
+  // Of the window that it comes from.
+  double temperature = 0, log_probability = 0, compression_ratio = 0, no_speech = 0;
+};
+
+struct Transcript {
+  std::string language;             // "en"
+  double language_probability = 1;  // below 1 where it was heard
+  double duration = 0;              // seconds
+  std::string text;
+  std::vector<SpeechSegment> segments;
+};
+
+// Called as soon as a segment is known; false ends the transcription there.
+using OnSegment = std::function<bool(const SpeechSegment&)>;
+
+// A speech model. Copies share it; any number of threads may use it at once.
+class SDX_API Transcriber {
+ public:
+  // A folder with a Whisper model as optimum or transformers.js export it. Throws Error(io | invalid_model | not_implemented)
+  // naming the file.
+  static Transcriber load(const std::filesystem::path& folder, const SessionOptions& options = {});
+
+  // A file in any format that `sdx` reads, of any length: memory does not grow with it. Throws Error(invalid_argument) for files
+  // that are no sound, and languages that the model lacks.
+  Transcript transcribe(const std::filesystem::path& sound, const TranscribeSettings& settings = {},
+                        const OnSegment& on_segment = {}) const;
+  // The bytes of such a file.
+  Transcript transcribe_bytes(std::span<const std::byte> sound, const TranscribeSettings& settings = {},
+                              const OnSegment& on_segment = {}) const;
+  // Samples of one channel, from -1 to 1.
+  Transcript transcribe(std::span<const float> samples, int rate, const TranscribeSettings& settings = {},
+                        const OnSegment& on_segment = {}) const;
+
+  // Codes of the languages that the model knows: "en", "de", …; one of a model for a single language.
+  const std::vector<std::string>& languages() const;
+  // Samples a second, of sound that needs no resampling.
+  int rate() const;
+
+  struct Impl;
+
+ private:
+  explicit Transcriber(std::shared_ptr<const Impl> impl);
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace sdx

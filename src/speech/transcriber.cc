@@ -1,0 +1,333 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sdx/speech.hpp>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/system/mapped_file.h"
+#include "media/sound/resample.h"
+#include "media/sound/sound.h"
+#include "speech/whisper/decode.h"
+#include "speech/whisper/rules.h"
+#include "speech/whisper/segments.h"
+
+namespace sdx {
+namespace speech {
+namespace {
+
+// Features of this many bytes are kept from the pass that finds their greatest number; longer sounds are read once more.
+constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
+
+using Source = std::function<void(const media::SoundSink&)>;
+
+}  // namespace
+}  // namespace speech
+
+struct Transcriber::Impl {
+  Impl(const std::filesystem::path& folder, const SessionOptions& options)
+      : tokenizer(Tokenizer::load(folder)),
+        settings(speech::read_whisper_settings(folder, tokenizer)),
+        network(folder, settings, options) {
+    for (const auto& [code, id] : settings.languages) languages.push_back(code);
+  }
+
+  Tokenizer tokenizer;
+  speech::WhisperSettings settings;
+  speech::WhisperNetwork network;
+  std::vector<std::string> languages;
+};
+
+namespace speech {
+namespace {
+
+struct Stopped {};  // thrown where the caller wants no more segments
+
+// What the pass over a sound finds.
+struct SoundFacts {
+  double seconds = 0;
+  std::int64_t frames = 0;
+  float most = -std::numeric_limits<float>::infinity();
+  std::vector<float> rows;  // all, where they are few
+  bool kept = true;
+};
+
+// A sound at the model's rate as rows of features.
+class FeatureStream {
+ public:
+  explicit FeatureStream(const WhisperFeatureSettings& settings) : settings_(settings), frames_(settings) {}
+
+  // `take` receives rows.
+  void run(const Source& source, const TakeRows& take) {
+    std::optional<media::Resampler> resampler;
+    std::vector<float> samples;
+    const auto begin = [&](int rate, int) {
+      resampler.emplace(rate, static_cast<int>(settings_.rate));
+      rate_ = rate;
+    };
+    const auto push = [&](std::span<const float> piece) {
+      received_ += static_cast<std::int64_t>(piece.size());
+      samples.clear();
+      resampler->push(piece, samples);
+      frames_.push(samples, take);
+    };
+    source({begin, push});
+    samples.clear();
+    if (resampler) resampler->finish(samples);
+    frames_.push(samples, take);
+    frames_.finish(take);
+  }
+
+  std::int64_t sound_frames() const { return frames_.sound_frames(); }
+  double seconds() const { return rate_ == 0 ? 0 : static_cast<double>(received_) / rate_; }
+
+ private:
+  WhisperFeatureSettings settings_;
+  WhisperFrames frames_;
+  int rate_ = 0;
+  std::int64_t received_ = 0;
+};
+
+SoundFacts find_facts(const Source& source, const WhisperFeatureSettings& settings) {
+  SoundFacts facts;
+  FeatureStream stream(settings);
+  stream.run(source, [&](std::span<const float> rows) {
+    facts.most = std::max(facts.most, *std::max_element(rows.begin(), rows.end()));
+    facts.kept = facts.kept && (facts.rows.size() + rows.size()) * sizeof(float) <= kKeptBytes;
+    if (facts.kept) {
+      facts.rows.insert(facts.rows.end(), rows.begin(), rows.end());
+    } else {
+      facts.rows = {};
+    }
+  });
+  facts.frames = stream.sound_frames();
+  facts.seconds = stream.seconds();
+  return facts;
+}
+
+// Windows of a sound, whose rows come one after another.
+class Windows {
+ public:
+  Windows(const Transcriber::Impl& model, const TranscribeSettings& wanted, const OnSegment& on_segment, SoundFacts& facts)
+      : model_(model), s_(model.settings), wanted_(wanted), on_segment_(on_segment), facts_(facts) {
+    out_.duration = facts.seconds;
+    timestamps_ = wanted.timestamps && static_cast<std::int64_t>(s_.timestamps()) < s_.vocabulary;
+    if (!wanted.prompt.empty()) previous_ = model.tokenizer.encode(" " + trimmed(wanted.prompt), false).ids;
+  }
+
+  void add(std::span<const float> rows) {
+    rows_.insert(rows_.end(), rows.begin(), rows.end());
+    const std::int64_t window = s_.window_frames();
+    while (at_ < facts_.frames && first_ + held() >= at_ + window) {
+      one_window();
+      drop();
+    }
+  }
+  void finish() {
+    while (at_ < facts_.frames) one_window();
+  }
+
+  Transcript take() {
+    if (out_.language.empty()) out_.language = s_.languages.empty() ? "en" : wanted_.language;
+    return std::move(out_);
+  }
+
+ private:
+  static std::string trimmed(const std::string& text) {
+    const std::size_t begin = text.find_first_not_of(" \t\r\n"), end = text.find_last_not_of(" \t\r\n");
+    return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+  }
+
+  std::int64_t held() const { return static_cast<std::int64_t>(rows_.size()) / s_.features.bins; }
+  // Once in a while, because what is left moves.
+  void drop() {
+    const std::int64_t unneeded = std::clamp<std::int64_t>(at_ - first_, 0, held());
+    if (unneeded < held() / 2) return;
+    rows_.erase(rows_.begin(), rows_.begin() + unneeded * s_.features.bins);
+    first_ += unneeded;
+  }
+
+  // The window as the model sees it; zeros behind what there is.
+  Tensor features() const {
+    const std::int64_t window = s_.window_frames(), bins = s_.features.bins;
+    const std::int64_t there = std::clamp<std::int64_t>(first_ + held() - at_, 0, window);
+    Tensor t(DataType::float32, {1, bins, window});
+    float* const to = t.mutable_values<float>().data();
+    std::fill_n(to, bins * window, 0.0F);
+    const float* const from = rows_.data() + (at_ - first_) * bins;
+    for (std::int64_t i = 0; i < there; ++i) {
+      for (std::int64_t b = 0; b < bins; ++b) to[b * window + i] = whisper_range(from[i * bins + b], facts_.most);
+    }
+    return t;
+  }
+
+  // <|startoftranscript|>, language and task.
+  void choose_begin(DecoderText& text) {
+    begin_ = {s_.start};
+    if (!s_.languages.empty()) {
+      begin_.push_back(language(text));
+      const std::optional<TokenId> task = wanted_.translate ? s_.translate : s_.transcribe;
+      if (wanted_.translate && !task) fail(ErrorCode::invalid_argument, "the model does not translate");
+      if (task) begin_.push_back(*task);
+    } else {
+      if (wanted_.translate) fail(ErrorCode::invalid_argument, "the model knows one language, and does not translate");
+      out_.language = "en";
+    }
+    if (!timestamps_) begin_.push_back(s_.no_timestamps);
+  }
+
+  TokenId language(DecoderText& text) {
+    if (!wanted_.language.empty()) {
+      out_.language = wanted_.language;
+      return std::find_if(s_.languages.begin(), s_.languages.end(), [&](const auto& l) { return l.first == wanted_.language; })
+          ->second;
+    }
+    text.clear();
+    const Tensor logits = text.append(std::span(&s_.start, 1));
+    const std::span<const float> all = logits.values<float>();
+    std::vector<float> chosen;
+    for (const auto& [code, id] : s_.languages) chosen.push_back(all[id]);
+    const auto best = std::max_element(chosen.begin(), chosen.end());
+    const auto& [code, id] = s_.languages[static_cast<std::size_t>(best - chosen.begin())];
+    out_.language = code;
+    out_.language_probability = std::exp(static_cast<double>(*best) - log_sum(chosen));
+    return id;
+  }
+
+  void one_window() {
+    const std::int64_t frames = std::min(s_.window_frames(), facts_.frames - at_);
+    DecoderText text(model_.network, model_.network.encode(features(), wanted_.cancel), wanted_.cancel);
+    if (begin_.empty()) choose_begin(text);
+    DecodeRequest request;
+    request.prompt = prompt_of(s_, previous_, begin_);
+    request.timestamps = timestamps_;
+    request.seed = wanted_.seed + static_cast<std::uint64_t>(at_) * 64;
+    const WindowAnswer answer = decode_with_fallback(s_, model_.tokenizer, text, std::move(request), wanted_);
+    CutWindow cut = cut_window(s_, answer.tokens, frames);
+    cut.advance = std::min(cut.advance, frames);
+    for (CutSegment& segment : cut.segments) {
+      previous_.insert(previous_.end(), segment.tokens.begin(), segment.tokens.end());
+      publish(std::move(segment), answer);
+    }
+    constexpr double kHot = 0.5;
+    if (!wanted_.condition_on_previous || answer.temperature > kHot) previous_.clear();
+    const auto most = static_cast<std::size_t>(s_.positions);
+    if (previous_.size() > most) previous_.erase(previous_.begin(), previous_.end() - static_cast<std::ptrdiff_t>(most));
+    at_ += cut.advance;
+  }
+
+  // Segments without text or length say nothing.
+  void publish(CutSegment segment, const WindowAnswer& answer) {
+    SpeechSegment out;
+    std::vector<TokenId> words;
+    std::copy_if(segment.tokens.begin(), segment.tokens.end(), std::back_inserter(words), [&](TokenId t) { return t < s_.end; });
+    out.text = model_.tokenizer.decode(words);
+    if (segment.start >= segment.end || trimmed(out.text).empty()) return;
+    out.start = s_.seconds(at_ + segment.start);
+    out.end = std::min(s_.seconds(at_ + segment.end), std::max(out.start, facts_.seconds));
+    out.tokens = std::move(segment.tokens);
+    out.temperature = answer.temperature;
+    out.log_probability = answer.log_probability;
+    out.compression_ratio = answer.compression_ratio;
+    out.no_speech = answer.no_speech;
+    out_.text += out.text;
+    out_.segments.push_back(std::move(out));
+    if (on_segment_ && !on_segment_(out_.segments.back())) throw Stopped();
+  }
+
+  const Transcriber::Impl& model_;
+  const WhisperSettings& s_;
+  const TranscribeSettings& wanted_;
+  const OnSegment& on_segment_;
+  SoundFacts& facts_;
+  Transcript out_;
+  std::vector<TokenId> begin_, previous_;
+  std::vector<float> rows_;  // from frame `first_` on
+  std::int64_t first_ = 0, at_ = 0;
+  bool timestamps_ = true;
+};
+
+void check(const Transcriber::Impl& model, const TranscribeSettings& wanted) {
+  if (wanted.temperatures.empty()) fail(ErrorCode::invalid_argument, "no temperature is given");
+  for (const double t : wanted.temperatures) {
+    if (!(t >= 0 && t <= 10)) fail(ErrorCode::invalid_argument, "a temperature of {} is impossible; expected 0 to 10", t);
+  }
+  if (wanted.language.empty()) return;
+  if (model.languages.empty()) {
+    if (wanted.language != "en") fail(ErrorCode::invalid_argument, "the model knows English alone, not '{}'", wanted.language);
+  } else if (std::find(model.languages.begin(), model.languages.end(), wanted.language) == model.languages.end()) {
+    fail(ErrorCode::invalid_argument, "the model does not know the language '{}'; it knows {}", wanted.language,
+         join(model.languages));
+  }
+}
+
+Transcript transcribe(const Transcriber::Impl& model, const Source& source, const TranscribeSettings& wanted,
+                      const OnSegment& on_segment) {
+  check(model, wanted);
+  SoundFacts facts = find_facts(source, model.settings.features);
+  Windows windows(model, wanted, on_segment, facts);
+  try {
+    if (facts.kept) {
+      windows.add(facts.rows);
+    } else {
+      FeatureStream(model.settings.features).run(source, [&](std::span<const float> rows) { windows.add(rows); });
+    }
+    windows.finish();
+  } catch (const Stopped&) {
+  }
+  return windows.take();
+}
+
+}  // namespace
+}  // namespace speech
+
+Transcriber::Transcriber(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+Transcriber Transcriber::load(const std::filesystem::path& folder, const SessionOptions& options) {
+  try {
+    return Transcriber(std::make_shared<const Impl>(folder, options));
+  } catch (Error& e) {
+    throw e.add_context("in '" + folder.string() + "'");
+  }
+}
+
+Transcript Transcriber::transcribe_bytes(std::span<const std::byte> sound, const TranscribeSettings& settings,
+                                         const OnSegment& on_segment) const {
+  return speech::transcribe(
+      *impl_, [&](const media::SoundSink& sink) { media::stream_sound(sound, sink); }, settings, on_segment);
+}
+
+Transcript Transcriber::transcribe(const std::filesystem::path& sound, const TranscribeSettings& settings,
+                                   const OnSegment& on_segment) const {
+  const auto file = MappedFile::open(sound);
+  try {
+    return transcribe_bytes(file->bytes(), settings, on_segment);
+  } catch (Error& e) {
+    throw e.add_context("in file '" + sound.string() + "'");
+  }
+}
+
+Transcript Transcriber::transcribe(std::span<const float> samples, int rate, const TranscribeSettings& settings,
+                                   const OnSegment& on_segment) const {
+  const auto source = [&](const media::SoundSink& sink) {
+    constexpr std::size_t kPiece = std::size_t{1} << 16;
+    sink.begin(rate, 1);
+    std::vector<float> piece;
+    for (std::size_t at = 0; at < samples.size(); at += piece.size()) {
+      piece.assign(samples.begin() + static_cast<std::ptrdiff_t>(at),
+                   samples.begin() + static_cast<std::ptrdiff_t>(std::min(samples.size(), at + kPiece)));
+      for (float& x : piece) x = std::isfinite(x) ? std::clamp(x, -1e6F, 1e6F) : 0.0F;
+      sink.take(piece);
+    }
+  };
+  return speech::transcribe(*impl_, source, settings, on_segment);
+}
+
+const std::vector<std::string>& Transcriber::languages() const {
+  static const std::vector<std::string> kEnglish{"en"};
+  return impl_->languages.empty() ? kEnglish : impl_->languages;
+}
+
+int Transcriber::rate() const { return static_cast<int>(impl_->settings.features.rate); }
+
+}  // namespace sdx

@@ -1,0 +1,212 @@
+#include "speech/whisper/network.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "tensor/element.h"
+
+namespace sdx::speech {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPast = "past_key_values.", kPresent = "present.";
+
+std::optional<fs::path> find(const fs::path& folder, std::string_view stem, std::string_view end) {
+  for (const fs::path& place : {folder, folder / "onnx"}) {
+    fs::path file = place / (std::string(stem) + std::string(end) + ".onnx");
+    std::error_code error;
+    if (fs::is_regular_file(file, error)) return file;
+  }
+  return std::nullopt;
+}
+
+// A network's files: whole numbers first, then smaller ones.
+struct Files {
+  fs::path encoder, first;
+  std::optional<fs::path> later;
+};
+
+Files find_files(const fs::path& folder) {
+  for (const char* end : {"", "_fp16", "_int8", "_uint8", "_quantized", "_q4", "_q4f16", "_bnb4"}) {
+    const auto encoder = find(folder, "encoder_model", end);
+    if (!encoder) continue;
+    if (const auto merged = find(folder, "decoder_model_merged", end)) return {*encoder, *merged, std::nullopt};
+    if (const auto first = find(folder, "decoder_model", end))
+      return {*encoder, *first, find(folder, "decoder_with_past_model", end)};
+  }
+  fail(
+      ErrorCode::io,
+      "'{}' contains no Whisper model in ONNX: expected encoder_model.onnx with decoder_model_merged.onnx or decoder_model.onnx, "
+      "there or in onnx/; export one by `optimum-cli export onnx --task automatic-speech-recognition-with-past`",
+      folder.string());
+}
+
+bool is_encoder_cache(std::string_view name) { return name.find(".encoder.") != std::string_view::npos; }
+
+// A tensor of float32 in the type that an input declares.
+Tensor as_type(const Tensor& t, DataType type) {
+  if (t.dtype() == type || type == DataType::undefined) return t;
+  Tensor out(type, t.shape());
+  for (std::int64_t i = 0; i < t.size(); ++i) set_element(out, i, element_as_double(t, i));
+  return out;
+}
+
+const ValueSpec* find_input(const Session& s, std::string_view name) {
+  for (const ValueSpec& v : s.inputs()) {
+    if (v.name == name) return &v;
+  }
+  return nullptr;
+}
+
+Session open(const fs::path& file, const SessionOptions& options) {
+  try {
+    return Session::open(file, options);
+  } catch (Error& e) {
+    throw e.add_context("in '" + file.string() + "'");
+  }
+}
+
+RunOptions run_options(const std::optional<CancelToken>& cancel) {
+  RunOptions o;
+  o.cancel = cancel;
+  return o;
+}
+
+}  // namespace
+
+DecoderSession::DecoderSession(Session opened) : session(std::move(opened)) {
+  for (const ValueSpec& v : session.outputs()) {
+    if (v.name.starts_with(kPresent)) all_presents.push_back(v.name);
+  }
+  for (const ValueSpec& v : session.inputs()) {
+    if (v.name.starts_with(kPast)) {
+      const std::string present = std::string(kPresent) + v.name.substr(kPast.size());
+      pasts.push_back(v.name);
+      presents.push_back(std::find(all_presents.begin(), all_presents.end(), present) == all_presents.end() ? "" : present);
+    } else if (v.name == "encoder_hidden_states") {
+      hidden = true;
+    } else if (v.name == "use_cache_branch") {
+      branches = true;
+    } else if (v.name == "cache_position") {
+      positions = true;
+    } else if (v.name != "input_ids" && !v.has_default) {
+      fail(ErrorCode::not_implemented,
+           "the decoder takes '{}'; expected input_ids, encoder_hidden_states, past_key_values.*, use_cache_branch and "
+           "cache_position",
+           v.name);
+    }
+  }
+  if (find_input(session, "input_ids") == nullptr) fail(ErrorCode::invalid_model, "the decoder has no input 'input_ids'");
+}
+
+WhisperNetwork::WhisperNetwork(const fs::path& folder, const WhisperSettings& settings, const SessionOptions& options)
+    : settings_(settings) {
+  const Files files = find_files(folder);
+  SessionOptions decoder = options;
+  decoder.plan_cache_size = std::max<std::size_t>(decoder.plan_cache_size, 16);  // each step has a length of its own
+  encoder_ = std::make_unique<Session>(open(files.encoder, options));
+  const ValueSpec* features = find_input(*encoder_, "input_features");
+  if (features == nullptr || encoder_->outputs().empty()) {
+    fail(ErrorCode::invalid_model, "'{}' is no encoder of Whisper: it has no input 'input_features'", files.encoder.string());
+  }
+  first_ = std::make_unique<DecoderSession>(open(files.first, decoder));
+  if (files.later) later_ = std::make_unique<DecoderSession>(open(*files.later, decoder));
+  if (!first_->hidden) {
+    fail(ErrorCode::invalid_model, "'{}' has no input 'encoder_hidden_states'", files.first.string());
+  }
+}
+
+Tensor WhisperNetwork::encode(const Tensor& features, const std::optional<CancelToken>& cancel) const {
+  const ValueSpec& input = *find_input(*encoder_, "input_features");
+  RunOptions options = run_options(cancel);
+  options.outputs = {encoder_->outputs().front().name};
+  NamedValues outputs = encoder_->run({{input.name, as_type(features, input.dtype)}}, options);
+  return outputs[0].value.tensor();
+}
+
+DecoderText::DecoderText(const WhisperNetwork& network, const Tensor& hidden, std::optional<CancelToken> cancel)
+    : network_(network),
+      hidden_(as_type(hidden, find_input(network.first_->session, "encoder_hidden_states")->dtype)),
+      cancel_(std::move(cancel)) {}
+
+void DecoderText::clear() {
+  tokens_.clear();
+  std::erase_if(cache_, [](const auto& c) { return !is_encoder_cache(c.first); });
+}
+
+// The session of the next step. Keys and values of the sound alone do not make a later step.
+const DecoderSession& DecoderText::next() const {
+  const bool begun = !tokens_.empty();
+  return begun && network_.later_ ? *network_.later_ : *network_.first_;
+}
+
+NamedValues DecoderText::inputs(const DecoderSession& d, std::span<const TokenId> tokens) const {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const bool begun = !tokens_.empty();
+  NamedValues in;
+  Tensor ids(DataType::int64, {1, count});
+  std::copy(tokens.begin(), tokens.end(), ids.mutable_values<std::int64_t>().begin());
+  const ValueSpec& spec = *find_input(d.session, "input_ids");
+  in.add("input_ids", as_type(ids, spec.dtype));
+  if (d.hidden) in.add("encoder_hidden_states", hidden_);
+  if (d.branches) in.add("use_cache_branch", Tensor::of<bool>({1}, {begun}));
+  if (d.positions) {
+    Tensor at(DataType::int64, {count});
+    std::iota(at.mutable_values<std::int64_t>().begin(), at.mutable_values<std::int64_t>().end(), size());
+    in.add("cache_position", std::move(at));
+  }
+  const WhisperSettings& s = network_.settings_;
+  for (const std::string& past : d.pasts) {
+    const auto held = std::find_if(cache_.begin(), cache_.end(), [&](const auto& c) { return c.first == past; });
+    if (begun && held == cache_.end()) fail(ErrorCode::invalid_model, "no decoder returns '{}', which later steps take", past);
+    // The branch for first steps does not read its pasts.
+    const DataType type = find_input(d.session, past)->dtype;
+    in.add(past, begun ? held->second : Tensor(type, {1, s.heads, 0, s.width / s.heads}));
+  }
+  return in;
+}
+
+void DecoderText::keep(const DecoderSession& d, const NamedValues& outputs) {
+  const bool begun = !tokens_.empty();
+  for (const std::string& present : d.all_presents) {
+    const std::string past = std::string(kPast) + present.substr(kPresent.size());
+    // Later steps of merged networks return nothing in place of the sound's keys and values.
+    if (begun && is_encoder_cache(past)) continue;
+    const auto held = std::find_if(cache_.begin(), cache_.end(), [&](const auto& c) { return c.first == past; });
+    if (held == cache_.end()) {
+      cache_.emplace_back(past, outputs.tensor(present));
+    } else {
+      held->second = outputs.tensor(present);
+    }
+  }
+}
+
+Tensor DecoderText::append(std::span<const TokenId> tokens) {
+  const DecoderSession& d = next();
+  const bool whole = !tokens_.empty() && d.pasts.empty();  // without pasts, each step computes all again
+  std::vector<TokenId> all;
+  if (whole) {
+    all = tokens_;
+    all.insert(all.end(), tokens.begin(), tokens.end());
+  }
+  RunOptions options = run_options(cancel_);
+  options.outputs = {"logits"};
+  const bool keeps = !network_.first_->pasts.empty() || network_.later_;
+  if (keeps) options.outputs.insert(options.outputs.end(), d.all_presents.begin(), d.all_presents.end());
+  const NamedValues outputs = d.session.run(inputs(d, whole ? std::span<const TokenId>(all) : tokens), options);
+  if (keeps) keep(d, outputs);
+  const Tensor logits = to_float32(outputs.tensor("logits"));
+  const auto computed = static_cast<std::int64_t>(whole ? all.size() : tokens.size());
+  if (logits.rank() != 3 || logits.dim(0) != 1 || logits.dim(1) != computed || logits.dim(2) < 1) {
+    fail(ErrorCode::invalid_model, "the decoder's logits are {}; expected [1,{},vocabulary]", logits.type_string(), computed);
+  }
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  const std::int64_t vocabulary = logits.dim(2), wanted = static_cast<std::int64_t>(tokens.size());
+  const float* rows = logits.values<float>().data() + (computed - wanted) * vocabulary;
+  return Tensor::of<float>({wanted, vocabulary}, std::span(rows, static_cast<std::size_t>(wanted * vocabulary)));
+}
+
+}  // namespace sdx::speech
