@@ -152,9 +152,10 @@ foreach(name precompiled ${SDX_PRECOMPILED_SMALL})
 endforeach()
 target_compile_options(sdx_${SDX_PRECOMPILED_SMALL} PRIVATE ${SDX_SMALL})
 
-# What a folder has for systems of another kind (base/system).
+# What a folder has for systems of another kind: in base/system, and unit tests of what Windows has not (links, limits of a process,
+# permissions of POSIX).
 if(WIN32)
-  set(SDX_OTHER_SYSTEM "/system/posix/")
+  set(SDX_OTHER_SYSTEM "/system/posix/|/(cache/folder|providers/ort/plugins|providers/vendor/vendor|train/checkpoint/full_disk)_test\\.cc$")
 else()
   set(SDX_OTHER_SYSTEM "/system/windows/")
 endif()

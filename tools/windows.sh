@@ -16,7 +16,7 @@ toolchain=$root/cmake/windows.cmake
 . tools/cross/libraries.sh
 
 tools/install.sh windows g++-mingw-w64-x86-64-posix libz-mingw-w64-dev wine64 cmake ninja-build ccache python3 libprotozero-dev nlohmann-json3-dev libcli11-dev \
-  libxxhash-dev libboost-dev libeigen3-dev googletest
+  libxxhash-dev libboost-dev libeigen3-dev libsqlite3-dev googletest
 
 # Debian has zlib for Windows, as an archive and as a DLL; the archive is wanted.
 zlib() {

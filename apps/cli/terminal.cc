@@ -31,16 +31,10 @@ namespace {
 // `sdx … 2>&1 | head`.
 void tell(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr)); }
 
-// Whether the terminal obeys escape sequences.
-bool is_steerable(int fd) {
-  const char* kind = std::getenv("TERM");
-  return kind != nullptr && std::strcmp(kind, "dumb") != 0 && is_terminal(fd);
-}
-
 // https://no-color.org
 bool has_colours(int fd) {
   const char* off = std::getenv("NO_COLOR");
-  return (off == nullptr || *off == '\0') && is_steerable(fd);
+  return (off == nullptr || *off == '\0') && is_steerable_terminal(fd);
 }
 
 std::string coloured(std::string_view text, Colour colour) {
@@ -178,7 +172,7 @@ bool stdout_is_terminal() { return is_terminal(kOutput); }
 
 bool stderr_is_terminal() { return is_terminal(kErrors); }
 
-bool stderr_is_steerable() { return is_steerable(kErrors); }
+bool stderr_is_steerable() { return is_steerable_terminal(kErrors); }
 
 Console console() {
   Console out;
@@ -232,7 +226,7 @@ Progress::Progress(const std::string& label, std::string unit) : label_(printabl
 
 void Progress::show(std::int64_t done, std::int64_t total) {
   using namespace std::chrono;
-  if (g_talk == Talk::quiet || !is_steerable(kErrors) || total <= 0) return;
+  if (g_talk == Talk::quiet || !is_steerable_terminal(kErrors) || total <= 0) return;
   const std::lock_guard lock(g_mutex);
   const auto now = steady_clock::now();
   if (first_ < 0) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/system/mapped_file.h"
+#include "base/system/process.h"
 #include "kernels/cpu/simd/limits_simd.h"
 #include "support/temporary_folder.h"
 
@@ -17,8 +18,8 @@ namespace fs = std::filesystem;
 // A cache folder of its own for as long as it lives.
 class CacheScope {
  public:
-  CacheScope() { ::setenv("SDX_CACHE_DIR", folder().c_str(), 1); }
-  ~CacheScope() { ::unsetenv("SDX_CACHE_DIR"); }
+  CacheScope() { set_environment("SDX_CACHE_DIR", folder().string().c_str()); }
+  ~CacheScope() { set_environment("SDX_CACHE_DIR", nullptr); }
   const fs::path& folder() const { return temporary_.path(); }
 
  private:

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
+#include "base/system/processes/environment.h"
 #include "base/text/model_name.h"
 #include "base/text/safe_name.h"
 #include "hub/hub_api.h"
@@ -466,9 +467,9 @@ Pulled pull(const std::string& source, const PullOptions& options) { return Pull
 fs::path models_folder() {
   if (const std::string own = environment("SDX_HOME"); !own.empty()) return fs::path(own) / "models";
   // Only where names are looked up, too: not in the home folder that the system knows for the user.
-  const std::string home = environment("HOME");
+  const fs::path home = user_folder();
   if (home.empty()) fail(ErrorCode::io, "there is no folder for models: set SDX_HOME or HOME, or name a folder with --to");
-  return fs::path(home) / ".sdx" / "models";
+  return home / ".sdx" / "models";
 }
 
 }  // namespace sdx::hub

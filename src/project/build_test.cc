@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <sdx/project.hpp>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/process.h"
 #include "support/errors.h"
 #include "support/graph_text.h"
 
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 class Build : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::temp_directory_path() / ("sdx_build_" + std::to_string(::getpid()));
+    root_ = fs::temp_directory_path() / ("sdx_build_" + std::to_string(process_id()));
     fs::remove_all(root_);
     fs::create_directories(root_);
     put_model("Relu");

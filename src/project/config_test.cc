@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/system/process.h"
 #include "session/options/option_table.h"
 #include "support/errors.h"
 
@@ -86,7 +87,7 @@ TEST(ProjectConfig, SaysWhereAndWhat) {
 }
 
 TEST(ProjectConfig, ExpandsTheEnvironment) {
-  ::setenv("SDX_TEST_FOLDER", "models", 1);
+  set_environment("SDX_TEST_FOLDER", "models");
   EXPECT_EQ(parse("name: n\nmodel: {source: '${SDX_TEST_FOLDER}/${SDX_TEST_NONE:-m}.onnx'}").model_source, "models/m.onnx");
 }
 

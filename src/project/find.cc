@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/system/processes/environment.h"
 #include "base/text/model_name.h"
 #include "project/yaml/yaml.h"
 #include "tensor/gguf/gguf_names.h"
@@ -152,8 +153,8 @@ Places default_places() {
   places.working = ".";
   if (const char* home = std::getenv("SDX_HOME"); home != nullptr && *home != '\0') {
     places.home = home;
-  } else if (const char* user = std::getenv("HOME"); user != nullptr && *user != '\0') {
-    places.home = fs::path(user) / ".sdx";
+  } else if (const fs::path user = user_folder(); !user.empty()) {
+    places.home = user / ".sdx";
   }
   if (const char* registry = std::getenv("SDX_REGISTRY"); registry != nullptr) places.registry = registry;
   return places;

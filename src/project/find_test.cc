@@ -1,12 +1,12 @@
 #include "project/find.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/process.h"
 #include "support/errors.h"
 
 namespace sdx::project {
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 class Find : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::temp_directory_path() / ("sdx_find_" + std::to_string(::getpid()));
+    root_ = fs::temp_directory_path() / ("sdx_find_" + std::to_string(process_id()));
     fs::remove_all(root_);
     put("work/other.txt", "");
     put("home/models/other.txt", "");

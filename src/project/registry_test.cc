@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <sdx/registry.hpp>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/process.h"
 #include "project/find.h"
 #include "support/errors.h"
 
@@ -149,7 +149,7 @@ TEST(Registry, RefusesWhatItCannotEditCleanly) {
 }
 
 TEST(Registry, FileIsFoundInTheDocumentedOrder) {
-  const fs::path root = fs::temp_directory_path() / ("sdx_registry_" + std::to_string(::getpid()));
+  const fs::path root = fs::temp_directory_path() / ("sdx_registry_" + std::to_string(process_id()));
   fs::remove_all(root);
   fs::create_directories(root / "work");
   fs::create_directories(root / "home/models");

@@ -1,7 +1,6 @@
 #include "project/resolve.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <initializer_list>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/process.h"
 #include "session/options/option_table.h"
 #include "support/graph_text.h"
 
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 class Resolve : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::temp_directory_path() / ("sdx_resolve_" + std::to_string(::getpid()));
+    root_ = fs::temp_directory_path() / ("sdx_resolve_" + std::to_string(process_id()));
     fs::remove_all(root_);
     put("work/net.onnx", sdx::testing::model_bytes("opset 17\ninput x: float32[2]\ny = Add(x, x)\noutput y: float32[2]\n"));
     places_ = {root_ / "work", root_ / "home"};

@@ -1,12 +1,12 @@
 // Model files that are written to while sessions are open.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sdx/sdx.hpp>
 
+#include "base/system/process.h"
 #include "support/errors.h"
 #include "support/graph_text.h"
 
@@ -46,7 +46,7 @@ class ModelFileTest : public ::testing::Test {
   static float last(const Session& s, const Tensor& x) { return s.run({{"x", x}}).tensor("y").values<float>().back(); }
 
   const std::filesystem::path file_ =
-      std::filesystem::temp_directory_path() / ("sdx_model_file_" + std::to_string(::getpid()) + ".onnx");
+      std::filesystem::temp_directory_path() / ("sdx_model_file_" + std::to_string(process_id()) + ".onnx");
   const Tensor one_ = Tensor::of<float>({1}, {1});
 };
 

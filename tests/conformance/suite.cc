@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/system/child.h"
 #include "base/system/cpu_features.h"
+#include "base/system/process.h"
 #include "conformance/interpreter.h"
 #include "onnx/writer.h"
 
@@ -148,8 +149,8 @@ bool possible(const Way& way) {
 }
 
 Outcome run_here(const fs::path& path, const Way& way) {
-  if (!way.isa.empty()) ::setenv("SDX_CPU_ISA", way.isa.c_str(), 1);
-  if (way.reference) ::setenv("SDX_CPU_KERNEL", "reference", 1);
+  if (!way.isa.empty()) set_environment("SDX_CPU_ISA", way.isa.c_str());
+  if (way.reference) set_environment("SDX_CPU_KERNEL", "reference");
   return run_case(path, [&](const Model& model, std::vector<Value> inputs) {
     if (way.interpreter) return interpret(model.graph, std::move(inputs));
     if (way.readers == Readers::none) return run_session(model, inputs, way);

@@ -11,6 +11,7 @@
 #include <sdx/train/checkpoint.hpp>
 #include <string>
 
+#include "base/system/process.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 #include "support/graph_text.h"
@@ -34,7 +35,7 @@ class MadeArtifacts {
   static std::filesystem::path fresh_folder() {
     static int count = 0;
     return std::filesystem::temp_directory_path() /
-           ("sdx_artifacts_" + std::to_string(::getpid()) + "_" + std::to_string(count++));
+           ("sdx_artifacts_" + std::to_string(process_id()) + "_" + std::to_string(count++));
   }
 
   // Outputs of the training model, and gradients as "<p>_grad".

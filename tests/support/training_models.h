@@ -9,13 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "base/system/process.h"
 #include "onnx/writer.h"
 #include "support/graph_text.h"
 
 namespace sdx::train::test {
 
 inline std::filesystem::path written(const std::string& name, const std::string& text) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "sdx_train_step" / std::to_string(::getpid());
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "sdx_train_step" / std::to_string(process_id());
   std::filesystem::create_directories(folder);
   write_model(sdx::testing::parse_model(text), folder / name);
   return folder / name;

@@ -33,7 +33,7 @@ library() {
 # Headers that are the same on all systems, of this one's packages.
 headers() {
   mkdir -p "$prefix/include"
-  for header in protozero nlohmann CLI xxhash.h boost eigen3; do
+  for header in protozero nlohmann CLI xxhash.h boost eigen3 sqlite3.h; do
     [ -e "$prefix/include/$header" ] || ln -s "/usr/include/$header" "$prefix/include/$header"
   done
 }

@@ -10,11 +10,10 @@
 #include "base/system/cpu/share.h"
 #include "base/system/cpu_features.h"
 #include "base/system/dynlib.h"
+#include "base/system/processes/environment.h"
 #include "cli/doctor/parts.h"
 #include "providers/interface/provider.h"
 #include "session/selection.h"
-
-extern char** environ;
 
 namespace sdx::cli::doctor {
 namespace {
@@ -28,13 +27,12 @@ fs::path file_of(const void* code) {
 
 Build look_at_build() {
   Build build;
-  std::error_code error;
   build.version = SDX_VERSION;
   build.engine_version = version();
   build.id = own_build();
   build.engine_id = build_id();
   build.how = SDX_BUILD;
-  build.command = fs::read_symlink("/proc/self/exe", error);
+  build.command = program_file();
   build.engine = file_of(reinterpret_cast<const void*>(&build_id));
   if (build.engine == build.command) build.engine.clear();
   return build;
@@ -80,8 +78,8 @@ std::vector<ProviderInfo> look_at_providers() {
 
 std::vector<std::string> own_variables() {
   std::vector<std::string> names;
-  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-    const std::string_view entry = *at;
+  for (const std::string& all : environment_entries()) {
+    const std::string_view entry = all;
     const std::string_view name = entry.substr(0, entry.find('='));
     if (name.starts_with("SDX_") && name.size() + 1 < entry.size()) names.emplace_back(name);
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "array/linalg/module_api.h"
+#include "base/module/one_file.h"
 #include "base/system/dynlib.h"
 #include "cli/doctor/parts.h"
 #include "hub/module_api.h"
@@ -31,7 +32,7 @@ struct Entry {
 // Tokenizers look for a copy beside the engine, then for the system's.
 LibraryAsked regular_expressions() {
   LibraryAsked asked = ask_for_library("libsdx_onig.so");
-  asked.linked = !can_load_libraries();
+  asked.linked = is_one_file();
   if (const std::string system = find_library("libonig.so.5"); !system.empty()) asked.files.emplace_back(system);
   asked.package = "libonig5";
   return asked;
@@ -60,7 +61,7 @@ std::vector<Entry> own_entries() {
 // What other programs load; nothing of it lies beside a command that is one file.
 std::vector<Entry> entries() {
   std::vector<Entry> all = own_entries();
-  if (!can_load_libraries()) return all;
+  if (is_one_file()) return all;
   all.push_back({"array", "arrays, for programs", ask_for_library("libsdx_array.so.0")});
   all.push_back({"linalg", "linear algebra of arrays", ask_for<array::detail::LinalgModule>()});
   all.push_back({"benchmark", "measuring, for programs", ask_for_library("libsdx_benchmark.so.0")});

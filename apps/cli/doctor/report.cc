@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "base/module/one_file.h"
 #include "base/quantity.h"
 #include "base/suggest.h"
-#include "base/system/dynlib.h"
 #include "base/system/printable.h"
 #include "base/text/text_table.h"
 #include "cli/doctor/facts.h"
@@ -66,7 +66,7 @@ void add_parts(const std::vector<Part>& parts, Rows& rows) {
   }
   if (!working.empty()) rows.push_back({"libraries", kWorks, join(working)});
   if (!absent.empty()) {
-    rows.push_back({"libraries", kAbsent, join(absent) + (can_load_libraries() ? "" : ": this program is one static file")});
+    rows.push_back({"libraries", kAbsent, join(absent) + (is_one_file() ? ": this program is one static file" : "")});
   }
   for (const Part& p : parts) {
     if (p.look.state == LibraryLook::State::works || p.look.reason.empty()) continue;

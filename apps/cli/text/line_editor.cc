@@ -27,9 +27,7 @@ int wait_for_key() {
 }  // namespace
 
 LineEditor::LineEditor() : terminal_(is_terminal(kInput)) {
-  const char* const kind = std::getenv("TERM");
-  const bool dumb = kind == nullptr || std::string_view(kind) == "dumb";
-  if (!terminal_ || dumb || !is_terminal(kOutput)) return;
+  if (!terminal_ || !is_steerable_terminal(kOutput)) return;
   for (const char* name : {"libedit.so.2", "libedit.so.0", "libedit.so"}) {
     std::string why;
     const auto library = DynamicLibrary::open_for_good(name, why);
@@ -49,10 +47,13 @@ std::optional<std::string> LineEditor::read(const char* prompt) {
     if (add_history_ != nullptr && *typed != '\0') add_history_(typed.get());
     return std::string(typed.get());
   }
-  if (terminal_) draw(prompt);
+  if (terminal_) {
+    draw(prompt);
+    return line_of_terminal();
+  }
   std::string line;
   if (!std::getline(std::cin, line)) {
-    if (!std::cin.eof() || terminal_) std::cin.clear(), clearerr(stdin);  // a terminal goes on behind a signal
+    if (!std::cin.eof()) std::cin.clear(), clearerr(stdin);
     return std::nullopt;
   }
   if (line.ends_with('\r')) line.pop_back();

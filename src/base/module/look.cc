@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/module/one_file.h"
 #include "base/module/places.h"
 #include "base/system/child.h"
 #include "base/system/dynlib.h"
@@ -108,7 +109,7 @@ LibraryLook first_of(const LibraryAsked& asked) {
     const std::string why = asked.symbol == nullptr ? "" : linked_problem(asked.symbol, asked.expected);
     return {why.empty() ? LibraryLook::State::works : LibraryLook::State::fails, {}, why, ""};
   }
-  if (!can_load_libraries()) return {};
+  if (is_one_file()) return {};
   if (!is_named(asked) || asked.files.empty()) return {};
   return {LibraryLook::State::fails, asked.files.front(), "not there", advice(asked)};
 }
@@ -126,7 +127,7 @@ std::vector<LibraryLook> look_at_libraries(std::span<const LibraryAsked> asked) 
   std::vector<LibraryLook> looks;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     looks.push_back(first_of(asked[i]));
-    if (is_linked(asked[i]) || !can_load_libraries()) continue;
+    if (is_linked(asked[i]) || is_one_file()) continue;
     for (std::size_t k = 0; k < asked[i].files.size(); ++k) {
       if (is_there(asked[i].files[k])) trials.push_back({i, k});
     }

@@ -41,7 +41,7 @@ struct LibraryLook {
 };
 
 // Loads each library in a child process, so that a damaged file ends only that, and nothing stays loaded. Modules that are linked
-// into the program work without that; a program that cannot load libraries has no others. One answer each, in order. Throws
+// into the program work without that; a program that is one file has no others. One answer each, in order. Throws
 // Error(runtime_failure) where no process can be started.
 SDX_TOOLS_API std::vector<LibraryLook> look_at_libraries(std::span<const LibraryAsked> asked);
 

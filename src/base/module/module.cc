@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/module/one_file.h"
 #include "base/module/places.h"
 #include "base/system/dynlib.h"
 #include "base/system/file.h"
@@ -90,6 +91,8 @@ const LinkedModule* LinkedModule::find(const char* symbol) noexcept {
   return module;
 }
 
+bool is_one_file() noexcept { return LinkedModule::find(kOneFile) != nullptr; }
+
 const ModuleHead& open_module(const ModuleName& name, std::size_t table_bytes, std::size_t types_bytes) {
   const ModuleHead expected{kModuleMagic, SDX_VERSION, table_bytes, types_bytes};
   if (const LinkedModule* linked = LinkedModule::find(name.symbol)) {
@@ -99,8 +102,11 @@ const ModuleHead& open_module(const ModuleName& name, std::size_t table_bytes, s
     }
     return *linked->head();
   }
-  if (!can_load_libraries())
-    fail(ErrorCode::io, "{} needs {}: {}", name.purpose, library_file(name.file).filename().string(), why_no_libraries());
+  if (is_one_file()) {
+    fail(ErrorCode::io,
+         "{} needs {}: this program is one static file without libraries of its own; take a build of Sardonyx that has them",
+         name.purpose, library_file(name.file).filename().string());
+  }
   std::string tried;
   for (const fs::path& path : module_files(name)) {
     std::string why;

@@ -173,7 +173,7 @@ std::string processor_name() {
     if (colon != std::string::npos && (line.starts_with("model name") || line.starts_with("Model")))
       return line.substr(colon + 2);
   }
-  return "";
+  return cpu_brand();
 }
 
 void force_cpu_isa(Isa isa) { g_isa.store(static_cast<int>(isa), std::memory_order_relaxed); }

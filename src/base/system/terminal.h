@@ -15,7 +15,11 @@ SDX_TOOLS_API std::size_t columns_of_terminal(int fd, std::size_t otherwise = 80
 // Whether the descriptor is a terminal's.
 SDX_TOOLS_API bool is_terminal(int fd) noexcept;
 
-// Makes Windows' console understand UTF-8 and the sequences that move the cursor and colour text. For programs, at their start.
+// Whether the descriptor is a terminal's that obeys sequences which move the cursor and colour text.
+SDX_TOOLS_API bool is_steerable_terminal(int fd) noexcept;
+
+// Makes Windows' console understand UTF-8 and the sequences that move the cursor and colour text, and its pipes and files pass
+// bytes on as they are, without another ending of lines. For programs, at their start.
 SDX_TOOLS_API void prepare_terminal() noexcept;
 
 // Some file systems say only when a file is closed that it is full. False, with errno, where standard output's does.

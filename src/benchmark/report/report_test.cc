@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <unistd.h>
 #include <filesystem>
 
 #include <sdx/runner.hpp>
 
 #include "base/system/mapped_file.h"
+#include "base/system/process.h"
 #include "benchmark/statistics.h"
 
 namespace sdx {
@@ -41,7 +41,7 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 
 TEST(Report, FileKeepsEverything) {
   const BenchRun run = example();
-  const auto path = std::filesystem::temp_directory_path() / ("sdx_report_test_" + std::to_string(::getpid()) + ".json");
+  const auto path = std::filesystem::temp_directory_path() / ("sdx_report_test_" + std::to_string(process_id()) + ".json");
   write_file_atomically(path, to_json(run));
   const BenchRun again = read_benchmark(path);
   std::filesystem::remove(path);

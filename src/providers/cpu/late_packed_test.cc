@@ -1,7 +1,6 @@
 #include "providers/cpu/late_packed.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/process.h"
 #include "cache/pack_store.h"
 #include "support/errors.h"
 
@@ -99,7 +99,7 @@ TEST_F(LatePackedTest, TriesAgainWhatFailed) {
 }
 
 TEST_F(LatePackedTest, ReadsNoFileThatWasWrittenTo) {
-  const std::string path = ::testing::TempDir() + "sdx-late-packed-" + std::to_string(::getpid());
+  const std::string path = ::testing::TempDir() + "sdx-late-packed-" + std::to_string(process_id());
   const auto write = [&](float second) {
     const float values[2] = {1, second};
     std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(values), sizeof(values));

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/log.h"
+#include "base/system/files/library_name.h"
 #include "providers/vendor/search.h"
 
 namespace sdx::openvino {
@@ -13,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kStem = "libopenvino_c";
+constexpr const char* kStem = "openvino_c";
 
 // "2025.3.0-19807-44526285f24-releases/2025/3" -> "2025.3.0"
 std::string short_version(const std::string& build) { return build.substr(0, build.find('-')); }
@@ -29,7 +30,7 @@ std::vector<fs::path> library_candidates(const ProviderSettings& settings) {
   if (const char* v = std::getenv("INTEL_OPENVINO_DIR"); v != nullptr && *v != 0) {
     for (const char* leaf : {"intel64", "aarch64", "arm64"}) add_library_of(fs::path(v) / "runtime" / "lib" / leaf, kStem, out);
   }
-  if (const std::string found = find_library("libopenvino_c.so"); !found.empty()) out.emplace_back(found);
+  if (const std::string found = find_library(shared_library_name(kStem)); !found.empty()) out.emplace_back(found);
   // Without the development package there are names with versions alone.
   for (const LoaderCacheEntry& e : LoaderView::current().cache) {
     if (e.soname.starts_with("libopenvino_c.so")) out.emplace_back(e.path);
@@ -42,8 +43,9 @@ fs::path choose_library(const ProviderSettings& settings) {
   const std::vector<fs::path> candidates = library_candidates(settings);
   if (candidates.empty()) {
     fail(ErrorCode::provider_unavailable,
-         "libopenvino_c.so was looked for beside this program, in the Python package openvino, below INTEL_OPENVINO_DIR and on "
-         "the loader's search path");
+         "{} was looked for beside this program, in the Python package openvino, below INTEL_OPENVINO_DIR and on "
+         "the loader's search path",
+         shared_library_name(kStem));
   }
   std::error_code none;
   if (!fs::exists(candidates.front(), none)) {

@@ -9,6 +9,7 @@
 
 #include "base/cancel.h"
 #include "base/log.h"
+#include "base/system/file.h"
 #include "providers/vendor/model_cache.h"
 #include "providers/vendor/region_bytes.h"
 
@@ -226,7 +227,8 @@ ModelHandle read_region(const Library& library, const Region& region) {
   const Functions& f = library.f();
   c::Model* made = nullptr;
   if (region.source != nullptr && !region.source->path.empty()) {
-    if (f.core_read_model(library.core(), region.source->path.c_str(), nullptr, &made) == kOk) return {made, f.model_free};
+    if (f.core_read_model(library.core(), text_of(region.source->path).c_str(), nullptr, &made) == kOk)
+      return {made, f.model_free};
     // A file must have the extension .onnx to be recognised, whatever it contains.
     if (region.source->path.extension() == ".onnx") fail(ErrorCode::not_implemented, "{}", library.message(-1));
   }

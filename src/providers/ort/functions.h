@@ -4,8 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 
 namespace sdx::ort {
+
+using PathChar = std::filesystem::path::value_type;  // wide on Windows
 
 namespace c {
 struct Env;
@@ -34,13 +37,13 @@ using Strings = const char* const*;
   X(1, 1, int, get_error_code, (const c::Status*))                                                                             \
   X(2, 1, const char*, get_error_message, (const c::Status*))                                                                  \
   X(4, 1, c::Status*, create_env, (c::LogFunction, void*, int, const char*, c::Env**))                                         \
-  X(7, 1, c::Status*, create_session, (const c::Env*, const char*, const c::SessionOptions*, c::Session**))                    \
+  X(7, 1, c::Status*, create_session, (const c::Env*, const PathChar*, const c::SessionOptions*, c::Session**))                \
   X(8, 1, c::Status*, create_session_from_array,                                                                               \
     (const c::Env*, const void*, std::size_t, const c::SessionOptions*, c::Session**))                                         \
   X(9, 1, c::Status*, run,                                                                                                     \
     (c::Session*, const c::RunOptions*, c::Strings, const c::Value* const*, std::size_t, c::Strings, std::size_t, c::Value**)) \
   X(10, 1, c::Status*, create_session_options, (c::SessionOptions**))                                                          \
-  X(14, 1, c::Status*, enable_profiling, (c::SessionOptions*, const char*))                                                    \
+  X(14, 1, c::Status*, enable_profiling, (c::SessionOptions*, const PathChar*))                                                \
   X(22, 1, c::Status*, set_log_level, (c::SessionOptions*, int))                                                               \
   X(23, 1, c::Status*, set_optimization, (c::SessionOptions*, int))                                                            \
   X(24, 1, c::Status*, set_intra_threads, (c::SessionOptions*, int))                                                           \
@@ -110,7 +113,7 @@ using Strings = const char* const*;
   X(258, 16, void, release_rocm, (c::ProviderOptions*))                                                                        \
   X(275, 17, c::Status*, append_openvino, (c::SessionOptions*, c::Strings, c::Strings, std::size_t))                           \
   X(276, 18, c::Status*, append_vitisai, (c::SessionOptions*, c::Strings, c::Strings, std::size_t))                            \
-  X(301, 22, c::Status*, register_plugin, (c::Env*, const char*, const char*))                                                 \
+  X(301, 22, c::Status*, register_plugin, (c::Env*, const char*, const PathChar*))                                             \
   X(303, 22, c::Status*, ep_devices, (const c::Env*, const c::EpDevice* const**, std::size_t*))                                \
   X(304, 22, c::Status*, append_devices,                                                                                       \
     (c::SessionOptions*, c::Env*, const c::EpDevice* const*, std::size_t, c::Strings, c::Strings, std::size_t))                \

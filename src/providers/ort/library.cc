@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/system/files/library_name.h"
 #include "base/system/mapped_file.h"
 #include "providers/vendor/search.h"
 
@@ -54,9 +55,9 @@ std::vector<fs::path> library_candidates(const ProviderSettings& settings) {
   if (const char* v = std::getenv("SDX_ORT_LIB"); v != nullptr && *v != 0) return {v};
   if (!settings.ort_library.empty()) return {settings.ort_library};
   std::vector<fs::path> out;
-  for (const fs::path& folder : program_folders()) add_library_of(folder, "libonnxruntime", out);
-  for (const fs::path& site : site_packages()) add_library_of(site / "onnxruntime" / "capi", "libonnxruntime", out);
-  for (const char* name : {"libonnxruntime.so.1", "libonnxruntime.so"}) {
+  for (const fs::path& folder : program_folders()) add_library_of(folder, "onnxruntime", out);
+  for (const fs::path& site : site_packages()) add_library_of(site / "onnxruntime" / "capi", "onnxruntime", out);
+  for (const std::string& name : {std::string("libonnxruntime.so.1"), shared_library_name("onnxruntime")}) {
     if (const std::string found = find_library(name); !found.empty()) out.emplace_back(found);
   }
   std::erase_if(out, is_our_own);
@@ -65,7 +66,7 @@ std::vector<fs::path> library_candidates(const ProviderSettings& settings) {
 
 std::string provider_library_name(std::string_view provider) {
   for (const std::string_view p : {"cuda", "tensorrt", "rocm", "migraphx", "openvino", "vitisai", "dnnl"}) {
-    if (p == provider) return "libonnxruntime_providers_" + std::string(provider) + ".so";
+    if (p == provider) return shared_library_name(fmt::format("onnxruntime_providers_{}", provider));
   }
   return "";
 }
@@ -75,7 +76,8 @@ fs::path choose_library(const ProviderSettings& settings, std::string_view provi
   const std::vector<fs::path> candidates = library_candidates(settings);
   if (candidates.empty()) {
     fail(ErrorCode::provider_unavailable,
-         "libonnxruntime.so was looked for beside this program, in installed Python packages and on the loader's search path");
+         "{} was looked for beside this program, in installed Python packages and on the loader's search path",
+         shared_library_name("onnxruntime"));
   }
   const std::string own = provider_library_name(provider);
   std::error_code none;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <mutex>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/dynlib.h"
+#include "base/system/files/library_name.h"
+#include "base/system/processes/environment.h"
 #include "providers/ort/options.h"
 #include "providers/vendor/search.h"
 
@@ -21,8 +23,10 @@ const char* kind_name(int type) { return type == 0 ? "CPU" : type == 1 ? "GPU" :
 // "libonnxruntime_providers_openvino_plugin.so", without the same under names with versions.
 bool is_plugin(const fs::path& file) {
   const std::string name = file.filename().string();
-  return name.starts_with("lib") && name.ends_with(".so") && name.find("onnxruntime_providers_") != std::string::npos &&
-         name.find("_shared") == std::string::npos;
+  const std::string any = shared_library_name("*");
+  const std::size_t star = any.find('*');
+  return name.starts_with(any.substr(0, star)) && name.ends_with(any.substr(star + 1)) &&
+         name.find("onnxruntime_providers_") != std::string::npos && name.find("_shared") == std::string::npos;
 }
 
 // A plugin's file that was handed to an ONNX Runtime, or could not be.
@@ -42,7 +46,7 @@ bool same_file(const fs::path& a, const fs::path& b) {
 // provider's name. Others ("libonnxruntime_providers_nv_tensorrt_rtx.so" for "tensorrt") get that of their file.
 std::string name_for(const fs::path& file, std::string_view provider) {
   const std::string stem = file.stem().string();
-  const std::string own = "libonnxruntime_providers_" + std::string(provider);
+  const std::string own = fs::path(shared_library_name(fmt::format("onnxruntime_providers_{}", provider))).stem().string();
   return stem == own || stem == own + "_plugin" ? std::string(vendor_name(provider)) : stem;
 }
 
@@ -126,14 +130,7 @@ std::mutex g_mutex;
 std::vector<fs::path> plugin_candidates() {
   std::vector<fs::path> out;
   std::error_code none;
-  if (const char* v = std::getenv("SDX_ORT_EP_LIBS"); v != nullptr) {
-    const std::string list = v;
-    for (std::size_t at = 0; at < list.size();) {
-      const std::size_t end = std::min(list.find(':', at), list.size());
-      if (end > at) add_distinct(resolved(list.substr(at, end - at)), out);
-      at = end + 1;
-    }
-  }
+  for (const std::string& file : listed_in("SDX_ORT_EP_LIBS")) add_distinct(resolved(file), out);
   for (const fs::path& site : site_packages()) {
     for (const auto& package : fs::directory_iterator(site, none)) {
       if (!may_have_plugins(package.path().filename().string())) continue;

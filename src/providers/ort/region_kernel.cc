@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/system/file.h"
 #include "base/thread_pool.h"
 #include "providers/interface/strict.h"
 #include "providers/ort/device_runs.h"
@@ -239,7 +240,7 @@ OptionsHandle make_options(const Library& library, const std::string& provider, 
     library.check(f.add_config(made, "session.record_ep_graph_assignment_info", "1"), ErrorCode::internal);
   }
   for (const auto& [key, value] : settings.options) {
-    if (key == kProfilePrefix) library.check(f.enable_profiling(made, value.c_str()), ErrorCode::internal);
+    if (key == kProfilePrefix) library.check(f.enable_profiling(made, path_of(value).c_str()), ErrorCode::internal);
   }
   if (settings.strict && provider != "cpu") {
     library.check(f.add_config(made, "session.disable_cpu_ep_fallback", "1"), ErrorCode::internal);

@@ -1,10 +1,15 @@
 #include "providers/vendor/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 
 #include "base/system/dynlib.h"
+#include "base/system/files/library_name.h"
+#include "base/system/processes/environment.h"
+#include "base/text/ascii.h"
 
 namespace sdx {
 namespace {
@@ -16,17 +21,38 @@ std::string variable(const char* name) {
   return text == nullptr ? "" : text;
 }
 
-// Folders of Python packages below an installation's prefix. `lib64` is often a link to `lib`.
-void add_site_packages(const fs::path& prefix, std::vector<fs::path>& out) {
+void add_folder(const fs::path& named, std::vector<fs::path>& out) {
   std::error_code none;
-  for (const char* lib : {"lib", "lib64"}) {
-    for (const auto& entry : fs::directory_iterator(prefix / lib, none)) {
-      if (!entry.path().filename().string().starts_with("python3")) continue;
-      for (const char* leaf : {"site-packages", "dist-packages"}) {
-        const fs::path folder = fs::canonical(entry.path() / leaf, none);
-        if (!none && fs::is_directory(folder, none)) add_distinct(folder, out);
-      }
-    }
+  const fs::path folder = fs::canonical(named, none);
+  if (!none && fs::is_directory(folder, none)) add_distinct(folder, out);
+}
+
+// Folders of packages in those of several versions: "python3.11", on Windows "Python311".
+void add_versions(const fs::path& above, std::vector<fs::path>& out) {
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(above, none)) {
+    if (!ascii_lower(entry.path().filename().string()).starts_with("python3")) continue;
+    for (const char* leaf : {"site-packages", "dist-packages"}) add_folder(entry.path() / leaf, out);
+  }
+}
+
+// Folders of Python packages below an installation's prefix. `lib64` is often a link to `lib`. On Windows it is `Lib` itself that
+// has the packages.
+void add_site_packages(const fs::path& prefix, std::vector<fs::path>& out) {
+  for (const char* lib : {"lib", "lib64"}) add_versions(prefix / lib, out);
+  add_folder(prefix / "lib" / "site-packages", out);
+}
+
+// Those of the interpreters that the user can call. An installation on Windows has them in its prefix, a virtual environment in a
+// folder there.
+void add_interpreters(const fs::path& folder, std::vector<fs::path>& out) {
+  std::error_code none;
+  if (const fs::path python = folder / "python3"; fs::exists(python, none)) {
+    add_site_packages(folder.parent_path(), out);
+    add_site_packages(fs::canonical(python, none).parent_path().parent_path(), out);
+  }
+  if (fs::exists(folder / "python.exe", none)) {
+    for (const fs::path& prefix : {folder, folder.parent_path()}) add_site_packages(prefix, out);
   }
 }
 
@@ -51,25 +77,16 @@ std::vector<fs::path> site_packages() {
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     if (const std::string v = variable(name); !v.empty()) add_site_packages(v, out);
   }
-  if (const std::string home = variable("HOME"); !home.empty()) add_site_packages(fs::path(home) / ".local", out);
-  std::error_code none;
-  const std::string path = variable("PATH");
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find(':', at), path.size());
-    const fs::path python = fs::path(path.substr(at, end - at)) / "python3";
-    if (fs::exists(python, none)) {
-      add_site_packages(python.parent_path().parent_path(), out);
-      add_site_packages(fs::canonical(python, none).parent_path().parent_path(), out);
-    }
-    at = end + 1;
-  }
+  if (const fs::path home = user_folder(); !home.empty()) add_site_packages(home / ".local", out);
+  if (const std::string data = variable("APPDATA"); !data.empty()) add_versions(fs::path(data) / "Python", out);
+  for (const std::string& folder : listed_in("PATH")) add_interpreters(folder, out);
   add_site_packages("/usr/local", out);
   add_site_packages("/usr", out);
   return out;
 }
 
 void add_library_of(const fs::path& folder, std::string_view stem, std::vector<fs::path>& out) {
-  const std::string plain = std::string(stem) + ".so", versioned = plain + ".", mac = std::string(stem) + ".dylib";
+  const std::string plain = shared_library_name(stem), versioned = plain + ".", mac = fmt::format("lib{}.dylib", stem);
   std::error_code none;
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder, none)) {

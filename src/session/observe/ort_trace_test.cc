@@ -1,16 +1,17 @@
 #include "session/observe/ort_trace.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "base/system/process.h"
 
 namespace sdx::session {
 namespace {
 
 nlohmann::json written(const std::vector<ProfileEvent>& events, const std::optional<Opening>& opening) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("sdx_ort_trace_" + std::to_string(::getpid()));
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("sdx_ort_trace_" + std::to_string(process_id()));
   write_ort_trace(path, events, opening);
   std::ifstream in(path);
   nlohmann::json out = nlohmann::json::parse(in);
@@ -35,7 +36,7 @@ TEST(OrtTrace, HasTheEventsAndKeysOfOnnxRuntime) {
                                                     "mm_kernel_time", "SequentialExecutor::Execute", "model_run"}));
   for (const auto& event : trace) {
     EXPECT_EQ(event.at("ph"), "X");
-    EXPECT_EQ(event.at("pid"), ::getpid());
+    EXPECT_EQ(event.at("pid"), process_id());
     for (const char* key : {"cat", "tid", "dur", "ts", "args"}) EXPECT_TRUE(event.contains(key)) << key;
   }
   EXPECT_EQ(trace[1].at("ts"), 1500);

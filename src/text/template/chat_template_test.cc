@@ -106,6 +106,33 @@ TEST(ChatTemplate, TellsTheTimeThatItIsGiven) {
   EXPECT_THROW(ChatTemplate("x").render({.now = "2026-02-30"}), Error);
 }
 
+// Python's own answers, on Linux: each code, and flags.
+TEST(ChatTemplate, WritesTimesAsPythonDoes) {
+  const ChatTemplate chat(
+      "{{ strftime_now('%a %A %b %B %C %d %e %F %g %G %H %I %j %k %l %m %M %p %P %R %S %T %u %U %V %w %W %y %Y %f|%c|%D|%r|%x %X|"
+      "%-d %_d %0e %^a %#B %#p %^F %-H %Q %-Q %% %-') }}");
+  const std::pair<const char*, const char*> cases[] = {
+      {"2026-01-02T03:04:05",
+       "Fri Friday Jan January 20 02  2 2026-01-02 26 2026 03 03 002  3  3 01 04 AM am 03:04 05 03:04:05 5 00 01 5 00 26 2026 "
+       "000000|Fri Jan  2 03:04:05 2026|01/02/26|03:04:05 AM|01/02/26 03:04:05|2  2 02 FRI JANUARY am 2026-01-02 3 %Q %-Q % %-"},
+      {"2024-12-31T13:00:00",
+       "Tue Tuesday Dec December 20 31 31 2024-12-31 25 2025 13 01 366 13  1 12 00 PM pm 13:00 00 13:00:00 2 52 01 2 53 24 2024 "
+       "000000|Tue Dec 31 13:00:00 2024|12/31/24|01:00:00 PM|12/31/24 13:00:00|31 31 31 TUE DECEMBER pm 2024-12-31 13 %Q %-Q % "
+       "%-"},
+      {"2021-01-03T00:59:59",
+       "Sun Sunday Jan January 20 03  3 2021-01-03 20 2020 00 12 003  0 12 01 59 AM am 00:59 59 00:59:59 7 01 53 0 00 21 2021 "
+       "000000|Sun Jan  3 00:59:59 2021|01/03/21|12:59:59 AM|01/03/21 00:59:59|3  3 03 SUN JANUARY am 2021-01-03 0 %Q %-Q % %-"},
+      {"2000-02-29T12:30:00",
+       "Tue Tuesday Feb February 20 29 29 2000-02-29 00 2000 12 12 060 12 12 02 30 PM pm 12:30 00 12:30:00 2 09 09 2 09 00 2000 "
+       "000000|Tue Feb 29 12:30:00 2000|02/29/00|12:30:00 PM|02/29/00 12:30:00|29 29 29 TUE FEBRUARY pm 2000-02-29 12 %Q %-Q % "
+       "%-"},
+      {"2027-01-01T23:05:09",
+       "Fri Friday Jan January 20 01  1 2027-01-01 26 2026 23 11 001 23 11 01 05 PM pm 23:05 09 23:05:09 5 00 53 5 00 27 2027 "
+       "000000|Fri Jan  1 23:05:09 2027|01/01/27|11:05:09 PM|01/01/27 23:05:09|1  1 01 FRI JANUARY pm 2027-01-01 23 %Q %-Q % "
+       "%-"}};
+  for (const auto& [now, expected] : cases) EXPECT_EQ(chat.render({.now = now}), expected);
+}
+
 TEST(ChatTemplate, SaysWhatFailedAndWhere) {
   const Error raised = failure("a\n{{ raise_exception('Roles must alternate') }}");
   EXPECT_EQ(raised.code(), ErrorCode::invalid_argument);

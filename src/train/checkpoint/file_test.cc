@@ -1,14 +1,11 @@
 // Checkpoints as files. Those of ONNX Runtime need SDX_TEST_MODELS.
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <sdx/train/checkpoint.hpp>
 
 #include "base/system/mapped_file.h"
@@ -179,25 +176,6 @@ TEST_F(CheckpointFile, OldOnesAreKeptWithTheirSecondFile) {
   keep_checkpoint(path_, old);
   EXPECT_EQ(read_file(old), "something else");
   for (const fs::path& p : {old, external_path(old)}) fs::remove(p);
-}
-
-TEST_F(CheckpointFile, AFullDiskLeavesTheOldOne) {
-  sample(1).save(path_, true);
-  save_checkpoint(sample(1), folder_ / "large", true, 100);
-  rlimit old{};
-  getrlimit(RLIMIT_FSIZE, &old);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit tight{1000, old.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &tight);
-  const std::string small = testing::error_text([&] { sample(2).save(path_, true); });
-  const std::string large = testing::error_text([&] { save_checkpoint(sample(2), folder_ / "large", true, 100); });
-  setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, handler);
-  EXPECT_NE(small.find("cannot write '" + path_.string()), std::string::npos) << small;
-  EXPECT_NE(large.find("cannot write '" + (folder_ / "large.data").string()), std::string::npos) << large;
-  expect_same(sample(1), CheckpointState::load(path_));
-  expect_same(sample(1), CheckpointState::load(folder_ / "large"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 3);
 }
 
 TEST_F(CheckpointFile, MissingFoldersAreErrors) {

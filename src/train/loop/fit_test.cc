@@ -1,7 +1,5 @@
 #include <sdx/train/fit.hpp>
 
-#include <unistd.h>
-
 #include <cmath>
 #include <utility>
 

@@ -1,7 +1,6 @@
 // Results of ONNX Runtime's training 1.19.2, step by step, from its artifacts. Needs SDX_TEST_MODELS.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 #include <sdx/session.hpp>
 #include <sdx/train.hpp>
 
+#include "base/system/process.h"
 #include "tensor/npz.h"
 
 namespace sdx::train {
@@ -77,7 +77,7 @@ void expect_final(const Case& c, const CheckpointState& state) {
 }
 
 void expect_outputs(const Case& c, const Module& module) {
-  const fs::path path = fs::path(::testing::TempDir()) / ("sdx_exported_" + std::to_string(::getpid()) + ".onnx");
+  const fs::path path = fs::path(::testing::TempDir()) / ("sdx_exported_" + std::to_string(process_id()) + ".onnx");
   const std::string output = c.expected["model_output"].get<std::string>();
   module.export_model_for_inferencing(path, {&output, 1});
   const Session session = Session::open(path);
@@ -173,7 +173,7 @@ ArtifactOptions options_of(const Case& c) {
 TEST_P(OwnArtifacts, TrainTheSame) {
   if (!fs::exists(recorded() / GetParam() / "model.onnx")) GTEST_SKIP() << "no model files (SDX_TEST_MODELS)";
   const Case c(GetParam());
-  const fs::path folder = fs::path(::testing::TempDir()) / ("sdx_own_" + std::to_string(::getpid())) / GetParam();
+  const fs::path folder = fs::path(::testing::TempDir()) / ("sdx_own_" + std::to_string(process_id())) / GetParam();
   const ArtifactFiles files = generate_artifacts(c.folder / "model.onnx", folder, options_of(c));
   CheckpointState state = CheckpointState::load(files.checkpoint);
   TrainerOptions options;

@@ -1,6 +1,8 @@
 #include "base/system/cpu/bits.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -58,7 +60,22 @@ CpuBits look() {
   return has;
 }
 
+std::string brand() {
+  std::string text;
+  for (unsigned leaf = 0x80000002U; leaf <= 0x80000004U; ++leaf) {
+    const Leaf part = cpuid(leaf);
+    for (const unsigned letters : {part.a, part.b, part.c, part.d}) {
+      for (int i = 0; i < 4; ++i) text += static_cast<char>(letters >> (8 * i) & 0xFF);
+    }
+  }
+  text.resize(std::min(text.find('\0'), text.size()));
+  const std::size_t begin = text.find_first_not_of(' ');
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
 #else
+
+std::string brand() { return ""; }
 
 CpuBits look() {
   CpuBits has;
@@ -83,5 +100,7 @@ const CpuBits& cpu_bits() noexcept {
   static const CpuBits bits = look();
   return bits;
 }
+
+std::string cpu_brand() { return brand(); }
 
 }  // namespace sdx

@@ -1,6 +1,8 @@
 #pragma once
 // What a processor has by its own account, and which of its registers the operating system keeps for processes.
 
+#include <string>
+
 #include "base/tools_api.h"
 
 namespace sdx {
@@ -28,6 +30,9 @@ struct CpuBits {
 
 // Of this machine, read once.
 const CpuBits& cpu_bits() noexcept;
+
+// "AMD EPYC 9354P 32-Core Processor", by the processor's own account; empty where it has none.
+std::string cpu_brand();
 
 // Asks for the registers of AMX (base/system/amx.h). Linux saves tiles only for processes that ask (arch_prctl(2),
 // ARCH_REQ_XCOMP_PERM). It refuses while a thread's alternate signal stack has no room for them. Not to be called on processors

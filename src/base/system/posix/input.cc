@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <iostream>
 
 namespace sdx {
 
@@ -16,5 +18,16 @@ InputState wait_for_input(int descriptor, int ms) noexcept {
 }
 
 std::ptrdiff_t read_some(int descriptor, void* to, std::size_t bytes) noexcept { return ::read(descriptor, to, bytes); }
+
+std::optional<std::string> line_of_terminal() {
+  std::string line;
+  if (!std::getline(std::cin, line)) {
+    std::cin.clear();  // a terminal goes on behind a signal, and behind its end
+    ::clearerr(stdin);
+    return std::nullopt;
+  }
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
+}
 
 }  // namespace sdx

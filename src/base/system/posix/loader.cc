@@ -8,7 +8,9 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/system/files/library_name.h"
 #include "base/system/mapped_file.h"
+#include "base/system/processes/environment.h"
 
 namespace sdx {
 namespace fs = std::filesystem;
@@ -83,10 +85,14 @@ bool is_loaded(const fs::path& library) {
 
 fs::path library_file(const fs::path& name) { return name; }
 
-fs::path program_folder() {
+std::string shared_library_name(std::string_view stem) { return fmt::format("lib{}.so", stem); }
+
+fs::path program_file() {
   std::error_code ignored;
-  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  return fs::read_symlink("/proc/self/exe", ignored);
 }
+
+fs::path program_folder() { return program_file().parent_path(); }
 
 fs::path binary_of(const void* code) {
   Dl_info info{};

@@ -1,9 +1,12 @@
 #include "base/system/pages.h"
+#include "base/system/processes/unused_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 namespace sdx {
 namespace {
@@ -33,6 +36,17 @@ std::uint64_t machine_memory() noexcept {
     return pages > 0 ? static_cast<std::uint64_t>(pages) * page_bytes() : 0;
   }();
   return bytes;
+}
+
+// Linux counts caches that it would drop.
+std::uint64_t unused_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string key; file >> key;) {
+    std::uint64_t kib = 0;
+    if (key == "MemAvailable:" && file >> kib) return kib << 10;
+    std::getline(file, key);
+  }
+  return 0;
 }
 
 void* take_pages(std::size_t bytes, bool all) noexcept {

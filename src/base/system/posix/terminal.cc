@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 namespace sdx {
 
@@ -14,6 +16,11 @@ std::size_t columns_of_terminal(int fd, std::size_t otherwise) noexcept {
 }
 
 bool is_terminal(int fd) noexcept { return ::isatty(fd) != 0; }
+
+bool is_steerable_terminal(int fd) noexcept {
+  const char* const kind = std::getenv("TERM");
+  return kind != nullptr && std::strcmp(kind, "dumb") != 0 && is_terminal(fd);
+}
 
 void prepare_terminal() noexcept {}
 

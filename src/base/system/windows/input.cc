@@ -44,4 +44,22 @@ std::ptrdiff_t read_some(int descriptor, void* to, std::size_t bytes) noexcept {
   return ::_read(descriptor, to, static_cast<unsigned>(std::min<std::size_t>(bytes, INT_MAX)));
 }
 
+// The C library would read letters in the console's own code page. Ctrl-Z ends the input, at the start of a line; behind Ctrl-C
+// the console gives nothing.
+std::optional<std::string> line_of_terminal() {
+  constexpr DWORD kPart = 1024;
+  constexpr wchar_t kEnd = 0x1A;
+  const HANDLE console = ::GetStdHandle(STD_INPUT_HANDLE);
+  std::wstring line;
+  do {
+    wchar_t part[kPart];
+    DWORD letters = 0;
+    if (::ReadConsoleW(console, part, kPart, &letters, nullptr) == 0 || letters == 0) return std::nullopt;
+    line.append(part, letters);
+  } while (line.back() != L'\n');
+  while (!line.empty() && (line.back() == L'\n' || line.back() == L'\r')) line.pop_back();
+  if (line.starts_with(kEnd)) return std::nullopt;
+  return windows::narrow(line);
+}
+
 }  // namespace sdx

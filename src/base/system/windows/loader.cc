@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/system/file.h"
+#include "base/system/files/library_name.h"
+#include "base/system/processes/environment.h"
 #include "base/system/windows/api.h"
 #include "base/system/windows/pe.h"
 
@@ -127,12 +129,7 @@ std::string words_for(const fs::path& library, DWORD error) { return text_of(lib
 
 LoaderView LoaderView::current() {
   LoaderView view;
-  const char* const path = std::getenv("PATH");
-  for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
-    const std::string_view folder = rest.substr(0, rest.find(';'));
-    rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
-    if (!folder.empty()) view.library_path.emplace_back(folder);
-  }
+  view.library_path = listed_in("PATH");
   std::wstring folder(kLongestPath, L'\0');
   folder.resize(::GetSystemDirectoryW(folder.data(), static_cast<UINT>(folder.size())));
   view.system.push_back(windows::narrow(folder));
@@ -190,9 +187,18 @@ bool is_loaded(const fs::path& library) {
   return ::GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT, name.c_str(), &module) != 0;
 }
 
-fs::path library_file(const fs::path& name) { return fs::path(name).replace_extension(".dll"); }
+// Versions, "libsdx_text.so.0", are those of POSIX.
+fs::path library_file(const fs::path& name) {
+  fs::path file = name;
+  while (file.has_extension() && file.extension() != L".so") file.replace_extension();
+  return file.replace_extension(L".dll");
+}
 
-fs::path program_folder() { return file_of(nullptr).parent_path(); }
+std::string shared_library_name(std::string_view stem) { return std::string(stem) + ".dll"; }
+
+fs::path program_file() { return file_of(nullptr); }
+
+fs::path program_folder() { return program_file().parent_path(); }
 
 fs::path binary_of(const void* code) {
   HMODULE module = nullptr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/system/processes/unused_memory.h"
 #include "base/system/windows/api.h"
 
 namespace sdx {
@@ -37,6 +38,12 @@ std::uint64_t machine_memory() noexcept {
     return ::GlobalMemoryStatusEx(&status) != 0 ? status.ullTotalPhys : 0;
   }();
   return bytes;
+}
+
+std::uint64_t unused_memory() {
+  MEMORYSTATUSEX status{};
+  status.dwLength = sizeof status;
+  return ::GlobalMemoryStatusEx(&status) != 0 ? status.ullAvailPhys : 0;
 }
 
 void* take_pages(std::size_t bytes, bool /*all*/) noexcept {

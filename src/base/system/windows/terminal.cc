@@ -1,8 +1,11 @@
 #include "base/system/terminal.h"
 
+#include <fcntl.h>
 #include <io.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "base/system/windows/api.h"
 
@@ -26,7 +29,16 @@ bool is_terminal(int fd) noexcept {
   return ::GetConsoleMode(handle_of(fd), &mode) != 0;
 }
 
+// TERM is set by programs of POSIX alone.
+bool is_steerable_terminal(int fd) noexcept {
+  const char* const kind = std::getenv("TERM");
+  return (kind == nullptr || std::strcmp(kind, "dumb") != 0) && is_terminal(fd);
+}
+
 void prepare_terminal() noexcept {
+  for (const int fd : {kInput, kOutput, kErrors}) {
+    if (!is_terminal(fd)) ::_setmode(fd, _O_BINARY);
+  }
   for (const int fd : {kOutput, kErrors}) {
     DWORD mode = 0;
     if (::GetConsoleMode(handle_of(fd), &mode) == 0) continue;

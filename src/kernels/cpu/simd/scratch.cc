@@ -1,14 +1,15 @@
 #include "kernels/cpu/simd/scratch.h"
 
-#include <cstdlib>
 #include <memory>
 #include <new>
+
+#include "base/system/pages.h"
 
 namespace sdx::cpu {
 namespace {
 
 struct Free {
-  void operator()(float* p) const { std::free(p); }
+  void operator()(float* p) const { free_aligned(p); }
 };
 
 struct Slot {
@@ -26,7 +27,7 @@ float* thread_scratch(int slot, std::size_t floats) {
     const std::size_t rounded = (floats + 1023) / 1024 * 1024;
     s.data.reset();  // before the new block, to keep the peak low
     s.floats = 0;
-    s.data.reset(static_cast<float*>(std::aligned_alloc(64, rounded * sizeof(float))));
+    s.data.reset(static_cast<float*>(allocate_aligned(rounded * sizeof(float), 64)));
     if (!s.data) throw std::bad_alloc();
     s.floats = rounded;
   }

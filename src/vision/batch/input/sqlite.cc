@@ -31,7 +31,9 @@ struct Library {
 
 Library load() {
   std::string why;
-  const auto library = DynamicLibrary::open_for_good("libsqlite3.so.0", why);
+  auto library = DynamicLibrary::open_for_good("libsqlite3.so.0", why);
+  if (std::string ignored; library == nullptr)
+    library = DynamicLibrary::open_for_good("winsqlite3.dll", ignored);  // Windows' own
   if (library == nullptr) {
     fail(ErrorCode::io, "reading SQLite databases needs libsqlite3 (Debian's package libsqlite3-0), which cannot be loaded: {}",
          why);
@@ -63,7 +65,7 @@ class Database {
       fail(ErrorCode::io, "cannot open '{}': no such file", file.string());
     }
     sqlite3* opened = nullptr;
-    const int state = lib_.open(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
+    const int state = lib_.open(file.string().c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
     db_.reset(opened);
     if (state != SQLITE_OK) broken();
     lib_.busy_timeout(opened, 5000);
