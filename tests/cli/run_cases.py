@@ -6,9 +6,10 @@ A case file is a list of commands, each followed by what is expected of it:
     $ UNREAD sdx providers                                   both outputs are a pipe whose reader has left
     $ FULL sdx providers                                     standard output is /dev/full
     $ LIMIT 10 sdx run …                                     no file may have more than that many KiB: as on a full disk
+    $ POSIX sdx …                                            not on Windows; before the words above
     $ HEAD 2 LINE sdx run …                                  standard input is LINE over and over (\\n within it: several); two lines of
                                                              standard output are read
-    exit 0                         -13: ended by SIGPIPE
+    exit 0                         -13: ended by SIGPIPE; Windows has no signals, and 141 there says the same
     stdout: C: float32[2]          a fragment of standard output
     stdout = {"a":1}               standard output as JSON equals this
     no stdout: warning             a fragment that must not be there
@@ -17,7 +18,8 @@ A case file is a list of commands, each followed by what is expected of it:
     file out.json: "C"             a fragment of a file that the command wrote
     no file out.json               there is no such file or folder
 
-Every file runs in a fresh folder with the models of tiny_models.py. The default is `exit 0`; lines with '#' are comments.
+Every file runs in a fresh folder with the models of tiny_models.py. The default is `exit 0`; lines with '#' are comments. An SDX that ends
+in .exe runs under Wine; backslashes of its outputs stand for slashes as well.
 """
 
 import json
@@ -32,6 +34,7 @@ from pathlib import Path
 import tiny_models
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from emulator import command_of, is_for_windows, with_slashes  # noqa: E402
 from scratch import scratch  # noqa: E402
 
 
@@ -48,24 +51,30 @@ def parse(path):
     return steps
 
 
-def check(expectation, result, folder):
+def said(fragment, text, windows):
+    return fragment in text or (windows and with_slashes(fragment) in with_slashes(text))
+
+
+def check(expectation, result, folder, windows):
     """An explanation of what is wrong, or None."""
     streams = {"stdout": result.stdout, "stderr": result.stderr}
     kind, _, rest = expectation.partition(" ")
     if kind == "exit":
-        return None if result.returncode == int(rest) else f"exit code {result.returncode}"
+        right = int(rest) if int(rest) >= 0 or not windows else 128 - int(rest)
+        return None if result.returncode == right else f"exit code {result.returncode}"
     if expectation.startswith("stdout = "):
-        return None if json.loads(result.stdout) == json.loads(expectation[9:]) else "another JSON"
+        text = with_slashes(result.stdout) if windows else result.stdout
+        return None if json.loads(text) == json.loads(expectation[9:]) else "another JSON"
     if kind == "no" and rest.startswith("file "):
         return "it is there" if (folder / rest[5:]).exists() else None
     if kind == "no":
         stream, _, fragment = rest.partition(": ")
-        return f"{stream} has it" if fragment in streams[stream] else None
+        return f"{stream} has it" if said(fragment, streams[stream], windows) else None
     head, separator, fragment = expectation.partition(": ")
     if not separator:
         return "no such kind of expectation"
     if head in streams:
-        return None if any(f in streams[head] for f in fragment.split(" || ")) else f"{head} lacks it"
+        return None if any(said(f, streams[head], windows) for f in fragment.split(" || ")) else f"{head} lacks it"
     if head.startswith("file "):
         path = folder / head[5:]
         return None if path.exists() and fragment.encode() in path.read_bytes() else "the file lacks it"
@@ -121,7 +130,7 @@ WAYS = {"UNREAD": run_unread, "FULL": run_full, "LIMIT": run_limited, "HEAD": ru
 
 def run(words, folder, environment, sdx):
     way = WAYS.get(words[0])
-    words = [sdx if word == "sdx" else word for word in (words[1:] if way else words)]
+    words = [part for word in (words[1:] if way else words) for part in (command_of(sdx) if word == "sdx" else [word])]
     common = {"cwd": folder, "timeout": 60, "env": environment}
     if way:
         return way(words, common)
@@ -130,10 +139,15 @@ def run(words, folder, environment, sdx):
 
 def run_case(sdx, path):
     failures = 0
+    windows = is_for_windows(sdx)
     with scratch() as folder:
         tiny_models.write_all(folder)
         for command, expectations in parse(path):
             words = shlex.split(command)
+            if words[0] == "POSIX":
+                if windows:
+                    continue
+                words = words[1:]
             environment = dict(os.environ)
             while "=" in words[0]:
                 variable, _, value = words.pop(0).partition("=")
@@ -141,7 +155,7 @@ def run_case(sdx, path):
             result = run(words, folder, environment, sdx)
             if not any(e.startswith("exit ") for e in expectations):
                 expectations = ["exit 0", *expectations]
-            wrong = [f"  expected {e}: {why}" for e in expectations if (why := check(e, result, folder))]
+            wrong = [f"  expected {e}: {why}" for e in expectations if (why := check(e, result, folder, windows))]
             if wrong:
                 failures += 1
                 print(f"FAIL {path.name}: $ {command}", *wrong, f"  exit code {result.returncode}",

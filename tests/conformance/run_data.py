@@ -5,7 +5,7 @@ RELEASE  debian   Debian's libonnx-testdata
          archive  onnx_backend_tests.tar.xz beside the folder that SDX_TEST_MODELS names, unpacked into BUILD_DIR
          newest   the first of archive, wheel and debian that is there
 
-Exit code 77 (skipped) where the data are not there.
+Exit code 77 (skipped) where the data are not there. A RUNNER that ends in .exe runs under Wine.
 """
 
 import fcntl
@@ -16,6 +16,7 @@ import tarfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from emulator import command_of  # noqa: E402
 from model_files import SKIPPED, find_models  # noqa: E402
 
 ARCHIVE = "onnx_backend_tests.tar.xz"
@@ -62,7 +63,8 @@ def main():
         # A package without node data would pass by running next to nothing.
         if data / "node" in folders:
             print(f"data: {name}", flush=True)
-            os.execv(runner, [runner, "--release", name, *arguments, *map(str, folders)])
+            command = command_of(runner)
+            os.execv(command[0], [*command, "--release", name, *arguments, *map(str, folders)])
     print(f"no data: {release}")
     return SKIPPED
 

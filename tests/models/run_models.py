@@ -1,6 +1,7 @@
 """Real models against recorded answers, and broken ones against limits: run_models.py SDX answers|malformed|half.
 
-The models are no part of the repository: SDX_TEST_MODELS names their folder. Without it the test is skipped (exit code 77).
+The models are no part of the repository: SDX_TEST_MODELS names their folder. Without it the test is skipped (exit code 77). An SDX that
+ends in .exe runs under Wine, whose memory has no limit.
 
 answers:   every *.case.json must verify three times: as users run it, with --no-optimize, and with the reference kernels.
 malformed: every file must end in exit code 0 or 1, never by a signal, within 10 seconds and 1 GB of memory, and a failure must explain
@@ -18,6 +19,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from emulator import command_of, is_for_windows  # noqa: E402
 from model_files import SKIPPED, find_models  # noqa: E402
 from scratch import scratch  # noqa: E402
 
@@ -32,7 +34,7 @@ def run(command, limit_s, **settings):
     """(exit code or None after `limit_s`, output, seconds)"""
     start = time.monotonic()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=limit_s, **settings)
+        done = subprocess.run([*command_of(command[0]), *command[1:]], capture_output=True, text=True, errors="replace", timeout=limit_s, **settings)
     except subprocess.TimeoutExpired:
         return None, "", limit_s
     return done.returncode, done.stdout + done.stderr, time.monotonic() - start
@@ -118,8 +120,8 @@ def malformed(sdx, models):
             # An endless loop also ends by the limit on turns, after 3 to 5 s: the deadline is to come well before.
             endless = "infinite" in file.name
             for command in (["run", file, "--random", "--timeout", "0.3" if endless else "3"], ["inspect", file]):
-                code, output, _ = run([sdx, *map(str, command)], MALFORMED_LIMIT_S, preexec_fn=limit_memory,
-                                      env={**os.environ, "SDX_THREADS": "2"})
+                code, output, _ = run([sdx, *map(str, command)], MALFORMED_LIMIT_S, env={**os.environ, "SDX_THREADS": "2"},
+                                      preexec_fn=None if is_for_windows(sdx) else limit_memory)
                 wrong = what_is_wrong(code, output, endless and command[0] == "run")
                 if wrong is None and code == 0 and command[0] == "run" and any(
                         w in file.name for w in ("escape", "traversal", "absolute", "arbitrary")):
