@@ -32,7 +32,7 @@ function(sdx_find_tool found package variable program)
   set(${found} "${${variable}}" PARENT_SCOPE)
 endfunction()
 # What tools/cross/libraries.sh builds no library of.
-set(SDX_NOT_IN_STATIC liblcms2-dev libsqlite3-dev)
+set(SDX_NOT_IN_STATIC liblcms2-dev)
 # Notes what an absent package means: what every build needs is missing, what a part needs is absent.
 function(sdx_not_there package purposes)
   if(SDX_STATIC AND package IN_LIST SDX_NOT_IN_STATIC)

@@ -19,7 +19,7 @@ toolchain=$root/build/static-tools/$arch.cmake
 . tools/cross/libraries.sh
 
 tools/install.sh static cmake ninja-build ccache python3 python3-venv libprotozero-dev nlohmann-json3-dev libcli11-dev libxxhash-dev libboost-dev \
-  libeigen3-dev
+  libeigen3-dev libsqlite3-dev
 if ! tools/venv.sh build/static-tools/venv tools/cross/requirements.txt; then
   echo "static: the package ziglang cannot be installed (no connection to the package index?)" >&2
   exit 1
