@@ -65,7 +65,8 @@ libraries() {
   headers
   zlib
   # In place of musl's allocator, which gives large blocks back at once and has one lock: cmake/musl.cmake.
-  library mimalloc mimalloc -DMI_BUILD_SHARED=OFF -DMI_BUILD_TESTS=OFF -DMI_BUILD_OBJECT=ON -DMI_INSTALL_TOPLEVEL=ON -DMI_LOCAL_DYNAMIC_TLS=OFF
+  library mimalloc mimalloc -DMI_BUILD_SHARED=OFF -DMI_BUILD_TESTS=OFF -DMI_BUILD_OBJECT=ON -DMI_INSTALL_TOPLEVEL=ON -DMI_LOCAL_DYNAMIC_TLS=OFF \
+    -DCMAKE_C_FLAGS=-D__USE_ISOC11
   libraries_of_the_command
 }
 

@@ -3,13 +3,13 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <random>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/random_bits.h"
 #include "base/text/safe_name.h"
 
 namespace sdx {
@@ -36,10 +36,9 @@ NewFile::NewFile(std::filesystem::path path, unsigned mode, bool one_of_many) : 
   if (open_in_place()) return;
   if (!one_of_many) remove_abandoned();
   constexpr int kTries = 100;
-  std::random_device random;
   for (int i = 0; i < kTries; ++i) {
     std::string name = temporary_start(path_);
-    for (std::size_t k = 0; k < kRandom; ++k) name += kLetters[random() % kLetters.size()];
+    for (std::size_t k = 0; k < kRandom; ++k) name += kLetters[random_bits() % kLetters.size()];
     temporary_ = path_.parent_path() / path_of(name);
     if (open_temporary(mode)) return;
     if (errno != EEXIST) break;

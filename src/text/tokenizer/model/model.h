@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/system/random_bits.h"
 #include "text/tokenizer/model/vocabulary.h"
 #include "text/tokenizer/model/word_cache.h"
 
@@ -17,7 +18,7 @@ struct Workspace {
   WordCache words;
   std::vector<std::uint32_t> ids, lengths;
   std::vector<std::uint64_t> ranks;
-  std::mt19937 random{std::random_device{}()};
+  std::mt19937 random{static_cast<std::uint32_t>(random_bits())};
 };
 
 class TokenModel {
