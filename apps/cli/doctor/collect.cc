@@ -7,6 +7,7 @@
 
 #include "base/build_id.h"
 #include "base/error.h"
+#include "base/module/one_file.h"
 #include "base/system/cpu/share.h"
 #include "base/system/cpu_features.h"
 #include "base/system/dynlib.h"
@@ -34,7 +35,7 @@ Build look_at_build() {
   build.how = SDX_BUILD;
   build.command = program_file();
   build.engine = file_of(reinterpret_cast<const void*>(&build_id));
-  if (build.engine == build.command) build.engine.clear();
+  if (build.engine == build.command || is_one_file()) build.engine.clear();
   return build;
 }
 
