@@ -18,7 +18,7 @@ from scratch import scratch  # noqa: E402
 # Command line, exit code, parts of the output and of the messages. Texts are compared without regard to line ends.
 CASES = [
     ("--version", 0, ["0.1.0"]),
-    ("doctor", 0, ["part of the command", "libraries works text, vision, quantize, train, yaml, onig", "this program is one static file", "All that is installed works."]),
+    ("doctor", 0, ["part of the command", "libraries works text, speech, vision, quantize, train, yaml, onig", "this program is one static file", "All that is installed works."]),
     ("inspect /models/add.onnx", 0, ["Add"]),
     ("explain /models/add.onnx", 0, ["Add", "cpu"]),
     ("run /models/add.onnx -i A=[1,2] -i B=[3,4]", 0, ["{4, 6}"]),
