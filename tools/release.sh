@@ -5,7 +5,7 @@
 #
 # --dry-run checks what can be checked in a second and says what would happen. --tagged builds the packages of a commit that has the tag, as
 # .github/workflows/release.yml does. RELEASE_CHECKS names the command that checks (`.ci/run`), RELEASE_PACKAGES the one that makes and tests
-# the packages (`make packages packages-check`, with the static command for two processors).
+# the packages (`make packages packages-check`).
 set -eu
 cd "$(dirname "$0")/.."
 mode=""
@@ -14,7 +14,7 @@ case "${1:-}" in
 esac
 version=${1:-}
 checks=${RELEASE_CHECKS:-.ci/run}
-packages=${RELEASE_PACKAGES:-make packages packages-check ARCH=all}
+packages=${RELEASE_PACKAGES:-make packages packages-check}
 tag=v$version
 date=$(date -u +%Y-%m-%d)
 
