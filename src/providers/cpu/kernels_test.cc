@@ -120,7 +120,8 @@ void expect_equal(const Problem& p, float tolerance = 0, float absolute = 0) {
   const auto entries = kernel_table().find(p.domain, p.op);
   ASSERT_FALSE(entries.empty());
   LowerContext lower(graph, id);
-  const std::unique_ptr<Kernel> kernel = entries[0]->make(lower);
+  std::unique_ptr<Kernel> kernel;
+  for (std::size_t i = 0; i < entries.size() && kernel == nullptr; ++i) kernel = entries[i]->make(lower);
   ASSERT_NE(kernel, nullptr) << lower.reason();
   ResolveContext resolve{input_types, output_types};
   const std::unique_ptr<KernelState> state = kernel->resolve(resolve);
