@@ -163,12 +163,13 @@ def parts_of(build):
     # Where an older glibc is asked for, what that system's C++ library lacks is linked statically.
     gcc_inside = re.search(r"^SDX_GLIBC:\w+=.", (build / "CMakeCache.txt").read_text(), re.M)
     found, fetched = packages_of(build)
+    static = is_static(build)
     for name, paths in sorted(found.items()):
         source, facts = (name, fetched[name]) if name in fetched else of_debian(name)
         title, licence, known = rows.get(source) or sys.exit(f"sbom: packaging/third_party.txt lacks {source} ({paths[0]})")
         part = parts.setdefault(source, Part(source, title, licence, known, [], facts.version, facts.debian_version, facts.notice))
         part.packages.append(name)
-        role = "static" if is_static(build) and name in fetched else role_of(paths)
+        role = "static" if static and name in fetched else role_of(paths)
         if role == "static" or (source == "gcc" and gcc_inside):
             part.role = "static"
         elif not known and part.role != "static":

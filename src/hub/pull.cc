@@ -397,10 +397,10 @@ class Pull {
     const std::string& file = source_.file;
     const auto whole = [](const HubFile& f) { return is_whole_gguf(f.name); };
     const auto onnx = [](const HubFile& f) { return f.name.ends_with(".onnx"); };
-    const bool only_gguf = std::any_of(listing.files.begin(), listing.files.end(), whole) &&
-                           std::none_of(listing.files.begin(), listing.files.end(), onnx);
-    if (source_.gguf || (file.empty() && only_gguf)) return choose_gguf(listing, source_.tag, source_.id);
-    if (is_safetensors(file) || (file.empty() && std::none_of(listing.files.begin(), listing.files.end(), onnx))) {
+    const bool without_onnx = file.empty() && std::none_of(listing.files.begin(), listing.files.end(), onnx);
+    if (source_.gguf || (without_onnx && std::any_of(listing.files.begin(), listing.files.end(), whole)))
+      return choose_gguf(listing, source_.tag, source_.id);
+    if (without_onnx || is_safetensors(file)) {
       if (auto found = choose_safetensors(listing, file); !found.empty()) return found;
     }
     std::vector<HubFile> out{choose_model(listing, file, source_.id)};

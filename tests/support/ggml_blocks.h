@@ -212,6 +212,23 @@ class GgmlBlocks {
   std::mt19937 random_;
 };
 
+struct GgmlWeights {
+  std::string bytes;
+  std::vector<double> values;  // [n, k]
+};
+
+// n rows of k elements.
+inline GgmlWeights weights_of(const GgmlFormat& f, std::int64_t n, std::int64_t k) {
+  GgmlBlocks blocks(static_cast<std::uint32_t>(n * 31 + k));
+  GgmlWeights w;
+  for (std::int64_t i = 0; i < n * (k / f.block); ++i) {
+    const GgmlBlock b = blocks.make(f);
+    w.bytes += b.bytes;
+    w.values.insert(w.values.end(), b.values.begin(), b.values.end());
+  }
+  return w;
+}
+
 inline const std::array<GgmlType, 19> kGgmlTypes{
     GgmlType::f32,    GgmlType::f16,   GgmlType::bf16,  GgmlType::q4_0,  GgmlType::q4_1, GgmlType::q5_0, GgmlType::q5_1,
     GgmlType::q8_0,   GgmlType::q2_k,  GgmlType::q3_k,  GgmlType::q4_k,  GgmlType::q5_k, GgmlType::q6_k, GgmlType::iq4_nl,

@@ -25,6 +25,15 @@ void check_kind(ConfigObject& o, const std::string& expected) {
          expected);
 }
 
+// What all extractors have.
+template <class Settings>
+void read_frames(ConfigObject& o, Settings& s) {
+  read(o, "feature_size", 1024, s.bins);
+  read(o, "sampling_rate", 384000, s.rate);
+  read(o, "hop_length", kMostSamples, s.hop);
+  read(o, "n_fft", kMostSamples, s.fft);
+}
+
 }  // namespace
 
 WhisperFeatureSettings read_whisper_features(const std::filesystem::path& folder) {
@@ -32,10 +41,7 @@ WhisperFeatureSettings read_whisper_features(const std::filesystem::path& folder
   ConfigObject o(file, "preprocessor_config.json: ");
   check_kind(o, "WhisperFeatureExtractor");
   WhisperFeatureSettings s;
-  read(o, "feature_size", 1024, s.bins);
-  read(o, "sampling_rate", 384000, s.rate);
-  read(o, "hop_length", kMostSamples, s.hop);
-  read(o, "n_fft", kMostSamples, s.fft);
+  read_frames(o, s);
   read(o, "chunk_length", 600, s.chunk_seconds);
   return s;
 }
@@ -45,11 +51,8 @@ NemoFeatureSettings read_nemo_features(const std::filesystem::path& folder) {
   ConfigObject o(file, "preprocessor_config.json: ");
   check_kind(o, "ParakeetFeatureExtractor");
   NemoFeatureSettings s;
-  read(o, "feature_size", 1024, s.bins);
-  read(o, "sampling_rate", 384000, s.rate);
-  read(o, "hop_length", kMostSamples, s.hop);
+  read_frames(o, s);
   read(o, "win_length", kMostSamples, s.length);
-  read(o, "n_fft", kMostSamples, s.fft);
   s.preemphasis = o.number("preemphasis").value_or(s.preemphasis);
   if (!(s.preemphasis >= 0 && s.preemphasis < 1))
     fail(ErrorCode::invalid_model, "{} must be from 0 to below 1, received {}", o.shown("preemphasis"), s.preemphasis);

@@ -31,17 +31,15 @@ bool round_block(const float* x, std::int8_t* codes, float& scale, std::int32_t 
   const DI di;
   constexpr int kCount = 32 / kLanes;
   VF v[kCount];
-  VF top = hn::Zero(d);
-  VI special = hn::Zero(di);
+  VI top = hn::Zero(di);
   HWY_UNROLL(8)
   for (int i = 0; i < kCount; ++i) {
     v[i] = hn::LoadU(d, x + i * kLanes);
     // As integers, magnitudes have the same order, with NaN above all numbers.
-    special = hn::Max(special, hn::And(hn::BitCast(di, v[i]), hn::Set(di, 0x7FFFFFFF)));
+    top = hn::Max(top, hn::And(hn::BitCast(di, v[i]), hn::Set(di, 0x7FFFFFFF)));
   }
-  top = hn::BitCast(d, special);
   float most;
-  const std::int32_t bits = hn::GetLane(hn::MaxOfLanes(di, hn::BitCast(di, top)));
+  const std::int32_t bits = hn::GetLane(hn::MaxOfLanes(di, top));
   std::memcpy(&most, &bits, 4);
   if (!(most < kMostRounded)) return false;
   sum[0] = sum[1] = 0;

@@ -15,6 +15,8 @@
 namespace sdx::cpu {
 namespace {
 
+using sdx::test::GgmlWeights;
+using sdx::test::weights_of;
 using test::for_each_isa;
 using test::Guarded;
 using test::random_floats;
@@ -23,22 +25,6 @@ constexpr GgmlType kTypes[] = {GgmlType::q4_0, GgmlType::q4_1, GgmlType::q5_0,  
                                GgmlType::q5_k, GgmlType::q6_k, GgmlType::iq4_nl, GgmlType::iq4_xs, GgmlType::mxfp4};
 
 double wide(float v) { return static_cast<double>(v); }
-
-struct Weights {
-  std::string bytes;
-  std::vector<double> values;  // [n, k]
-};
-
-Weights weights_of(const GgmlFormat& f, std::int64_t n, std::int64_t k) {
-  sdx::test::GgmlBlocks blocks(static_cast<std::uint32_t>(n * 31 + k));
-  Weights w;
-  for (std::int64_t i = 0; i < n * (k / f.block); ++i) {
-    const sdx::test::GgmlBlock b = blocks.make(f);
-    w.bytes += b.bytes;
-    w.values.insert(w.values.end(), b.values.begin(), b.values.end());
-  }
-  return w;
-}
 
 // 32 activations to a scale.
 std::vector<double> rounded(const std::vector<float>& x) {
@@ -77,7 +63,7 @@ std::vector<float> activations(std::int64_t m, std::int64_t k) {
   return x;
 }
 
-std::vector<float> multiply(const Case& c, const Weights& w, const std::vector<float>& x, GgmlAccuracy accuracy,
+std::vector<float> multiply(const Case& c, const GgmlWeights& w, const std::vector<float>& x, GgmlAccuracy accuracy,
                             const float* bias = nullptr) {
   const std::int64_t lda = c.k + 3;
   Guarded<char> weights(static_cast<std::int64_t>(w.bytes.size()), 1, std::vector<char>(w.bytes.begin(), w.bytes.end()));
@@ -102,7 +88,7 @@ std::vector<float> multiply(const Case& c, const Weights& w, const std::vector<f
 struct Expected {
   std::vector<double> sum, size;
 };
-Expected expected(const Case& c, const Weights& w, const std::vector<double>& x) {
+Expected expected(const Case& c, const GgmlWeights& w, const std::vector<double>& x) {
   Expected e;
   for (std::int64_t i = 0; i < c.m; ++i) {
     for (std::int64_t j = 0; j < c.n; ++j) {
@@ -120,7 +106,7 @@ Expected expected(const Case& c, const Weights& w, const std::vector<double>& x)
 // Products of rounded activations have the roundings of scales and sums in float32 alone.
 void compare(const Case& c) {
   SCOPED_TRACE(std::string(c.format.name) + " " + std::to_string(c.m) + "x" + std::to_string(c.k) + " by " + std::to_string(c.n));
-  const Weights w = weights_of(c.format, c.n, c.k);
+  const GgmlWeights w = weights_of(c.format, c.n, c.k);
   const std::vector<float> x = activations(c.m, c.k), bias = random_floats(c.n, 9);
   const std::vector<double> exact(x.begin(), x.end());
   const Expected e = expected(c, w, ggml_multiplies_bytes(c.format) && c.m >= kGgmlRoundedRows ? rounded(x) : exact);
@@ -150,7 +136,7 @@ TEST(GgmlBytes, RoundNoMoreThanLlamaDoes) {
     for (const GgmlType type : kTypes) {
       const GgmlFormat& f = *find_ggml(static_cast<std::uint32_t>(type));
       const Case c{f, 9, 23, 1024};
-      const Weights w = weights_of(f, c.n, c.k);
+      const GgmlWeights w = weights_of(f, c.n, c.k);
       const std::vector<float> x = activations(c.m, c.k);
       const Expected exact = expected(c, w, std::vector<double>(x.begin(), x.end()));
       const Expected llama = expected(c, w, as_llama(x, f.block == 256 ? 256 : 32));
@@ -172,7 +158,7 @@ TEST(GgmlBytes, ActivationsThatAreNotFiniteAreMultipliedAsFloats) {
     const GgmlFormat& f = *find_ggml("q4_0");
     for (const std::int64_t m : {5, 9}) {
       const Case c{f, m, 18, 96};
-      const Weights w = weights_of(f, c.n, c.k);
+      const GgmlWeights w = weights_of(f, c.n, c.k);
       for (const float odd : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::quiet_NaN(), 0x1p101F}) {
         std::vector<float> x = activations(c.m, c.k);
         x[40] = odd;
@@ -188,7 +174,7 @@ TEST(GgmlBytes, ZerosAndTinyActivationsGiveZeros) {
   for_each_isa([] {
     for (const char* type : {"q4_0", "q4_k", "q6_k", "q8_0"}) {
       const Case c{*find_ggml(type), 6, 3, 256};
-      const Weights w = weights_of(c.format, c.n, c.k);
+      const GgmlWeights w = weights_of(c.format, c.n, c.k);
       if (!ggml_multiplies_bytes(c.format)) continue;
       for (const float small : {0.0F, 1e-38F, -1e-41F}) {
         for (const float v : multiply(c, w, std::vector<float>(1536, small), GgmlAccuracy::int8)) EXPECT_EQ(v, 0.0F) << type;
@@ -200,7 +186,7 @@ TEST(GgmlBytes, ZerosAndTinyActivationsGiveZeros) {
 // Several products at once, of different numbers of rows and types, in one pool and another.
 TEST(GgmlBytes, SeveralProductsShareThreads) {
   for_each_isa([] {
-    std::vector<Weights> weights;
+    std::vector<GgmlWeights> weights;
     std::vector<std::vector<float>> x, alone, together;
     std::vector<GgmlArgs> all;
     const std::pair<const char*, std::int64_t> kinds[] = {{"q4_k", 1}, {"q8_0", 7}, {"f16", 9}, {"q6_k", 40}, {"q5_0", 5}};

@@ -11,29 +11,15 @@
 namespace sdx::cpu {
 namespace {
 
+using sdx::test::GgmlWeights;
+using sdx::test::weights_of;
 using test::for_each_isa;
 using test::Guarded;
 using test::random_floats;
 
-struct Weights {
-  std::string bytes;
-  std::vector<double> values;  // [n, k]
-};
-
-Weights weights_of(const GgmlFormat& f, std::int64_t n, std::int64_t k) {
-  sdx::test::GgmlBlocks blocks(static_cast<std::uint32_t>(n * 31 + k));
-  Weights w;
-  for (std::int64_t i = 0; i < n * (k / f.block); ++i) {
-    const sdx::test::GgmlBlock b = blocks.make(f);
-    w.bytes += b.bytes;
-    w.values.insert(w.values.end(), b.values.begin(), b.values.end());
-  }
-  return w;
-}
-
 void compare(const GgmlFormat& f, std::int64_t m, std::int64_t n, std::int64_t k, bool bias) {
   SCOPED_TRACE(std::string(f.name) + " " + std::to_string(m) + "x" + std::to_string(k) + " by " + std::to_string(n));
-  const Weights w = weights_of(f, n, k);
+  const GgmlWeights w = weights_of(f, n, k);
   const std::vector<float> x = random_floats(m * (k + 3), 5), b = random_floats(n, 9);
   Guarded<char> weights(static_cast<std::int64_t>(w.bytes.size()), 1, std::vector<char>(w.bytes.begin(), w.bytes.end()));
   Guarded<float> a(m * (k + 3), 1, x), c(m * n, 1);
