@@ -198,7 +198,7 @@ LINES = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 
 
 def write_served(folder: Path, context: int):
-    """What tests of servers serve: letters.gguf, with room for this many tokens, and the folders of write_language()."""
+    """What tests of servers serve: letters.gguf, with room for this many tokens, and the files of write_language() and write_speech()."""
     (folder / "letters.gguf").write_bytes(gguf([*alphabet(), "<end>"], context, LINES))
 
     def put(name, content):
@@ -206,6 +206,7 @@ def write_served(folder: Path, context: int):
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
 
     write_language(put)
+    write_speech(put, sys.modules[__name__])
 
 
 def write_old(put):

@@ -216,13 +216,24 @@ def openai_agents_responses(base):
     asyncio.run(work())
 
 
+def litellm_sound(base):
+    import litellm
+
+    with open("speech.wav", "rb") as sound:
+        said = litellm.transcription(model="openai/whisper", file=sound, api_base=base, api_key="none")
+    expect(said.text == "hello world", said)
+
+
 def main():
     os.environ.update(OPENAI_API_KEY="none", HF_HUB_OFFLINE="1", LITELLM_LOCAL_MODEL_COST_MAP="True", LANGSMITH_TRACING="false")
     with scratch() as folder:
         tiny_models.write_served(folder, 2000)
         (folder / "scripted.gguf").write_bytes(scripted.scripted())
-        models = [f"{name}={folder / file}" for name, file in (("letters", "letters.gguf"), ("scripted", "scripted.gguf"), ("embed", "embedder"))]
-        with Serve(Path(sys.argv[1]).resolve(), *models) as server:
+        files = {"letters": "letters.gguf", "scripted": "scripted.gguf", "embed": "embedder", "whisper": "whisper"}
+        models = [f"{name}={folder / file}" for name, file in files.items()]
+        sdx = Path(sys.argv[1]).resolve()
+        os.chdir(folder)
+        with Serve(sdx, *models) as server:
             globals()[sys.argv[3]](f"http://127.0.0.1:{server.port}/v1")
     print(json.dumps({"framework": sys.argv[3], "result": "as expected"}))
 

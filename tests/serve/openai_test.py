@@ -298,6 +298,35 @@ def write_classifier(folder):
     (folder / "config.json").write_text(json.dumps({"architectures": ["BertForSequenceClassification"], "id2label": {"0": "good", "1": "fair", "2": "bad"}}))
 
 
+def sound(test):
+    with test.serve(f"whisper={test.folder / 'whisper'}", f"letters={test.folder / 'letters.gguf'}"):
+        client, recording = test.client(), test.folder / "speech.wav"
+        asked = {"model": "whisper", "file": recording}
+        raw = client.audio.transcriptions.with_raw_response.create(**asked)
+        fits(json.loads(raw.text), "Transcription")
+        said = raw.parse()
+        expect(said.text == "hello world" and said.usage.seconds == 0.6, said)
+        expect(client.audio.transcriptions.create(**asked, response_format="srt", language="de").startswith("1\n00:00:00,000 --> 00:00:00,500\n"), "srt")
+        raw = client.audio.transcriptions.with_raw_response.create(
+            model="whisper", file=("talk.mp3", recording.read_bytes()), response_format="verbose_json", timestamp_granularities=["segment"],
+            temperature=0, prompt="names")
+        fits(json.loads(raw.text), "Transcription")
+        whole = raw.parse()
+        expect(whole.duration == 0.6 and whole.segments[0].end == 0.5 and whole.segments[0].text.strip() == "hello world", whole)
+        expect(client.audio.translations.create(**asked).text == "world", "translation")
+        events = list(client.audio.transcriptions.create(model="whisper", file=test.folder / "long.wav", stream=True))
+        for event in events:
+            fits(event.model_dump(exclude_none=True), "TranscriptionEvent")
+        expect([e.type for e in events] == ["transcript.text.delta"] * (len(events) - 1) + ["transcript.text.done"], events)
+        expect(len(events) > 2 and "".join(e.delta for e in events[:-1]) == events[-1].text, events)
+        for wrong in ({"language": "xx"}, {"timestamp_granularities": ["word"]}, {"model": "letters"}, {"file": b"no sound"}):
+            try:
+                client.audio.transcriptions.create(**{**asked, **wrong})
+                sys.exit(f"wrong: {wrong} is not refused")
+            except openai.APIStatusError as error:
+                expect(error.status_code == (404 if "model" in wrong else 400), error)
+
+
 def scores(test):
     """vLLM's paths for pairs and classes of texts."""
     write_classifier(test.folder / "mood")
@@ -481,7 +510,7 @@ def description(test):
                           capture_output=True, text=True)
     expect(done.returncode == 0, done.stdout + done.stderr)
     text = (PROJECT / "docs" / "serve" / "openai.md").read_text()
-    for schema in ("ChatRequest", "CompletionRequest", "EmbeddingRequest", "RerankRequest"):
+    for schema in ("ChatRequest", "CompletionRequest", "EmbeddingRequest", "RerankRequest", "SoundRequest"):
         for field in DESCRIPTION["components"]["schemas"][schema]["properties"]:
             expect(f"`{field}`" in text, f"docs/serve/openai.md does not speak of {field}")
 

@@ -21,6 +21,7 @@ std::string platform_of(const LoadedModel& model) {
     case ModelKind::language: return "sardonyx_language";
     case ModelKind::embedding: return "sardonyx_embedding";
     case ModelKind::reranker: return "sardonyx_reranker";
+    case ModelKind::speech: return "sardonyx_speech";
   }
   return {};
 }
@@ -112,6 +113,10 @@ json describe_model(const LoadedModel& model, const std::vector<std::string>& ve
     case ModelKind::embedding:
       out["inputs"] = {text_value("text", "BYTES", {-1})};
       out["outputs"] = {text_value("embedding", "FP32", {-1, -1})};
+      break;
+    case ModelKind::speech:
+      out["inputs"] = {text_value("sound", "BYTES", {1})};
+      out["outputs"] = {text_value("text", "BYTES", {1})};
       break;
     default:
       out["inputs"] = {text_value("query", "BYTES", {1}), text_value("documents", "BYTES", {-1})};

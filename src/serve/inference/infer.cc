@@ -21,6 +21,7 @@ const TensorService& tensors_of(const LoadedModel& model) {
       break;
     case ModelKind::embedding: instead = "a model for embeddings: POST /v1/embeddings"; break;
     case ModelKind::reranker: instead = "a reranker: POST /v1/rerank"; break;
+    case ModelKind::speech: instead = "a speech model: POST /v1/audio/transcriptions"; break;
     case ModelKind::tensors: break;
   }
   fail(ErrorCode::invalid_argument, "model '{}' takes no tensors; it is {}", model.name, instead);

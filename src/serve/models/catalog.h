@@ -16,6 +16,7 @@
 #include <sdx/generation_engine.hpp>
 #include <sdx/project.hpp>
 #include <sdx/session.hpp>
+#include <sdx/speech.hpp>
 #include <sdx/text.hpp>
 
 #include "serve/models/batcher.h"
@@ -25,7 +26,7 @@
 
 namespace sdx::serve {
 
-enum class ModelKind { tensors, language, embedding, reranker };
+enum class ModelKind { tensors, language, embedding, reranker, speech };
 
 // A language model with all that a chat needs. Members may be used from any thread.
 struct LanguageService {
@@ -58,6 +59,7 @@ struct LoadedModel {
   std::unique_ptr<LanguageService> language;
   std::unique_ptr<TextEmbedder> embedder;
   std::unique_ptr<Reranker> reranker;
+  std::unique_ptr<const Transcriber> speech;
 };
 using ModelPtr = std::shared_ptr<const LoadedModel>;
 

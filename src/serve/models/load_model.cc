@@ -13,6 +13,7 @@
 #include "inputs/shapes.h"
 #include "project/resolve.h"
 #include "serve/models/value_specs.h"
+#include "speech/tools.h"
 
 namespace sdx::serve {
 namespace {
@@ -315,6 +316,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadRequest& request) {
       case ModelKind::tensors: out->tensors = load_tensors(request, files); break;
       case ModelKind::language: out->language = load_language(request, files.path, bytes_of(files.path)); break;
       case ModelKind::embedding: out->embedder = std::make_unique<TextEmbedder>(TextEmbedder::load(files.path, embedder)); break;
+      case ModelKind::speech: out->speech = load_module<speech::Tools>().load(files.path, request.session.values); break;
       case ModelKind::reranker: out->reranker = std::make_unique<Reranker>(Reranker::load(files.path, embedder)); break;
     }
     out->bytes = bytes_of(files.project ? out->tensors->project->model() : files.path);

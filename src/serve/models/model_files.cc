@@ -150,6 +150,7 @@ ModelKind kind_of_export(const fs::path& folder) {
   std::vector<std::string> models = files_with_ending(folder, ".onnx");
   const std::vector<std::string> below = files_with_ending(folder / "onnx", ".onnx");
   models.insert(models.end(), below.begin(), below.end());
+  if (read_config(folder / "config.json").value("model_type", json()) == "whisper") return ModelKind::speech;
   if (any_starts_with(models, "decoder_")) return ModelKind::language;
   if (is_file(folder / "modules.json")) return kind_by_modules(folder);
   if (const auto kind = kind_by_config(read_config(folder / "config.json"))) return *kind;

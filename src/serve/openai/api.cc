@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/text/json_text.h"
+#include "serve/models/model_files.h"
 #include "serve/openai/api_impl.h"
 #include "serve/openai/chat/handlers.h"
 #include "serve/openai/chat/time_text.h"
@@ -24,7 +25,7 @@ void append_model(std::string& out, const std::string& name, std::int64_t create
     const LanguageModelInfo& info = loaded->language->model.info();
     if (info.context > 0) fmt::format_to(std::back_inserter(out), R"(,"max_model_len":{})", info.context);
     fmt::format_to(std::back_inserter(out), R"(,"meta":{{"n_ctx":{0},"n_ctx_train":{0},"n_vocab":{1},"size":{2}}})",
-                   info.context > 0 ? std::to_string(info.context) : "null", info.vocabulary, loaded->bytes);
+                   info.context > 0 ? std::to_string(info.context) : "null", info.vocabulary, model_bytes_on_disk(loaded->path));
   }
   out += '}';
 }
@@ -100,6 +101,12 @@ void Api::add_routes(Router& router) {
   router.add(post("/v1/chat/completions"), later([impl](auto& request, auto& responder) { impl->chat(request, responder); }));
   router.add(post("/v1/completions"), later([impl](auto& request, auto& responder) { impl->completions(request, responder); }));
   router.add(post("/v1/embeddings"), at_once([impl](const Request& request) { return impl->embeddings(request); }));
+  constexpr std::uint64_t kSoundBytes = std::uint64_t{26} << 20;  // OpenAI takes 25 MiB
+  for (const bool translate : {false, true}) {
+    router.add(pool_route("POST", translate ? "/v1/audio/translations" : "/v1/audio/transcriptions",
+                          std::max<std::uint64_t>(impl->body_bytes, kSoundBytes)),
+               later([impl, translate](auto& request, auto& responder) { impl->transcribe(request, responder, translate); }));
+  }
   for (const char* path : {"/v1/rerank", "/rerank"}) {
     router.add(post(path), at_once([impl](const Request& request) { return impl->rerank(request); }));
   }

@@ -15,6 +15,7 @@ struct Api::Impl : Shared {
   // Answer later, or at once with an error.
   void chat(const RequestPtr& request, const ResponderPtr& responder);
   void completions(const RequestPtr& request, const ResponderPtr& responder);
+  void transcribe(const RequestPtr& request, const ResponderPtr& responder, bool translate);
   // Answer at once.
   Response embeddings(const Request& request);
   Response rerank(const Request& request);

@@ -30,6 +30,7 @@ std::string fingerprint_of(const LoadedModel& model) {
   if (kind == ModelKind::language) other = "/v1/chat/completions or /v1/completions";
   if (kind == ModelKind::embedding) other = "/v1/embeddings";
   if (kind == ModelKind::reranker) other = "/v1/rerank";
+  if (kind == ModelKind::speech) other = "/v1/audio/transcriptions";
   ApiError error(404, fmt::format("The model `{}` is not supported by {}. Did you mean to use {}?", name, path, other));
   error.param = "model";
   throw error;
