@@ -57,6 +57,6 @@ glibc=$(of_cache SDX_GLIBC)
 platform=${glibc:+manylinux_$(echo "$glibc" | tr . _)_$processor}
 AUDITWHEEL_LD_LIBRARY_PATH=${sysroot:+$sysroot/usr/lib/$processor-linux-gnu}
 export AUDITWHEEL_LD_LIBRARY_PATH
-"$python" -m auditwheel repair ${platform:+--plat "$platform"} --exclude 'libtiff.so.*' --exclude 'libheif.so.*' --exclude 'libjxl.so.*' --exclude 'libraw.so.*' --exclude 'liblcms2.so.*' \
+"$python" -m auditwheel repair ${platform:+--plat "$platform"} --exclude 'libtiff.so.*' --exclude 'libheif.so.*' --exclude 'libjxl.so.*' --exclude 'libraw.so.*' --exclude 'liblcms2.so.*' --exclude 'libsndfile.so.*' \
   --wheel-dir "$into" "$stage"/*.whl >"$stage/repair.log" 2>&1 || { cat "$stage/repair.log" >&2; exit 1; }
 ls "$into"/*.whl

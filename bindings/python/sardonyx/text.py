@@ -17,12 +17,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from queue import SimpleQueue
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
 
 from . import _sardonyx
 from ._providers import Providers, options_of
+from ._stream import pieces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -469,31 +468,11 @@ class LanguageModel:
 
     def stream(self, prompt: Union[str, Messages], **settings: Any) -> Iterator[str]:
         """The texts of one answer as they come. Whoever stops reading ends it."""
-        parts: SimpleQueue[Any] = SimpleQueue()
-        left = Event()
 
-        def take(choice: int, token: int, text: str) -> bool:
-            if text:
-                parts.put(text)
-            return not left.is_set()
+        def work(put: Callable[[str], bool]) -> None:
+            self.generate(prompt, on_token=lambda choice, token, text: put(text), **settings)
 
-        def work() -> None:
-            try:
-                self.generate(prompt, on_token=take, **settings)
-                parts.put(None)
-            except BaseException as e:  # noqa: BLE001, raised where the texts are read
-                parts.put(e)
-
-        thread = Thread(target=work, daemon=True)
-        thread.start()
-        try:
-            while (part := parts.get()) is not None:
-                if isinstance(part, BaseException):
-                    raise part
-                yield part
-        finally:
-            left.set()
-            thread.join()
+        return (text for text in pieces(work) if text)
 
 
 class TextEmbedder:

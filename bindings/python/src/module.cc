@@ -24,6 +24,7 @@
 #include "session/ort_operators.h"
 #include "session/quantize_at_load.h"
 #include "signals.h"
+#include "speech.h"
 #include "text.h"
 #include "train/module.h"
 
@@ -312,6 +313,7 @@ PyMethodDef functions[] = {
     {"faces", &entry<make_faces>, METH_NOARGS, "faces($module, /)\n--\n\n"},
     {"arrays", &entry<make_arrays>, METH_NOARGS, "arrays($module, /)\n--\n\n"},
     {"text", &entry<make_text>, METH_NOARGS, "text($module, /)\n--\n\n"},
+    {"speech", &entry<make_speech>, METH_NOARGS, "speech($module, /)\n--\n\n"},
     {"quantize", &entry<make_quantize>, METH_NOARGS, "quantize($module, /)\n--\n\n"},
     {"training", &entry<make_training>, METH_NOARGS, "training($module, /)\n--\n\n"},
     {"set_seed", &entry<set_seed>, METH_VARARGS, "set_seed($module, seed, /)\n--\n\n"},

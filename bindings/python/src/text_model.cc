@@ -7,6 +7,7 @@
 #include <sdx/text.hpp>
 
 #include "arrays.h"
+#include "callback.h"
 #include "entry.h"
 #include "options.h"
 #include "signals.h"
@@ -115,29 +116,6 @@ Object choice(const Choice& c) {
   return dict;
 }
 
-// Calls Python from a thread that holds no lock; false: end the answer.
-class Callback {
- public:
-  explicit Callback(PyObject* function) : function_(function) {}
-  bool operator()(const GeneratedToken& token) {
-    const PyGILState_STATE state = or_stay([] { return PyGILState_Ensure(); });
-    bool go_on = false;
-    try {
-      const Object answer = Object::of(function_).call(whole(token.choice), whole(token.id), text(token.text));
-      go_on = answer.is_none() || to_truth(answer.get());
-    } catch (const Raised&) {
-      raised_ = true;
-    }
-    PyGILState_Release(state);
-    return go_on;
-  }
-  bool raised() const { return raised_; }
-
- private:
-  PyObject* function_;
-  bool raised_ = false;
-};
-
 // generate(text, special tokens are added, settings, function or None, tools or None: marks of calls stay in the text)
 Object generate(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 5);
@@ -147,13 +125,17 @@ Object generate(PyObject* self, PyObject* arguments) {
   GenerationSettings settings = read_settings(model, argument(arguments, 2));
   Callback callback(argument(arguments, 3));
   OnToken on_token;
-  if (argument(arguments, 3) != Py_None) on_token = [&](const GeneratedToken& token) { return callback(token); };
+  if (callback.wanted()) {
+    on_token = [&](const GeneratedToken& token) {
+      return callback.go_on([&](const Object& f) { return f.call(whole(token.choice), whole(token.id), text(token.text)); });
+    };
+  }
   if (to_truth(argument(arguments, 4))) model.prepare_answer(settings, answer_format(model.chat_template()));
   model.prepare_answer(settings);
   const Generation g = interruptible([&] {
     return model.generate(std::span<const TokenId>(model.tokenizer().encode(prompt, special).ids), settings, on_token);
   });
-  if (callback.raised()) throw Raised();
+  callback.check();
   Object dict = new_dict();
   set(dict, "choices", list_of(g.choices, choice));
   set(dict, "prompt_tokens", number(g.prompt_tokens));
