@@ -16,7 +16,7 @@
   COMMAND("run", add_run)                                      \
   COMMAND("inspect", add_inspect)                              \
   COMMAND("explain", add_explain)                              \
-  COMMAND("verify", add_verify)                                \
+  SDX_FURTHER(COMMAND, "verify", add_verify)                   \
   COMMAND("providers", add_providers)                          \
   COMMAND("doctor", add_doctor)                                \
   COMMAND("pull", add_pull)                                    \
@@ -31,7 +31,7 @@
   SDX_FURTHER(COMMAND, "diff", add_diff)                       \
   SDX_FURTHER(COMMAND, "report", add_report)                   \
   SDX_FURTHER(COMMAND, "compare-outputs", add_compare_outputs) \
-  COMMAND("convert", add_convert)                              \
+  SDX_FURTHER(COMMAND, "convert", add_convert)                 \
   SDX_FURTHER(COMMAND, "quantize", add_quantize)               \
   SDX_FURTHER(COMMAND, "generate", add_generate)               \
   SDX_FURTHER(COMMAND, "chat", add_chat)                       \

@@ -46,15 +46,15 @@ TranscribeSettings read_settings(PyObject* settings) {
 }
 
 Object segment(const SpeechSegment& s) {
-  return tuple(number(s.start), number(s.end), text(s.text),
-               list_of(s.tokens, [](std::uint32_t id) { return whole(id); }), number(s.temperature), number(s.log_probability),
-               number(s.compression_ratio), number(s.no_speech));
+  return tuple(number(s.start), number(s.end), text(s.text), list_of(s.tokens, [](std::uint32_t id) { return whole(id); }),
+               number(s.temperature), number(s.log_probability), number(s.compression_ratio), number(s.no_speech));
 }
 
 // The samples of an array float32[samples].
 std::span<const float> samples_of(const Value& value) {
   if (!value.is_tensor() || value.tensor().dtype() != DataType::float32 || value.tensor().rank() != 1) {
-    fail(ErrorCode::invalid_argument, "sound is the path or the bytes of a file, or an array float32[samples] of one channel; received {}",
+    fail(ErrorCode::invalid_argument,
+         "sound is the path or the bytes of a file, or an array float32[samples] of one channel; received {}",
          value.is_tensor() ? value.tensor().type_string() : "no array");
   }
   const Tensor& t = value.tensor();
@@ -120,15 +120,16 @@ PyMethodDef transcriber_methods[] = {
     {"languages", &entry<languages>, METH_NOARGS, "languages($self, /)\n--\n\n"},
     {"rate", &entry<rate>, METH_NOARGS, "rate($self, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
-PyMethodDef speech_functions[] = {{"load", &entry<load>, METH_VARARGS, "load($module, path, session, /)\n--\n\n"},
-                                  {"subtitles", &entry<subtitles>, METH_VARARGS, "subtitles($module, format, segments, /)\n--\n\n"},
-                                  {nullptr, nullptr, 0, nullptr}};
+PyMethodDef speech_functions[] = {
+    {"load", &entry<load>, METH_VARARGS, "load($module, path, session, /)\n--\n\n"},
+    {"subtitles", &entry<subtitles>, METH_VARARGS, "subtitles($module, format, segments, /)\n--\n\n"},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
 Object make_speech(PyObject*, PyObject*) {
-  static PyModuleDef definition{PyModuleDef_HEAD_INIT, "sardonyx._sardonyx.speech", nullptr, -1, speech_functions, nullptr,
-                                nullptr,               nullptr,                    nullptr};
+  static PyModuleDef definition{
+      PyModuleDef_HEAD_INIT, "sardonyx._sardonyx.speech", nullptr, -1, speech_functions, nullptr, nullptr, nullptr, nullptr};
   Object module = Object::taken(PyModule_Create(&definition));
   add_class<Transcriber>(module, "Transcriber", "sardonyx._sardonyx.Transcriber", transcriber_methods);
   return module;

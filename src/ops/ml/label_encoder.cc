@@ -1,10 +1,13 @@
 // LabelEncoder: ai.onnx.ml 1 (classes_strings), 2 (key and value lists), 4 (tensors, more types). CategoryMapper: 1.
 // Of keys that are listed twice the first counts; NaN finds NaN.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <variant>
 
 #include "base/error.h"
 #include "ops/context.h"
@@ -129,60 +132,88 @@ void set_output_type(InferContext& c, DataType type) {
 
 void infer_encoder(InferContext& c) { set_output_type(c, value_type(parse<EncoderAttrs>(c))); }
 
-template <class K, class V>
-struct Table {
-  std::unordered_map<K, V> values;
-  std::optional<V> nan;  // of the key NaN, which equals nothing
-  V otherwise;
+// Where keys are in the list of values. Keys and values are looked up by a function each for every type, not one for every pair
+// of types: that would take the compiler ten seconds.
+template <class K>
+struct Keys {
+  std::unordered_map<K, std::uint32_t> places;
+  std::optional<std::uint32_t> nan;  // of the key NaN, which equals nothing
+  std::uint32_t absent = 0;          // of the value for keys that are in no list: the last
 
-  const V& find(const K& key) const {
-    if constexpr (std::is_floating_point_v<K>) {
-      if (std::isnan(key)) return nan ? *nan : otherwise;
+  explicit Keys(const std::vector<K>& keys) : absent(static_cast<std::uint32_t>(keys.size())) {
+    for (std::uint32_t i = 0; i < absent; ++i) {
+      if (!is_nan(keys[i])) {
+        places.emplace(keys[i], i);
+      } else if (!nan) {
+        nan = i;
+      }
     }
-    const auto it = values.find(key);
-    return it != values.end() ? it->second : otherwise;
+  }
+  void find(std::span<const K> keys, std::span<std::uint32_t> out) const {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const auto it = is_nan(keys[i]) ? places.end() : places.find(keys[i]);
+      out[i] = it != places.end() ? it->second : is_nan(keys[i]) ? nan.value_or(absent) : absent;
+    }
+  }
+
+ private:
+  static bool is_nan(const K& key) {
+    if constexpr (std::is_floating_point_v<K>) return std::isnan(key);
+    return false;
   }
 };
 
-template <class K, class V>
-Table<K, V> table_of(const OpContext& c) {
-  const auto attr = parse<EncoderAttrs>(c);
-  const std::vector<K> keys = list_of<K>(attr.keys, "keys_tensor");
-  const std::vector<V> values = list_of<V>(attr.values, "values_tensor");
-  if (keys.size() != values.size()) {
-    c.fail("{} keys of type {} meet {} values; the counts must be equal", keys.size(), name(DataTypeOf<K>::value), values.size());
+// Both lists in any types; the value of absent keys is the last.
+struct Encoder {
+  std::variant<Keys<std::string>, Keys<std::int64_t>, Keys<float>, Keys<std::int32_t>, Keys<std::int16_t>, Keys<double>> keys;
+  std::variant<std::vector<std::string>, std::vector<std::int64_t>, std::vector<float>, std::vector<std::int32_t>,
+               std::vector<std::int16_t>, std::vector<double>>
+      values;
+};
+
+constexpr std::int64_t kBlock = 1024;  // elements whose places are on the stack
+
+void encode(const Encoder& encoder, const Tensor& x, Tensor& y) {
+  std::array<std::uint32_t, kBlock> places;
+  for (std::int64_t at = 0; at < x.size(); at += kBlock) {
+    const auto begin = static_cast<std::size_t>(at), count = static_cast<std::size_t>(std::min(kBlock, x.size() - at));
+    const std::span<std::uint32_t> found(places.data(), count);
+    std::visit([&]<class K>(const Keys<K>& keys) { keys.find(x.values<K>().subspan(begin, count), found); }, encoder.keys);
+    std::visit(
+        [&]<class V>(const std::vector<V>& values) {
+          const std::span<V> out = y.mutable_values<V>().subspan(begin, count);
+          for (std::size_t i = 0; i < count; ++i) out[i] = values[found[i]];
+        },
+        encoder.values);
   }
-  Table<K, V> table{{}, {}, default_of<V>(parse<DefaultAttrs>(c))};
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if constexpr (std::is_floating_point_v<K>) {
-      if (std::isnan(keys[i])) {
-        if (!table.nan) table.nan = values[i];
-        continue;
-      }
-    }
-    table.values.emplace(keys[i], values[i]);
-  }
-  return table;
 }
 
-template <class K, class V>
-void find_all(const Table<K, V>& table, const Tensor& x, Tensor& y) {
-  const auto in = x.values<K>();
-  const auto out = y.mutable_values<V>();
-  for (std::size_t i = 0; i < in.size(); ++i) out[i] = table.find(in[i]);
+Encoder encoder_of(const OpContext& c, DataType from, DataType to) {
+  const auto attr = parse<EncoderAttrs>(c);
+  Encoder out{Keys<std::int64_t>({}), {}};
+  std::size_t keys = 0, values = 0;
+  dispatch(from, LabelTypes{}, "LabelEncoder", [&](auto type) {
+    using K = typename decltype(type)::type;
+    const std::vector<K> list = list_of<K>(attr.keys, "keys_tensor");
+    keys = list.size();
+    out.keys = Keys<K>(list);
+  });
+  dispatch(to, LabelTypes{}, "LabelEncoder", [&](auto type) {
+    using V = typename decltype(type)::type;
+    std::vector<V> list = list_of<V>(attr.values, "values_tensor");
+    values = list.size();
+    list.push_back(default_of<V>(parse<DefaultAttrs>(c)));
+    out.values = std::move(list);
+  });
+  if (keys != values) c.fail("{} keys of type {} meet {} values; the counts must be equal", keys, name(from), values);
+  return out;
 }
 
 void run_encoder(OpContext& c) {
   const Tensor& x = c.input(0);
   const DataType to = value_type(parse<EncoderAttrs>(c));
   Tensor& y = c.output(0, to, x.shape());
-  dispatch(x.dtype(), LabelTypes{}, "LabelEncoder", [&](auto key) {
-    using K = typename decltype(key)::type;
-    dispatch(to, LabelTypes{}, "LabelEncoder", [&](auto value) {
-      using V = typename decltype(value)::type;
-      find_all(*c.once<Table<K, V>>([&] { return table_of<K, V>(c); }), x, y);
-    });
-  });
+  encode(*c.once<Encoder>([&] { return encoder_of(c, x.dtype(), to); }), x, y);
 }
 
 // --- version 1, and CategoryMapper: strings to numbers or back ---
@@ -194,27 +225,25 @@ void infer_swap(InferContext& c) {
 }
 
 struct Swap {
-  Table<std::string, std::int64_t> to_int;
-  Table<std::int64_t, std::string> to_string;
+  Encoder to_int, to_string;
 };
 
 Swap swap_of(const OpContext& c, StringList strings, IntList ints) {
   if (strings.size() != ints.size()) c.fail("{} strings meet {} integers; the counts must be equal", strings.size(), ints.size());
   const auto attr = parse<DefaultAttrs>(c);
-  Swap swap{{{}, {}, attr.number}, {{}, {}, std::string(attr.word)}};
-  for (std::size_t i = 0; i < strings.size(); ++i) {
-    swap.to_int.values.emplace(strings[i], ints[i]);
-    swap.to_string.values.emplace(ints[i], strings[i]);
-  }
-  return swap;
+  std::vector<std::string> words = to_vector(strings);
+  std::vector<std::int64_t> numbers = to_vector(ints);
+  const Keys<std::string> word_keys(words);
+  const Keys<std::int64_t> number_keys(numbers);
+  words.emplace_back(attr.word);
+  numbers.push_back(attr.number);
+  return {{word_keys, std::move(numbers)}, {number_keys, std::move(words)}};
 }
 
 void swap_labels(OpContext& c, const Swap& swap) {
   const Tensor& x = c.input(0);
-  if (x.dtype() == DataType::string) {
-    return find_all(swap.to_int, x, c.output(0, DataType::int64, x.shape()));
-  }
-  find_all(swap.to_string, x, c.output(0, DataType::string, x.shape()));
+  const bool words = x.dtype() == DataType::string;
+  encode(words ? swap.to_int : swap.to_string, x, c.output(0, words ? DataType::int64 : DataType::string, x.shape()));
 }
 
 void run_encoder1(OpContext& c) {
