@@ -10,7 +10,7 @@ BUILD := build/$(PRESET)
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeepOfPosix.Children*:Look*
 
 .PHONY: help setup python-env runtimes clients clients-large browser bare-root build everything wheel static portable portable-wheels portable-check dropin-wheel dropin-clients packages packages-check test test-poisoned \
-  demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers aarch64 aarch64-quick bench-aarch64 windows \
+  demo demo-chat install docs guides format format-check tidy check-includes check-sizes growth asan asan-all slow-under-sanitizers aarch64 aarch64-quick bench-aarch64 windows windows-zip \
   other-systems all-systems gpu-software \
   bench bench-package bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
   bench-arrays bench-install bench-outside bench-quantize bench-training torch-layers imports clean
@@ -36,7 +36,7 @@ help:
 	@echo "make imports       import all pairs of the package's modules, and groups of them in threads at once"
 	@echo "make other-systems | all-systems  build and test on Debian 13, on Debian 13 and sid (docs/building.md)"
 	@echo "make gpu-software  test the provider vulkan on a software driver (docs/design/gpu.md)"
-	@echo "make format | format-check | tidy | check-includes | check-sizes | growth | asan | asan-all | aarch64 | aarch64-quick | bench-aarch64 | windows | clean"
+	@echo "make format | format-check | tidy | check-includes | check-sizes | growth | asan | asan-all | aarch64 | aarch64-quick | bench-aarch64 | windows | windows-zip | clean"
 
 # Installs what the targets of the command line need (tools/setup.sh); SETUP=: leaves that to you. Targets that are not named here, and presets
 # for tests, need all.
@@ -231,6 +231,10 @@ bench-aarch64:
 # 64-bit Windows by mingw-w64, tested under Wine (docs/design/windows.md).
 windows:
 	@tools/windows.sh
+
+# The command for 64-bit Windows in one archive (docs/windows.md).
+windows-zip:
+	@tools/windows_zip.sh build/windows-zip
 
 # clang-tidy; SINCE=COMMIT looks at what changed since then alone, MINUTES=N begins no source after that time.
 tidy: | setup

@@ -22,7 +22,7 @@ sys.path.insert(0, str(SOURCE / "tools/cross"))
 import parts as cross  # noqa: E402
 
 FETCHED = "build/portable-sources"  # tools/portable_sources.sh
-BINARIES = ("bin/sdx", "lib/*.so.*", "lib/sardonyx/*.so*", "python/sardonyx/*.so")
+BINARIES = ("bin/sdx", "bin/sdx.exe", "lib/*.so.*", "lib/sardonyx/*.so*", "python/sardonyx/*.so")
 
 
 @dataclasses.dataclass
@@ -77,7 +77,7 @@ def inputs(build):
             wanted = line.split(":", 1)[0] in made_from
         elif wanted and line.startswith("    "):
             used.add(line.strip())
-    if unknown := sorted(path for path in made_from - known if re.search(r"CMakeFiles/.*\.cc?\.o$|\.cxx\.o$", path)):
+    if unknown := sorted(path for path in made_from - known if re.search(r"CMakeFiles/.*\.(c|cc|cxx)\.o(bj)?$", path)):
         sys.exit(f"sbom: Ninja has no list of the headers of {unknown[0]} and {len(unknown) - 1} others; remove {build} and build again")
     return used
 
@@ -151,13 +151,6 @@ def role_of(paths):
     return "header"
 
 
-def of_debian(name):
-    """Debian's source package without the number at its end, and what Debian's package NAME says of it."""
-    source, version = run("dpkg-query", "-W", "-f", "${source:Package}\t${source:Version}\n", name).splitlines()[0].split("\t")
-    notice = Path(f"/usr/share/doc/{name}/copyright")
-    return cross.bare_name(source), cross.Source(cross.bare_version(version), version, notice.read_text() if notice.exists() else "", [])
-
-
 def parts_of(build):
     rows, parts = table(), {}
     # Where an older glibc is asked for, what that system's C++ library lacks is linked statically.
@@ -165,7 +158,7 @@ def parts_of(build):
     found, fetched = packages_of(build)
     static = is_static(build)
     for name, paths in sorted(found.items()):
-        source, facts = (name, fetched[name]) if name in fetched else of_debian(name)
+        source, facts = (name, fetched[name]) if name in fetched else cross.of_debian(name)
         title, licence, known = rows.get(source) or sys.exit(f"sbom: packaging/third_party.txt lacks {source} ({paths[0]})")
         part = parts.setdefault(source, Part(source, title, licence, known, [], facts.version, facts.debian_version, facts.notice))
         part.packages.append(name)

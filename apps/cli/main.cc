@@ -95,6 +95,7 @@ int run_program(int argc, char** argv) {
   CLI::App app("Sardonyx runs ONNX models on the best hardware a machine has.", "sdx");
   app.set_version_flag(
       "-V,--version", [] { return version_text(); }, "Version, build and processor");
+  app.allow_windows_style_options(false);  // on Windows CLI11 takes /model.onnx for an option
   app.footer(kMainExamples);
   app.require_subcommand(1);
   if (argc > 1 && is_left_out(argv[1])) {

@@ -3,8 +3,11 @@
 import dataclasses
 import os
 import re
+import subprocess
 from pathlib import Path
 
+# The packages of what tools/windows.sh does not build: zlib and the compiler's own libraries.
+OF_MINGW = ("libz-mingw-w64-dev", "g++-mingw-w64-x86-64-posix", "mingw-w64-x86-64-dev")
 LICENCES = Path("/usr/share/common-licenses")
 
 
@@ -24,6 +27,14 @@ def bare_name(source):
 def bare_version(version):
     """The version of what Debian has packed."""
     return re.sub(r"^\d+:|(\+dfsg|\+ds|\.dfsg|[-+~]).*$", "", version)
+
+
+def of_debian(name):
+    """Debian's source package without the number at its end, and what Debian's package NAME says of it."""
+    asked = ["dpkg-query", "-W", "-f", "${source:Package}\t${source:Version}\n", name]
+    source, version = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[0].split("\t")
+    notice = Path(f"/usr/share/doc/{name}/copyright")
+    return bare_name(source), Source(bare_version(version), version, notice.read_text() if notice.exists() else "", [])
 
 
 def on_this_system(path, project):
@@ -61,8 +72,10 @@ def sources(build, project):
     """{name: Source} of what is inside the static command in the folder BUILD."""
     cache = (build / "CMakeCache.txt").read_text()
     toolchain = Path(re.search(r"^CMAKE_TOOLCHAIN_FILE:\w+=(.+)$", cache, re.M)[1])
+    if toolchain.name == "windows.cmake":
+        return {**built(project / "build/windows-libraries"), **dict(map(of_debian, OF_MINGW))}
     if toolchain.parent.name != "static-tools":
-        raise SystemExit(f"{build} is no build of tools/static.sh")
+        raise SystemExit(f"{build} is no build of tools/static.sh or tools/windows.sh")
     version = re.search(r'CMAKE_CXX_COMPILER_VERSION "([\d.]+)"', next(build.glob("CMakeFiles/*/CMakeCXXCompiler.cmake")).read_text())[1]
     zig = next((project / "build/static-tools/venv/lib").glob("python*/site-packages/ziglang"))
     return {**built(project / f"build/static-libraries-{toolchain.stem}"), **of_the_compiler(zig, version)}

@@ -7,10 +7,9 @@
 
 // GCC 12's own headers start from registers that are deliberately left undefined (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
-#include <immintrin.h>
-
 #include <algorithm>
 
+#include "base/system/tile_moves.h"
 #include "kernels/cpu/simd/attributes.h"
 
 HWY_PUSH_ATTRIBUTES(SDX_AMX_BF16)

@@ -4,10 +4,9 @@
 
 // GCC 12's own headers start from registers deliberately left undefined (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
-#include <immintrin.h>
-
 #include <cstring>
 
+#include "base/system/tile_moves.h"
 #include "kernels/cpu/simd/attributes.h"
 
 HWY_PUSH_ATTRIBUTES(SDX_AMX_INT8)

@@ -4,10 +4,9 @@
 
 // GCC 12's own headers start from registers that are deliberately left undefined (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
-#include <immintrin.h>
-
 #include <algorithm>
 
+#include "base/system/tile_moves.h"
 #include "kernels/cpu/conv/int8/quant_fetch.h"
 #include "kernels/cpu/simd/attributes.h"
 #include "kernels/cpu/simd/cuts.h"
