@@ -9,7 +9,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <algorithm>
 
-#include "base/system/tile_moves.h"
+#include "base/system/x86/tile_moves.h"
 #include "kernels/cpu/simd/attributes.h"
 
 HWY_PUSH_ATTRIBUTES(SDX_AMX_BF16)

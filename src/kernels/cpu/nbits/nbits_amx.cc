@@ -6,7 +6,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <cstring>
 
-#include "base/system/tile_moves.h"
+#include "base/system/x86/tile_moves.h"
 #include "kernels/cpu/simd/attributes.h"
 
 HWY_PUSH_ATTRIBUTES(SDX_AMX_INT8)

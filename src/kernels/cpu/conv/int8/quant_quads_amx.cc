@@ -6,7 +6,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <algorithm>
 
-#include "base/system/tile_moves.h"
+#include "base/system/x86/tile_moves.h"
 #include "kernels/cpu/conv/int8/quant_fetch.h"
 #include "kernels/cpu/simd/attributes.h"
 #include "kernels/cpu/simd/cuts.h"

@@ -11,7 +11,7 @@ import pytest
 import sardonyx
 from sardonyx.speech import Segment, Transcriber
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli"))
 import tiny_models  # noqa: E402
 
 SAID = Segment(0.0, 0.5, "hello world", [12, 1, 2, 37], 0.0, pytest.approx(-0.002, abs=0.002), pytest.approx(0.6, abs=0.3), pytest.approx(0, abs=0.1))
