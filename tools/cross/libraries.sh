@@ -15,6 +15,7 @@ library() {
   shift 2
   [ -e "$prefix/built/$name" ] && return
   echo "$system: building $name" >&2
+  mkdir -p "$work"
   if [ ! -d "$source" ]; then
     "$root/tools/cross/debian_source.sh" "$source" "$work/$source"
     source=$work/$source
