@@ -6,6 +6,7 @@ WINEPREFIX=${WINEPREFIX:-$root/build/wine}
 WINEDEBUG=${WINEDEBUG:--all}
 WINEDLLOVERRIDES=${WINEDLLOVERRIDES:-mscoree,mshtml=}  # else the first start asks about .NET and a browser
 export WINEPREFIX WINEDEBUG WINEDLLOVERRIDES
+export LC_ALL=C.UTF-8  # in which Wine takes names of files
 wine=/usr/lib/wine/wine64
 [ -x "$wine" ] || wine=$(command -v wine64)
 mkdir -p "$(dirname "$WINEPREFIX")"
