@@ -115,7 +115,7 @@ Object run(PyObject* self, PyObject* arguments) {
 }
 
 Object node_to_python(const NodeReport& n) {
-  const Object d = new_dict();
+  Object d = new_dict();
   set(d, "name", text(n.name));
   set(d, "op", text(n.op));
   set(d, "provider", text(n.provider));
@@ -127,7 +127,7 @@ Object node_to_python(const NodeReport& n) {
 }
 
 Object chain_to_python(const ChainReport& c) {
-  const Object d = new_dict();
+  Object d = new_dict();
   set(d, "providers", texts(c.providers));
   set(d, "state", text(c.state));
   set(d, "runs", number(c.runs));
@@ -136,7 +136,7 @@ Object chain_to_python(const ChainReport& c) {
 }
 
 Object measured_to_python(const MeasuredProvider& m) {
-  const Object d = new_dict();
+  Object d = new_dict();
   set(d, "provider", text(m.provider));
   set(d, "median_ms", number(m.median_ms));
   set(d, "compile_ms", number(m.compile_ms));
@@ -148,7 +148,7 @@ Object measured_to_python(const MeasuredProvider& m) {
 Object report(PyObject* self, PyObject*) {
   const Session& session = value_of<Session>(self);
   const Report r = unlocked([&] { return session.report(); });
-  const Object d = new_dict();
+  Object d = new_dict();
   set(d, "model", text(r.model));
   set(d, "runtime", text(r.runtime));
   set(d, "providers", texts(r.providers));
@@ -169,7 +169,7 @@ Object report(PyObject* self, PyObject*) {
 
 Object providers_to_python(PyObject*, PyObject*) {
   return list_of(unlocked([] { return sdx::providers(); }), [](const ProviderInfo& p) {
-    const Object d = new_dict();
+    Object d = new_dict();
     set(d, "name", text(p.name));
     set(d, "ort_name", text(p.ort_name));
     set(d, "hardware", text(p.hardware));
@@ -183,7 +183,7 @@ Object providers_to_python(PyObject*, PyObject*) {
 }
 
 Object types_to_python(ops::TypeSet types) {
-  const Object out = new_list();
+  Object out = new_list();
   for (int i = 1; i < kDataTypeCount; ++i) {
     const auto type = static_cast<DataType>(i);
     if ((types & ops::bit(type)) != 0) append(out, text(name(type)));
@@ -202,7 +202,7 @@ Object formal_to_python(const ops::Formal& f) {
 // The table of operators, for the tests that compare it with ONNX's own: a dict a definition.
 Object operators(PyObject*, PyObject*) {
   return list_of(ops::table().all(), [](const ops::OpDef& def) {
-    const Object d = new_dict();
+    Object d = new_dict();
     set(d, "domain", text(def.domain));
     set(d, "name", text(def.name));
     set(d, "since", number(std::int64_t{def.since}));
