@@ -77,15 +77,17 @@ std::string as_vtt(const Transcript& transcript) {
   return out;
 }
 
+std::string segment_members(const SpeechSegment& s) {
+  return fmt::format(
+      "\"start\":{:.3f},\"end\":{:.3f},\"text\":{},\"tokens\":[{}],\"temperature\":{},\"avg_logprob\":{:.6f},"
+      "\"compression_ratio\":{:.4f},\"no_speech_prob\":{:.6f}",
+      s.start, s.end, json_string(s.text), fmt::join(s.tokens, ","), s.temperature, s.log_probability, s.compression_ratio,
+      s.no_speech);
+}
+
 std::string json_members(const Transcript& transcript) {
   std::string segments;
-  for (const SpeechSegment& s : transcript.segments) {
-    segments += fmt::format(
-        "{}{{\"start\":{:.3f},\"end\":{:.3f},\"text\":{},\"tokens\":[{}],\"temperature\":{},\"avg_logprob\":{:.6f},"
-        "\"compression_ratio\":{:.4f},\"no_speech_prob\":{:.6f}}}",
-        segments.empty() ? "" : ",", s.start, s.end, json_string(s.text), fmt::join(s.tokens, ","), s.temperature,
-        s.log_probability, s.compression_ratio, s.no_speech);
-  }
+  for (const SpeechSegment& s : transcript.segments) segments += (segments.empty() ? "{" : ",{") + segment_members(s) + "}";
   return fmt::format("\"duration_s\":{:.3f},\"language\":{},\"text\":{},\"segments\":[{}]", transcript.duration,
                      json_string(transcript.language), json_string(transcript.text), segments);
 }

@@ -17,6 +17,9 @@ std::string as_text(const Transcript& transcript);
 std::string as_srt(const Transcript& transcript);
 // WebVTT.
 std::string as_vtt(const Transcript& transcript);
+// The members of a segment's JSON object without its braces: "start", "end", "text", "tokens", "temperature", "avg_logprob",
+// "compression_ratio", "no_speech_prob".
+std::string segment_members(const SpeechSegment& segment);
 // The members of a JSON object without its braces: "duration_s", "language", "text", "segments".
 std::string json_members(const Transcript& transcript);
 

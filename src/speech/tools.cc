@@ -30,6 +30,7 @@ constexpr Tools kTools{
     .srt = as_srt,
     .vtt = as_vtt,
     .json_members = json_members,
+    .segment_members = segment_members,
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Tools {
   std::string (*srt)(const Transcript&);
   std::string (*vtt)(const Transcript&);
   std::string (*json_members)(const Transcript&);
+  std::string (*segment_members)(const SpeechSegment&);
 };
 
 }  // namespace sdx::speech

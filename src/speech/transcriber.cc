@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/text/ascii.h"
 #include "media/sound/resample.h"
 #include "media/sound/sound.h"
 #include "speech/whisper/decode.h"
@@ -18,6 +19,8 @@ namespace {
 
 // Features of this many bytes are kept from the pass that finds their greatest number; longer sounds are read once more.
 constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
+
+constexpr std::string_view kBlanks = " \t\r\n";
 
 using Source = std::function<void(const media::SoundSink&)>;
 
@@ -112,7 +115,8 @@ class Windows {
       : model_(model), s_(model.settings), wanted_(wanted), on_segment_(on_segment), facts_(facts) {
     out_.duration = facts.seconds;
     timestamps_ = wanted.timestamps && static_cast<std::int64_t>(s_.timestamps()) < s_.vocabulary;
-    if (!wanted.prompt.empty()) previous_ = model.tokenizer.encode(" " + trimmed(wanted.prompt), false).ids;
+    if (!wanted.prompt.empty())
+      previous_ = model.tokenizer.encode(" " + std::string(trimmed_text(wanted.prompt, kBlanks)), false).ids;
   }
 
   void add(std::span<const float> rows) {
@@ -133,11 +137,6 @@ class Windows {
   }
 
  private:
-  static std::string trimmed(const std::string& text) {
-    const std::size_t begin = text.find_first_not_of(" \t\r\n"), end = text.find_last_not_of(" \t\r\n");
-    return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
-  }
-
   std::int64_t held() const { return static_cast<std::int64_t>(rows_.size()) / s_.features.bins; }
   // Once in a while, because what is left moves.
   void drop() {
@@ -222,7 +221,7 @@ class Windows {
     std::vector<TokenId> words;
     std::copy_if(segment.tokens.begin(), segment.tokens.end(), std::back_inserter(words), [&](TokenId t) { return t < s_.end; });
     out.text = model_.tokenizer.decode(words);
-    if (segment.start >= segment.end || trimmed(out.text).empty()) return;
+    if (segment.start >= segment.end || trimmed_text(out.text, kBlanks).empty()) return;
     out.start = s_.seconds(at_ + segment.start);
     out.end = std::min(s_.seconds(at_ + segment.end), std::max(out.start, facts_.seconds));
     out.tokens = std::move(segment.tokens);

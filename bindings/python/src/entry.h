@@ -64,6 +64,13 @@ void add_class(const Object& module, const char* name, const char* full_name, Py
   check(PyObject_SetAttrString(module.get(), name, reinterpret_cast<PyObject*>(class_of<T>)));
 }
 
+// A module with the functions of a list, which stays as long as the process. `name` is a literal.
+template <PyMethodDef* Functions>
+Object new_module(const char* name) {
+  static PyModuleDef definition{PyModuleDef_HEAD_INIT, name, nullptr, -1, Functions, nullptr, nullptr, nullptr, nullptr};
+  return Object::taken(PyModule_Create(&definition));
+}
+
 // Sets Python's error: one of the exception classes of sardonyx/_errors.py, which chooses by the code's name.
 void raise(const Error& e);
 

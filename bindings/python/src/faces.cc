@@ -337,9 +337,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 Object make_faces(PyObject*, PyObject*) {
-  static PyModuleDef definition{
-      PyModuleDef_HEAD_INIT, "sardonyx._sardonyx.faces", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
-  Object module = Object::taken(PyModule_Create(&definition));
+  Object module = new_module<functions>("sardonyx._sardonyx.faces");
   add_class<FaceDetector>(module, "FaceDetector", "sardonyx._sardonyx.FaceDetector", detector_methods);
   return module;
 }

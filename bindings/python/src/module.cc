@@ -327,8 +327,7 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 Object make_module(PyObject*, PyObject*) {
-  static PyModuleDef definition{PyModuleDef_HEAD_INIT, "_sardonyx", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
-  Object module = Object::taken(PyModule_Create(&definition));
+  Object module = new_module<functions>("_sardonyx");
   add_class<Session>(module, "Session", "sardonyx._sardonyx.Session", session_methods);
   add_class<CancelToken>(module, "CancelToken", "sardonyx._sardonyx.CancelToken", cancel_methods);
   prepare_memory_type();

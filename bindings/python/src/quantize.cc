@@ -370,10 +370,6 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-Object make_quantize(PyObject*, PyObject*) {
-  static PyModuleDef definition{
-      PyModuleDef_HEAD_INIT, "sardonyx._sardonyx.quantize", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
-  return Object::taken(PyModule_Create(&definition));
-}
+Object make_quantize(PyObject*, PyObject*) { return new_module<functions>("sardonyx._sardonyx.quantize"); }
 
 }  // namespace sdx::python

@@ -128,9 +128,7 @@ PyMethodDef speech_functions[] = {
 }  // namespace
 
 Object make_speech(PyObject*, PyObject*) {
-  static PyModuleDef definition{
-      PyModuleDef_HEAD_INIT, "sardonyx._sardonyx.speech", nullptr, -1, speech_functions, nullptr, nullptr, nullptr, nullptr};
-  Object module = Object::taken(PyModule_Create(&definition));
+  Object module = new_module<speech_functions>("sardonyx._sardonyx.speech");
   add_class<Transcriber>(module, "Transcriber", "sardonyx._sardonyx.Transcriber", transcriber_methods);
   return module;
 }

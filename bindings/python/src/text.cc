@@ -242,9 +242,7 @@ PyMethodDef functions[] = {{"load_tokenizer", &entry<load>, METH_VARARGS, "load_
 }  // namespace
 
 Object make_text(PyObject*, PyObject*) {
-  static PyModuleDef definition{
-      PyModuleDef_HEAD_INIT, "sardonyx._sardonyx.text", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
-  Object module = Object::taken(PyModule_Create(&definition));
+  Object module = new_module<functions>("sardonyx._sardonyx.text");
   add_class<Tokenizer>(module, "Tokenizer", "sardonyx._sardonyx.Tokenizer", methods);
   add_class<ChatTemplate>(module, "ChatTemplate", "sardonyx._sardonyx.ChatTemplate", template_methods);
   add_text_models(module);

@@ -52,6 +52,7 @@ struct LoadedModel {
   ModelKind kind = ModelKind::tensors;
   std::filesystem::path path;
   std::chrono::system_clock::time_point loaded_at;
+  std::uint64_t file_bytes = 0;
   std::uint64_t bytes = 0;  // that it takes at most, about: its files, and of a language model the limit of its cache
   ModelSettings settings;
   // One of them, by kind.

@@ -319,8 +319,8 @@ std::unique_ptr<LoadedModel> load_model(const LoadRequest& request) {
       case ModelKind::speech: out->speech = load_module<speech::Tools>().load(files.path, request.session.values); break;
       case ModelKind::reranker: out->reranker = std::make_unique<Reranker>(Reranker::load(files.path, embedder)); break;
     }
-    out->bytes = bytes_of(files.project ? out->tensors->project->model() : files.path);
-    if (out->language) out->bytes += out->language->engine->status().cache_limit;
+    out->file_bytes = bytes_of(files.project ? out->tensors->project->model() : files.path);
+    out->bytes = out->file_bytes + (out->language ? out->language->engine->status().cache_limit : 0);
     out->loaded_at = std::chrono::system_clock::now();
     return out;
   } catch (Error& error) {

@@ -150,11 +150,11 @@ ModelKind kind_of_export(const fs::path& folder) {
   std::vector<std::string> models = files_with_ending(folder, ".onnx");
   const std::vector<std::string> below = files_with_ending(folder / "onnx", ".onnx");
   models.insert(models.end(), below.begin(), below.end());
-  if (read_config(folder / "config.json").value("model_type", json()) == "whisper") return ModelKind::speech;
+  const json config = read_config(folder / "config.json");
+  if (config.value("model_type", json()) == "whisper") return ModelKind::speech;
   if (any_starts_with(models, "decoder_")) return ModelKind::language;
   if (is_file(folder / "modules.json")) return kind_by_modules(folder);
-  if (const auto kind = kind_by_config(read_config(folder / "config.json"))) return *kind;
-  return ModelKind::embedding;
+  return kind_by_config(config).value_or(ModelKind::embedding);
 }
 
 bool has_tokenizer(const fs::path& folder) {

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "base/text/json_text.h"
-#include "serve/models/model_files.h"
 #include "serve/openai/api_impl.h"
 #include "serve/openai/chat/handlers.h"
 #include "serve/openai/chat/time_text.h"
@@ -25,7 +24,7 @@ void append_model(std::string& out, const std::string& name, std::int64_t create
     const LanguageModelInfo& info = loaded->language->model.info();
     if (info.context > 0) fmt::format_to(std::back_inserter(out), R"(,"max_model_len":{})", info.context);
     fmt::format_to(std::back_inserter(out), R"(,"meta":{{"n_ctx":{0},"n_ctx_train":{0},"n_vocab":{1},"size":{2}}})",
-                   info.context > 0 ? std::to_string(info.context) : "null", info.vocabulary, model_bytes_on_disk(loaded->path));
+                   info.context > 0 ? std::to_string(info.context) : "null", info.vocabulary, loaded->file_bytes);
   }
   out += '}';
 }

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text/json_text.h"
@@ -19,7 +21,7 @@ namespace sdx::serve::openai {
 namespace {
 
 struct SoundRequest {
-  std::string_view file;
+  std::optional<std::string_view> file;
   std::string model, format = "json";
   bool stream = false;
   TranscribeSettings settings;
@@ -44,10 +46,12 @@ bool is_true(std::string_view text) {
 }
 
 void read_part(SoundRequest& r, const Part& part) {
-  const std::string text(part.name == "file" ? "" : part.body);
   if (part.name == "file") {
     r.file = part.body;
-  } else if (part.name == "model") {
+    return;
+  }
+  const std::string text(part.body);
+  if (part.name == "model") {
     r.model = text;
   } else if (part.name == "language") {
     r.settings.language = text;
@@ -75,12 +79,8 @@ SoundRequest read_request(const Request& request) {
   const std::string boundary = multipart_boundary(request.header("content-type"));
   if (boundary.empty()) refuse("The request must be multipart/form-data with the parts 'file' and 'model'.");
   SoundRequest r;
-  bool file = false;
-  for (const Part& part : parse_multipart(request.body, boundary)) {
-    read_part(r, part);
-    file = file || part.name == "file";
-  }
-  if (!file) refuse("Missing required parameter: 'file'.", "file", "missing_required_parameter");
+  for (const Part& part : parse_multipart(request.body, boundary)) read_part(r, part);
+  if (!r.file) refuse("Missing required parameter: 'file'.", "file", "missing_required_parameter");
   if (r.model.empty()) refuse("Missing required parameter: 'model'.", "model", "missing_required_parameter");
   constexpr std::string_view kFormats = "json text srt verbose_json vtt";
   if (!has_word(kFormats, r.format)) {
@@ -93,22 +93,19 @@ SoundRequest read_request(const Request& request) {
   return r;
 }
 
-std::string trimmed(const std::string& text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  return begin == std::string::npos ? "" : text.substr(begin);
+// Pieces of text begin with a space, the whole does not.
+std::string without_first_spaces(const std::string& text) {
+  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }
 
-std::string verbose(const Transcript& all, bool translate) {
+std::string verbose(const Transcript& all, bool translate, const speech::Tools& tools) {
   std::string out = fmt::format(R"({{"task":"{}","language":{},"duration":{:.3f},"text":{},"segments":[)",
                                 translate ? "translate" : "transcribe", json_string(all.language), all.duration,
-                                json_string(trimmed(all.text)));
+                                json_string(without_first_spaces(all.text)));
   for (std::size_t i = 0; i < all.segments.size(); ++i) {
     const SpeechSegment& s = all.segments[i];
-    fmt::format_to(std::back_inserter(out),
-                   R"({}{{"id":{},"seek":{},"start":{:.3f},"end":{:.3f},"text":{},"tokens":[{}],"temperature":{},)"
-                   R"("avg_logprob":{:.6f},"compression_ratio":{:.4f},"no_speech_prob":{:.6f}}})",
-                   i == 0 ? "" : ",", i, static_cast<std::int64_t>(s.start * 100), s.start, s.end, json_string(s.text),
-                   fmt::join(s.tokens, ","), s.temperature, s.log_probability, s.compression_ratio, s.no_speech);
+    fmt::format_to(std::back_inserter(out), R"({}{{"id":{},"seek":{},{}}})", i == 0 ? "" : ",", i,
+                   static_cast<std::int64_t>(s.start * 100), tools.segment_members(s));
   }
   return out + "]}";
 }
@@ -118,11 +115,11 @@ std::string usage(const Transcript& all) { return fmt::format(R"({{"type":"durat
 Response plain(std::string text, std::string_view type) { return {200, {{"Content-Type", std::string(type)}}, std::move(text)}; }
 
 Response answer(const SoundRequest& r, const Transcript& all, const speech::Tools& tools) {
-  if (r.format == "text") return plain(trimmed(all.text) + "\n", "text/plain; charset=utf-8");
+  if (r.format == "text") return plain(without_first_spaces(all.text) + "\n", "text/plain; charset=utf-8");
   if (r.format == "srt") return plain(tools.srt(all), "application/x-subrip; charset=utf-8");
   if (r.format == "vtt") return plain(tools.vtt(all), "text/vtt; charset=utf-8");
-  if (r.format == "verbose_json") return json_response(verbose(all, r.settings.translate));
-  return json_response(fmt::format(R"({{"text":{},"usage":{}}})", json_string(trimmed(all.text)), usage(all)));
+  if (r.format == "verbose_json") return json_response(verbose(all, r.settings.translate, tools));
+  return json_response(fmt::format(R"({{"text":{},"usage":{}}})", json_string(without_first_spaces(all.text)), usage(all)));
 }
 
 std::string event(std::string_view type, std::string_view member, const std::string& text, std::string_view more = {}) {
@@ -136,14 +133,15 @@ class SoundStream {
   const std::shared_ptr<Reply>& reply() const { return reply_; }
 
   void add(const SpeechSegment& segment) {
-    const std::string text = sent_ ? segment.text : trimmed(segment.text);
+    const std::string text = sent_ ? segment.text : without_first_spaces(segment.text);
     sent_ = sent_ || !text.empty();
     reply_->send(event("transcript.text.delta", "delta", text));
     reply_->open("");  // errors before the first segment are a status of their own
   }
   void end(const Transcript& all) {
     reply_->open("");
-    reply_->finish(event("transcript.text.done", "text", trimmed(all.text), fmt::format(R"(,"usage":{})", usage(all))));
+    reply_->finish(
+        event("transcript.text.done", "text", without_first_spaces(all.text), fmt::format(R"(,"usage":{})", usage(all))));
   }
 
  private:
@@ -172,8 +170,8 @@ void Api::Impl::transcribe(const RequestPtr& request, const ResponderPtr& respon
     return true;
   };
   try {
-    const Transcript all = tools.transcribe_bytes(*found.model->speech, std::as_bytes(std::span(r.file.data(), r.file.size())),
-                                                  r.settings, on_segment);
+    const Transcript all =
+        tools.transcribe_bytes(*found.model->speech, std::as_bytes(std::span(*r.file)), r.settings, on_segment);
     if (request->notes) request->notes->set_tokens(0, tokens);
     measured.end({.prompt = 0, .completion = tokens}, "stop");
     if (stream) {
