@@ -72,7 +72,7 @@ check() {
   fi
   system=$1 compiler=$2
   shift 2
-  inside "$system" cmake --build "/build/$compiler" --target "$@" || return 1
+  inside "$system" cmake --build "/build/$compiler" --target "$@" -- -k 0 || return 1
   inside "$system" ctest --test-dir "/build/$compiler" --no-tests=error --output-on-failure -j 2 -L unit -R "$tests" || return 1
   if [ "$mode" = all ] && [ "$compiler" = gcc ]; then
     inside "$system" tools/demo.sh "/build/$compiler" || return 1

@@ -78,7 +78,8 @@ void expect_like_formula(const OptimizerOptions& options) {
     std::vector<float> gradients;
     double squares = 0;
     for (const Parameter& p : state.parameters) {
-      for (const float g : module.gradient(p.name).values<float>()) {
+      const Tensor gradient = module.gradient(p.name);
+      for (const float g : gradient.values<float>()) {
         gradients.push_back(g);
         squares += double{g} * double{g};
       }
