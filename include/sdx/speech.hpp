@@ -21,10 +21,11 @@
 namespace sdx {
 
 struct TranscribeSettings {
-  std::string language;    // "de"; empty: heard from the first window
-  bool translate = false;  // into English
-  bool timestamps = true;  // false: one segment for each window, without the model's own times
-  std::string prompt;      // a text that comes before the first window: names, spelling, style
+  std::string language;          // "de"; empty: heard from the first window
+  bool translate = false;        // into English
+  bool word_timestamps = false;  // also of words: SpeechSegment::words; takes the decoder's weights once more
+  bool timestamps = true;        // false: one segment for each window, without the model's own times
+  std::string prompt;            // a text that comes before the first window: names, spelling, style
   // Each window sees the text before it, as long as that was decoded below a temperature of 0.5.
   bool condition_on_previous = true;
   // Tried in order until an answer is neither repetitive nor improbable; 0: the most likely tokens, above: sampling.
@@ -36,12 +37,19 @@ struct TranscribeSettings {
   std::optional<CancelToken> cancel;
 };
 
+struct SpeechWord {
+  double start = 0, end = 0;  // seconds
+  std::string text;           // with the space before it and punctuation behind it
+  double probability = 0;     // mean of its tokens
+};
+
 struct SpeechSegment {
   double start = 0, end = 0;  // seconds
   std::string text;
   std::vector<std::uint32_t> tokens;  // with those of timestamps
   // Of the window that it comes from.
   double temperature = 0, log_probability = 0, compression_ratio = 0, no_speech = 0;
+  std::vector<SpeechWord> words = {};  // with TranscribeSettings::word_timestamps
 };
 
 struct Transcript {

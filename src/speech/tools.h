@@ -29,8 +29,8 @@ struct Tools {
   std::string (*text)(const Transcript&);
   std::string (*srt)(const Transcript&);
   std::string (*vtt)(const Transcript&);
-  std::string (*json_members)(const Transcript&);
-  std::string (*segment_members)(const SpeechSegment&);
+  std::string (*json_members)(const Transcript&, bool words);
+  std::string (*segment_members)(const SpeechSegment&, bool words);
 };
 
 }  // namespace sdx::speech

@@ -12,6 +12,7 @@
 #include "speech/whisper/decode.h"
 #include "speech/whisper/rules.h"
 #include "speech/whisper/segments.h"
+#include "speech/words/words.h"
 
 namespace sdx {
 namespace speech {
@@ -204,10 +205,13 @@ class Windows {
     const WindowAnswer answer = decode_with_fallback(s_, model_.tokenizer, text, std::move(request), wanted_);
     CutWindow cut = cut_window(s_, answer.tokens, frames);
     cut.advance = std::min(cut.advance, frames);
-    for (CutSegment& segment : cut.segments) {
-      previous_.insert(previous_.end(), segment.tokens.begin(), segment.tokens.end());
-      publish(std::move(segment), answer);
+    std::vector<SpeechSegment> segments;
+    for (CutSegment& segment : cut.segments) segments.push_back(segment_of(std::move(segment), answer));
+    if (wanted_.word_timestamps) {
+      add_times_of_words(text, segments, frames);
+      if (const std::int64_t end = last_frame(segments); !cut.ends && end > at_) cut.advance = std::min(end - at_, frames);
     }
+    for (SpeechSegment& segment : segments) publish(std::move(segment));
     constexpr double kHot = 0.5;
     if (!wanted_.condition_on_previous || answer.temperature > kHot) previous_.clear();
     const auto most = static_cast<std::size_t>(s_.positions);
@@ -215,22 +219,56 @@ class Windows {
     at_ += cut.advance;
   }
 
-  // Segments without text or length say nothing.
-  void publish(CutSegment segment, const WindowAnswer& answer) {
-    SpeechSegment out;
+  std::vector<TokenId> text_tokens(std::span<const TokenId> tokens) const {
     std::vector<TokenId> words;
-    std::copy_if(segment.tokens.begin(), segment.tokens.end(), std::back_inserter(words), [&](TokenId t) { return t < s_.end; });
-    out.text = model_.tokenizer.decode(words);
-    if (segment.start >= segment.end || trimmed_text(out.text, kBlanks).empty()) return;
+    std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(words), [&](TokenId t) { return t < s_.end; });
+    return words;
+  }
+
+  SpeechSegment segment_of(CutSegment segment, const WindowAnswer& answer) const {
+    SpeechSegment out;
+    out.text = model_.tokenizer.decode(text_tokens(segment.tokens));
     out.start = s_.seconds(at_ + segment.start);
-    out.end = std::min(s_.seconds(at_ + segment.end), std::max(out.start, facts_.seconds));
+    out.end = s_.seconds(at_ + segment.end);
     out.tokens = std::move(segment.tokens);
     out.temperature = answer.temperature;
     out.log_probability = answer.log_probability;
     out.compression_ratio = answer.compression_ratio;
     out.no_speech = answer.no_speech;
-    out_.text += out.text;
-    out_.segments.push_back(std::move(out));
+    return out;
+  }
+
+  void add_times_of_words(DecoderText& decoder, std::vector<SpeechSegment>& segments, std::int64_t frames) {
+    std::vector<std::vector<TokenId>> texts;
+    std::vector<TokenId> all, begin;
+    std::copy_if(begin_.begin(), begin_.end(), std::back_inserter(begin), [&](TokenId t) { return t != s_.no_timestamps; });
+    for (const SpeechSegment& segment : segments) {
+      texts.push_back(text_tokens(segment.tokens));
+      all.insert(all.end(), texts.back().begin(), texts.back().end());
+    }
+    constexpr std::size_t kOthers = 2;  // <|notimestamps|> and the end
+    all.resize(std::min(all.size(), static_cast<std::size_t>(s_.positions) - begin.size() - kOthers));
+    if (all.empty()) return;
+    std::vector<TimedWord> words = split_words(model_.tokenizer, all, out_.language);
+    time_words(words, s_, decoder, begin, all, frames);
+    add_words(segments, texts, std::move(words), s_.seconds(at_), spoken_until_);
+  }
+
+  // At which the last word ends, or without words the last segment.
+  std::int64_t last_frame(std::span<const SpeechSegment> segments) const {
+    const auto rate = static_cast<double>(s_.features.rate) / static_cast<double>(s_.features.hop);
+    const auto spoken = std::find_if(segments.rbegin(), segments.rend(), [](const SpeechSegment& s) { return !s.words.empty(); });
+    if (spoken != segments.rend()) return std::llround(spoken->words.back().end * rate);
+    return segments.empty() ? 0 : std::llround(segments.back().end * rate);
+  }
+
+  // Segments without text or length say nothing. None ends behind the sound.
+  void publish(SpeechSegment segment) {
+    if (segment.start >= segment.end || trimmed_text(segment.text, kBlanks).empty()) return;
+    previous_.insert(previous_.end(), segment.tokens.begin(), segment.tokens.end());
+    segment.end = std::min(segment.end, std::max(segment.start, facts_.seconds));
+    out_.text += segment.text;
+    out_.segments.push_back(std::move(segment));
     if (on_segment_ && !on_segment_(out_.segments.back())) throw Stopped();
   }
 
@@ -243,6 +281,7 @@ class Windows {
   std::vector<TokenId> begin_, previous_;
   std::vector<float> rows_;  // from frame `first_` on
   std::int64_t first_ = 0, at_ = 0;
+  double spoken_until_ = 0;  // seconds
   bool timestamps_ = true;
 };
 

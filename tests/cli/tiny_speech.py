@@ -1,13 +1,16 @@
-"""Writes a speech model of the smallest kind for tiny_models.py: whatever it hears, it says "hello world" from 0 to 0.5 s, or translates "world"."""
+"""Writes a speech model of the smallest kind for tiny_models.py: whatever it hears, it says "hello world" from 0 to 0.5 s, or translates "world".
+
+Its attention to the sound says that a word lasts 0.2 s."""
 
 import json
 
-WORDS = ["[UNK]", "hello", "world", "<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>", "<|transcribe|>", "<|startofprev|>",
+WORDS = ["[UNK]", "hello", "Ġworld", "<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>", "<|transcribe|>", "<|startofprev|>",
          "<|nospeech|>", "<|notimestamps|>"]
 STEPS = 50  # of 0.02 s, in windows of 1 s
+HEARD = {"<|notimestamps|>": range(10), "hello": range(10, 20), "Ġworld": range(20, STEPS)}  # where each token looks
 END, FIRST = WORDS.index("<|endoftext|>"), len(WORDS)  # the time 0
 FOLLOWS = {"<|startoftranscript|>": "<|en|>", "<|transcribe|>": FIRST, "<|translate|>": FIRST + 1, "<|notimestamps|>": "hello", FIRST: "hello",
-           FIRST + 1: "world", "hello": "world", "world": FIRST + 25, FIRST + 25: END}
+           FIRST + 1: "Ġworld", "hello": "Ġworld", "Ġworld": FIRST + 25, FIRST + 25: END}
 
 
 def place(word):
@@ -22,9 +25,22 @@ def write_speech(put, tiny):
     table = tiny.floats(*(number for row in rows for number in row))
     ids = tiny.value_info("input_ids", tiny.INT64, ["batch", "length"])
     hidden = tiny.value_info("encoder_hidden_states", tiny.FLOAT, ["batch", STEPS, 2])
-    put("whisper/decoder_model.onnx", tiny.model([tiny.node("Gather", ["table", "input_ids"], ["logits"])], [ids, hidden],
-                                                 [tiny.value_info("logits", tiny.FLOAT, ["batch", "length", size])],
-                                                 [tiny.tensor("table", tiny.FLOAT, [size, size], table)]))
+    looks = [[5.0 if step in HEARD.get(word, ()) else 0.0 for step in range(STEPS)] for word in [*WORDS, *range(FIRST, size)]]
+    same = [1.0 if row == column else 0.0 for row in range(STEPS) for column in range(STEPS)]
+    # Attention as exports have it: products with what comes from the sound alone, which here is the same for any sound.
+    nodes = [
+        tiny.node("Gather", ["table", "input_ids"], ["words"]), tiny.node("Gather", ["looks", "input_ids"], ["queries"]),
+        tiny.node("MatMul", ["encoder_hidden_states", "nothing"], ["zeros"]), tiny.node("Add", ["zeros", "same"], ["keys"]),
+        tiny.node("MatMul", ["queries", "keys"], ["scores"]), tiny.node("Softmax", ["scores"], ["weights"]),
+        tiny.node("MatMul", ["weights", "zeros"], ["mixed"]), tiny.node("MatMul", ["mixed", "no_words"], ["no_logits"]),
+        tiny.node("Add", ["words", "no_logits"], ["logits"]),
+    ]
+    put("whisper/decoder_model.onnx", tiny.model(
+        nodes, [ids, hidden], [tiny.value_info("logits", tiny.FLOAT, ["batch", "length", size])],
+        [tiny.tensor("table", tiny.FLOAT, [size, size], table), tiny.tensor("same", tiny.FLOAT, [STEPS, STEPS], tiny.floats(*same)),
+         tiny.tensor("looks", tiny.FLOAT, [size, STEPS], tiny.floats(*(number for row in looks for number in row))),
+         tiny.tensor("nothing", tiny.FLOAT, [2, STEPS], tiny.floats(*[0.0] * 2 * STEPS)),
+         tiny.tensor("no_words", tiny.FLOAT, [STEPS, size], tiny.floats(*[0.0] * STEPS * size))]))
     put("whisper/encoder_model.onnx", tiny.model(
         [tiny.node("MatMul", ["mean", "input_features"], ["means"]), tiny.node("Reshape", ["means", "shape"], ["last_hidden_state"])],
         [tiny.value_info("input_features", tiny.FLOAT, ["batch", 8, 2 * STEPS])],
@@ -38,7 +54,7 @@ def write_speech(put, tiny):
     put("whisper/preprocessor_config.json", json.dumps({"feature_size": 8, "sampling_rate": 16000, "hop_length": 160, "n_fft": 400, "chunk_length": 1}))
     times = [f"<|{step * 0.02:.2f}|>" for step in range(STEPS + 1)]
     put("whisper/tokenizer.json", json.dumps({
-        "version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"}, "decoder": {"type": "ByteLevel"},
         "added_tokens": [{"id": i, "content": c, "special": True, "normalized": False} for i, c in enumerate([*WORDS, *times]) if i >= END],
         "model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": {word: i for i, word in enumerate([*WORDS, *times])}}}))
     put("speech.wav", tiny.wav(16000, [8000 * (1 if i // 20 % 2 else -1) for i in range(9600)]))

@@ -41,6 +41,10 @@ def formats(server, sound):
     check(verbose["task"] == "transcribe" and verbose["language"] == "en" and verbose["duration"] == 0.6, verbose)
     segment = verbose["segments"][0]
     check(segment["id"] == 0 and segment["start"] == 0 and segment["end"] == 0.5 and segment["tokens"] == [12, 1, 2, 37], segment)
+    check("words" not in verbose and "words" not in segment, verbose)
+    timed = ask(server, path, sound, model="whisper", response_format="verbose_json", **{"timestamp_granularities[]": "word"}).json()
+    words = [{"word": "hello", "start": 0, "end": 0.2}, {"word": "world", "start": 0.2, "end": 0.4}]
+    check(timed["words"] == words and "segments" not in timed, timed)
     translated = ask(server, "/v1/audio/translations", sound, model="whisper", response_format="verbose_json").json()
     check(translated["task"] == "translate" and translated["text"] == "world", translated)
     unknown = ask(server, path, sound, model="whisper", chunking="auto")
@@ -55,7 +59,7 @@ def refusals(server, sound):
         (dict(file=sound, model="whisper", temperature="hot"), 400, "temperature"),
         (dict(file=sound, model="whisper", stream="perhaps"), 400, "stream"),
         (dict(file=sound, model="whisper", response_format="xml"), 400, "response_format"),
-        (dict(file=sound, model="whisper", **{"timestamp_granularities[]": "word"}), 400, "timestamp_granularities"),
+        (dict(file=sound, model="whisper", **{"timestamp_granularities[]": "letter"}), 400, "timestamp_granularities"),
         (dict(file=b"", model="whisper"), 400, "sound"), (dict(file=b"no sound", model="whisper"), 400, "sound"),
         (dict(file=sound[:60], model="whisper"), 400, "cut off"),
     ]

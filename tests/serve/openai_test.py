@@ -308,18 +308,19 @@ def sound(test):
         expect(said.text == "hello world" and said.usage.seconds == 0.6, said)
         expect(client.audio.transcriptions.create(**asked, response_format="srt", language="de").startswith("1\n00:00:00,000 --> 00:00:00,500\n"), "srt")
         raw = client.audio.transcriptions.with_raw_response.create(
-            model="whisper", file=("talk.mp3", recording.read_bytes()), response_format="verbose_json", timestamp_granularities=["segment"],
+            model="whisper", file=("talk.mp3", recording.read_bytes()), response_format="verbose_json", timestamp_granularities=["segment", "word"],
             temperature=0, prompt="names")
         fits(json.loads(raw.text), "Transcription")
         whole = raw.parse()
-        expect(whole.duration == 0.6 and whole.segments[0].end == 0.5 and whole.segments[0].text.strip() == "hello world", whole)
+        expect([(w.word, w.start, w.end) for w in whole.words] == [("hello", 0, 0.2), ("world", 0.2, 0.4)], whole)
+        expect(whole.duration == 0.6 and whole.segments[0].end == 0.4 and whole.segments[0].text.strip() == "hello world", whole)
         expect(client.audio.translations.create(**asked).text == "world", "translation")
         events = list(client.audio.transcriptions.create(model="whisper", file=test.folder / "long.wav", stream=True))
         for event in events:
             fits(event.model_dump(exclude_none=True), "TranscriptionEvent")
         expect([e.type for e in events] == ["transcript.text.delta"] * (len(events) - 1) + ["transcript.text.done"], events)
         expect(len(events) > 2 and "".join(e.delta for e in events[:-1]) == events[-1].text, events)
-        for wrong in ({"language": "xx"}, {"timestamp_granularities": ["word"]}, {"model": "letters"}, {"file": b"no sound"}):
+        for wrong in ({"language": "xx"}, {"timestamp_granularities": ["letter"]}, {"model": "letters"}, {"file": b"no sound"}):
             try:
                 client.audio.transcriptions.create(**{**asked, **wrong})
                 sys.exit(f"wrong: {wrong} is not refused")

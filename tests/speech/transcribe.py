@@ -13,6 +13,7 @@ from pathlib import Path
 
 try:
     import numpy as np
+    import onnx
     import whisper_models as wm
 except ImportError:
     sys.exit(77)
@@ -77,6 +78,35 @@ def recorded(place):
             compare(case, kind, here / kind, words)
 
 
+def words(place):
+    """openai-whisper's times of words, which windows after the first depend on."""
+    for case in json.loads((Path(__file__).parent / "word_answers.json").read_text())["cases"]:
+        here = place / case["name"].replace(" ", "_").replace(",", "")
+        here.mkdir()
+        c = wm.config(**case["config"])
+        w = wm.weights(c, case["weights"], case["scale"])
+        (here / "sound.wav").write_bytes(wm.wav(wm.sound(case["seconds"], case["sound"])))
+        settings = {"max_length": case["max_length"], **({"alignment_heads": case["heads"]} if case["heads"] else {})}
+        for kind, decoders in {**KINDS, "fused": ("fused",)}.items():
+            wm.write_folder(here / kind, c, w, decoders, **settings)
+            got = transcribed(here / "sound.wav", "-m", here / kind, *BARE, "--language", case["language"], "--timestamps", "word")["segments"]
+            what = f"{case['name']}, {kind}"
+            check([s["tokens"] for s in got] == [s["tokens"] for s in case["segments"]], f"{what}: tokens differ:\n  {got}\n  {case['segments']}")
+            for mine, theirs in zip(got, case["segments"]):
+                compare_words(what, mine, theirs, case["seconds"])
+            print(f"{what}: {sum(len(s['words']) for s in got)} words")
+
+
+def compare_words(what, mine, theirs, seconds):
+    check([w["word"] for w in mine["words"]] == [w[0] for w in theirs["words"]], f"{what}: words differ:\n  {mine}\n  {theirs}")
+    # Theirs are rounded to 0.01 s; ours do not end behind the sound.
+    end = min(theirs["end"], max(theirs["start"], seconds))
+    check(abs(mine["start"] - theirs["start"]) < 0.011 and abs(mine["end"] - end) < 0.011, f"{what}: {mine}\n  expected {theirs}")
+    for m, (text, start, end, probability) in zip(mine["words"], theirs["words"]):
+        check(abs(m["start"] - start) < 0.011 and abs(m["end"] - end) < 0.011 and abs(m["probability"] - probability) < 1e-3,
+              f"{what}: {m}, expected {text!r} from {start} to {end}, {probability}")
+
+
 def guards(place):
     """What keeps a random model, which talks nonsense, from being believed."""
     model, sound = place / "long" / "merged", place / "long" / "sound.wav"
@@ -87,6 +117,24 @@ def guards(place):
           f"an improbable text below the last temperature: {usual['segments']}")
     silent = transcribed(sound, "-m", model, "--language", "en", "--no-speech", "0", "--log-probability", "100")
     check(silent["segments"] == [] and silent["text"] == "", f"silence speaks: {silent['segments']}")
+
+
+def hidden_attention(place):
+    """Without attention that can be found, times of words are refused, and nothing else is."""
+    here = place / "words"
+    path = here / "plain" / "decoder_model.onnx"
+    model = onnx.load(path)
+    for node in model.graph.node:
+        if node.op_type == "Softmax":  # a function of the same name elsewhere
+            node.domain = "hidden"
+    model.opset_import.append(onnx.helper.make_opsetid("hidden", 1))
+    x = onnx.helper.make_node("Softmax", ["x"], ["y"], axis=-1)
+    model.functions.append(onnx.helper.make_function("hidden", "Softmax", ["x"], ["y"], [x], [onnx.helper.make_opsetid("", 17)], ["axis"]))
+    onnx.save(model, path)
+    words = (here / "sound.wav", "-m", here / "plain", *BARE, "--language", "en")
+    check(transcribed(*words)["segments"] != [], "hidden attention: nothing")
+    refused = sdx(*words, "--timestamps", "word")
+    check(refused.returncode == 1 and b"found that of 0" in refused.stderr, f"hidden attention: {refused.stderr}")
 
 
 def hostile(place):
@@ -156,6 +204,8 @@ def memory(place):
 
 with tempfile.TemporaryDirectory() as folder:
     recorded(Path(folder))
+    words(Path(folder))
+    hidden_attention(Path(folder))
     for test in (guards, hostile, folders, memory):
         test(Path(folder))
 print(f"{len(failures)} failures")

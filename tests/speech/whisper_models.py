@@ -120,6 +120,10 @@ class Net:
         split = self("Reshape", x, self.constant([0, 0, heads, self.c["d_model"] // heads], np.int64))
         return self("Transpose", split, perm=[0, 2, 1, 3])
 
+    def attend_fused(self, op, q, k, v):
+        mixed = self(op, q, k, v)  # Attention of opset 23, or MultiHeadAttention
+        return self("Reshape", self("Transpose", mixed, perm=[0, 2, 1, 3]), self.constant([0, 0, self.c["d_model"]], np.int64))
+
     def attend(self, q, k, v, mask=None):
         size = self.c["d_model"] // self.c["decoder_attention_heads"]
         scores = self("MatMul", self("Mul", q, self.constant(size**-0.5)), self("Transpose", k, perm=[0, 1, 3, 2]))
@@ -139,9 +143,10 @@ def value(name, shape, kind=TensorProto.FLOAT):
     return helper.make_tensor_value_info(name, kind, shape)
 
 
-def save(graph, path):
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.checker.check_model(model)
+def save(graph, path, opset=17):
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    if opset == 17:  # old packages do not know newer ones
+        onnx.checker.check_model(model)
     path.write_bytes(model.SerializeToString())
 
 
@@ -167,7 +172,7 @@ def cache_names(c, prefix):
     return [f"{prefix}.{i}.{side}.{part}" for i in range(c["decoder_layers"]) for side in ("decoder", "encoder") for part in ("key", "value")]
 
 
-def decoder_body(c, w, past):
+def decoder_body(c, w, past, fused=False):
     """Nodes from input_ids (and the pasts) to a list of results: logits, then the presents by name."""
     n = Net(c, w)
     length = n("Shape", "input_ids", start=1, end=2)
@@ -197,14 +202,16 @@ def decoder_body(c, w, past):
         else:
             k, v = (n.heads(n.linear("encoder_hidden_states", f"{here}.encoder_attn.{p}_proj"), "decoder") for p in "kv")
         presents[f"present.{i}.encoder.key"], presents[f"present.{i}.encoder.value"] = k, v
-        x = n("Add", x, n.linear(n.attend(q, k, v), f"{here}.encoder_attn.out_proj"))
+        attended = n.attend_fused("Attention", q, k, v) if fused else n.attend(q, k, v)
+        x = n("Add", x, n.linear(attended, f"{here}.encoder_attn.out_proj"))
         x = n.feed_forward(x, here)
     logits = n("MatMul", n.norm(x, "model.decoder.layer_norm"), n.weight("model.decoder.embed_tokens.weight", True))
     return n, logits, presents
 
 
 def decoder(c, w, kind):
-    """"first": without pasts, "plain": also without presents, "later": with pasts, "merged": both, by use_cache_branch."""
+    """"first": without pasts, "plain" and "fused" (with the operator Attention): also without presents, "later": with pasts, "merged": both, by
+    use_cache_branch."""
     heads, size = c["decoder_attention_heads"], c["d_model"] // c["decoder_attention_heads"]
     ids = value("input_ids", ["batch", "length"], TensorProto.INT64)
     hidden = value("encoder_hidden_states", ["batch", c["max_source_positions"], c["d_model"]])
@@ -216,8 +223,8 @@ def decoder(c, w, kind):
 
     if kind == "merged":
         return merged_decoder(c, w, ids, hidden, pasts, outputs)
-    n, logits, presents = decoder_body(c, w, kind == "later")
-    names = [] if kind == "plain" else [k for k in presents if kind == "first" or ".decoder." in k]
+    n, logits, presents = decoder_body(c, w, kind == "later", kind == "fused")
+    names = [] if kind in ("plain", "fused") else [k for k in presents if kind == "first" or ".decoder." in k]
     for name, held in [("logits", logits), *((k, presents[k]) for k in names)]:
         n.nodes.append(helper.make_node("Identity", [held], [name]))
     return helper.make_graph(n.nodes, kind, [ids, *pasts] if kind == "later" else [ids, hidden], outputs(names), n.initializers())
@@ -275,14 +282,14 @@ def tokenizer(c):
                       "fuse_unk": False, "byte_fallback": False, "vocab": vocabulary, "merges": []}}
 
 
-def write_folder(folder, c, w, kinds=("merged",)):
-    """`kinds`: of the decoders: ("merged",), ("first", "later"), ("plain",)."""
+def write_folder(folder, c, w, kinds=("merged",), **generation):
+    """`kinds`: of the decoders: ("merged",), ("first", "later"), ("plain",), ("fused",). `generation`: more of generation_config.json."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = {"merged": "decoder_model_merged", "first": "decoder_model", "plain": "decoder_model", "later": "decoder_with_past_model"}
+    names = {"merged": "decoder_model_merged", "first": "decoder_model", "plain": "decoder_model", "fused": "decoder_model", "later": "decoder_with_past_model"}
     save(encoder(c, w), folder / "encoder_model.onnx")
     for kind in kinds:
-        save(decoder(c, w, kind), folder / f"{names[kind]}.onnx")
-    files = {"config.json": c, "generation_config.json": generation_config(c), "tokenizer.json": tokenizer(c),
+        save(decoder(c, w, kind), folder / f"{names[kind]}.onnx", 23 if kind == "fused" else 17)
+    files = {"config.json": c, "generation_config.json": {**generation_config(c), **generation}, "tokenizer.json": tokenizer(c),
              "preprocessor_config.json": {"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": c["num_mel_bins"],
                                           "sampling_rate": 16000, "hop_length": 160, "n_fft": 400,
                                           "chunk_length": c["max_source_positions"] // 50}}

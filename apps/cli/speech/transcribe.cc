@@ -65,7 +65,8 @@ void TranscribeCommand::check() {
       throw UsageError(fmt::format("--temperature {}: expected 0 to 10", *temperature));
     settings.temperatures = {*temperature};
   }
-  settings.timestamps = timestamps == "segment";
+  settings.timestamps = timestamps != "none";
+  settings.word_timestamps = timestamps == "word";
   settings.condition_on_previous = !alone;
   settings.compression_ratio = compression_ratio;
   settings.log_probability = log_probability;
@@ -129,7 +130,8 @@ std::string TranscribeCommand::shown(const Transcript& transcript, const std::st
   const speech::Tools& tools = load_module<speech::Tools>();
   if (format == "srt") return tools.srt(transcript);
   if (format == "vtt") return tools.vtt(transcript);
-  if (format == "json") return fmt::format("{{\"file\":{},{}}}\n", json_string(sound), tools.json_members(transcript));
+  if (format == "json")
+    return fmt::format("{{\"file\":{},{}}}\n", json_string(sound), tools.json_members(transcript, settings.word_timestamps));
   return tools.text(transcript);
 }
 
@@ -157,7 +159,7 @@ bool TranscribeCommand::one(const std::string& sound) {
   }
   if (json) {
     results_ += fmt::format("{}{{\"file\":{},{},\"error\":null}}", results_.empty() ? "" : ",", json_string(sound),
-                            load_module<speech::Tools>().json_members(transcript));
+                            load_module<speech::Tools>().json_members(transcript, settings.word_timestamps));
   }
   if (!output.empty()) {
     write_file_atomically(to, shown(transcript, sound));
@@ -212,7 +214,8 @@ void add_transcribe(const Command& app, Action& action) {
   command->add_option("--language", c->settings.language, "The speech's language: de, en, … (default: heard in the first 30 s)")
       ->type_name("CODE");
   command->add_flag("--translate", c->settings.translate, "Translate into English");
-  command->add_option("--timestamps", c->timestamps, "Times of segments (default), or none")->one_of({"none", "segment"});
+  command->add_option("--timestamps", c->timestamps, "Times of segments (default), also of words, or none")
+      ->one_of({"none", "segment", "word"});
   command->add_option("--prompt", c->settings.prompt, "Text that the model takes as said before: names, spelling, style")
       ->type_name("TEXT");
   command->add_option("--format", c->format, "txt (default), srt, vtt or json")->one_of({"txt", "srt", "vtt", "json"});

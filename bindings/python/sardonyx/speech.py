@@ -30,13 +30,23 @@ if TYPE_CHECKING:
 
     Sound = Union[str, os.PathLike[str], bytes, NDArray[np.floating[Any]], Sequence[float]]
 
-__all__ = ["Segment", "Transcriber", "Transcript"]
+__all__ = ["Segment", "Transcriber", "Transcript", "Word"]
 
 _speech = _sardonyx.speech()
 
 
+class Word(NamedTuple):
+    """A word. `text` has the space before it and the punctuation behind it; `probability` is the mean of its tokens."""
+
+    start: float
+    end: float
+    text: str
+    probability: float
+
+
 class Segment(NamedTuple):
-    """A piece of speech. `tokens` include those of timestamps; what follows them is of the window that the segment comes from."""
+    """A piece of speech. `tokens` include those of timestamps; what follows them is of the window that the segment comes from. `words` are there
+    with `word_timestamps`."""
 
     start: float
     end: float
@@ -46,6 +56,11 @@ class Segment(NamedTuple):
     log_probability: float
     compression_ratio: float
     no_speech: float
+    words: list[Word]
+
+
+def _segment(plain: Any) -> Segment:
+    return Segment(*plain)._replace(words=[Word(*word) for word in plain[-1]])
 
 
 @dataclass
@@ -63,11 +78,11 @@ class Transcript:
         return self._subtitles("srt")
 
     def vtt(self) -> str:
-        """Subtitles as WebVTT has them."""
+        """Subtitles as WebVTT has them, with the times of words where these are known."""
         return self._subtitles("vtt")
 
     def _subtitles(self, form: str) -> str:
-        written: str = _speech.subtitles(form, [segment[:3] for segment in self.segments])
+        written: str = _speech.subtitles(form, [(*s[:3], [w[:3] for w in s.words]) for s in self.segments])
         return written
 
 
@@ -95,6 +110,7 @@ class Transcriber:
         language: str = "",
         translate: bool = False,
         timestamps: bool = True,
+        word_timestamps: bool = False,
         prompt: str = "",
         condition_on_previous: bool = True,
         temperatures: Union[float, Sequence[float]] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
@@ -104,12 +120,13 @@ class Transcriber:
         seed: int = 0,
         on_segment: Optional[Callable[[Segment], Optional[bool]]] = None,
     ) -> Transcript:
-        """rate: samples a second of an array; None: the model's. language: a code; "": the model hears it. None takes a limit away.
-        on_segment: called as soon as a segment is known; False ends the transcription."""
+        """rate: samples a second of an array; None: the model's. language: a code; "": the model hears it. word_timestamps: when each word is said.
+        None takes a limit away. on_segment: called as soon as a segment is known; False ends the transcription."""
         settings = {
             "language": language,
             "translate": translate,
             "timestamps": timestamps,
+            "word_timestamps": word_timestamps,
             "prompt": prompt,
             "condition_on_previous": condition_on_previous,
             "temperatures": [temperatures] if isinstance(temperatures, (int, float)) else list(temperatures),
@@ -118,9 +135,9 @@ class Transcriber:
             "no_speech": no_speech,
             "seed": seed,
         }
-        take = None if on_segment is None else lambda plain: on_segment(Segment(*plain))
+        take = None if on_segment is None else lambda plain: on_segment(_segment(plain))
         found = self._model.transcribe(_given(sound), self.rate if rate is None else rate, settings, take)
-        found["segments"] = [Segment(*plain) for plain in found["segments"]]
+        found["segments"] = [_segment(plain) for plain in found["segments"]]
         return Transcript(**found)
 
     def stream(self, sound: Sound, **settings: Any) -> Iterator[Segment]:

@@ -262,7 +262,7 @@ Object ranges(PyObject*, PyObject* arguments) {
   const bool all = to_truth(argument(arguments, 3));
   PythonReader reader(argument(arguments, 1), options.calibrate_method != CalibrationMethod::minmax);
   const CalibratedRanges found = interruptible([&] { return calibrate_static(model, reader, options, all); });
-  const Object out = new_dict();
+  Object out = new_dict();
   for (const auto& [name, r] : found) {
     set(out, name.c_str(), tuple(number(r.low), number(r.high), r.deviation ? number(*r.deviation) : Object::none()));
   }

@@ -35,6 +35,7 @@ TranscribeSettings read_settings(PyObject* settings) {
   s.language = to_text(item("language"));
   s.translate = to_truth(item("translate"));
   s.timestamps = to_truth(item("timestamps"));
+  s.word_timestamps = to_truth(item("word_timestamps"));
   s.prompt = to_text(item("prompt"));
   s.condition_on_previous = to_truth(item("condition_on_previous"));
   s.temperatures = to_list(item("temperatures"), to_double);
@@ -45,9 +46,12 @@ TranscribeSettings read_settings(PyObject* settings) {
   return s;
 }
 
+Object word(const SpeechWord& w) { return tuple(number(w.start), number(w.end), text(w.text), number(w.probability)); }
+
 Object segment(const SpeechSegment& s) {
   return tuple(number(s.start), number(s.end), text(s.text), list_of(s.tokens, [](std::uint32_t id) { return whole(id); }),
-               number(s.temperature), number(s.log_probability), number(s.compression_ratio), number(s.no_speech));
+               number(s.temperature), number(s.log_probability), number(s.compression_ratio), number(s.no_speech),
+               list_of(s.words, word));
 }
 
 // The samples of an array float32[samples].
@@ -99,17 +103,25 @@ Object transcribe(PyObject* self, PyObject* arguments) {
 Object languages(PyObject* self, PyObject*) { return texts(value_of<Transcriber>(self).languages()); }
 Object rate(PyObject* self, PyObject*) { return whole(value_of<Transcriber>(self).rate()); }
 
-// subtitles("srt" or "vtt", segments: (start, end, text))
+// A piece of speech from a tuple that begins with start, end and text.
+template <class Piece>
+Piece piece_of(PyObject* given) {
+  Piece piece;
+  piece.start = to_double(argument(given, 0));
+  piece.end = to_double(argument(given, 1));
+  piece.text = to_text(argument(given, 2));
+  return piece;
+}
+
+// subtitles("srt" or "vtt", segments: (start, end, text, words: (start, end, text)))
 Object subtitles(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 2);
   const std::string format = to_text(argument(arguments, 0));
   Transcript all;
   all.segments = to_list(argument(arguments, 1), [](PyObject* given) {
-    expect_arguments(given, 3);
-    SpeechSegment s;
-    s.start = to_double(argument(given, 0));
-    s.end = to_double(argument(given, 1));
-    s.text = to_text(argument(given, 2));
+    expect_arguments(given, 4);
+    SpeechSegment s = piece_of<SpeechSegment>(given);
+    s.words = to_list(argument(given, 3), piece_of<SpeechWord>);
     return s;
   });
   return text(format == "srt" ? speech::as_srt(all) : speech::as_vtt(all));

@@ -5,6 +5,9 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "onnx/reader.h"
+#include "session/open.h"
+#include "speech/whisper/attention.h"
 #include "tensor/element.h"
 
 namespace sdx::speech {
@@ -61,12 +64,17 @@ const ValueSpec* find_input(const Session& s, std::string_view name) {
   return nullptr;
 }
 
-Session open(const fs::path& file, const SessionOptions& options) {
+template <class Open>
+auto named(const fs::path& file, const Open& open) {
   try {
-    return Session::open(file, options);
+    return open();
   } catch (Error& e) {
     throw e.add_context("in '" + file.string() + "'");
   }
+}
+
+Session open(const fs::path& file, const SessionOptions& options) {
+  return named(file, [&] { return Session::open(file, options); });
 }
 
 RunOptions run_options(const std::optional<CancelToken>& cancel) {
@@ -105,7 +113,9 @@ DecoderSession::DecoderSession(Session opened) : session(std::move(opened)) {
 WhisperNetwork::WhisperNetwork(const fs::path& folder, const WhisperSettings& settings, const SessionOptions& options)
     : settings_(settings) {
   const Files files = find_files(folder);
-  SessionOptions decoder = options;
+  decoder_file_ = files.first;
+  decoder_options_ = options;
+  SessionOptions& decoder = decoder_options_;
   decoder.plan_cache_size = std::max<std::size_t>(decoder.plan_cache_size, 16);  // each step has a length of its own
   encoder_ = std::make_unique<Session>(open(files.encoder, options));
   const ValueSpec* features = find_input(*encoder_, "input_features");
@@ -125,6 +135,16 @@ Tensor WhisperNetwork::encode(const Tensor& features, const std::optional<Cancel
   options.outputs = {encoder_->outputs().front().name};
   NamedValues outputs = encoder_->run({{input.name, as_type(features, input.dtype)}}, options);
   return outputs[0].value.tensor();
+}
+
+const DecoderSession& WhisperNetwork::aligner() const {
+  std::call_once(aligner_asked_for_, [&] {
+    aligner_ = named(decoder_file_, [&] {
+      Model model = with_attention_outputs(read_model(decoder_file_), settings_);
+      return std::make_unique<DecoderSession>(session::open(std::move(model), decoder_options_));
+    });
+  });
+  return *aligner_;
 }
 
 DecoderText::DecoderText(const WhisperNetwork& network, const Tensor& hidden, std::optional<CancelToken> cancel)
@@ -182,6 +202,24 @@ void DecoderText::keep(const DecoderSession& d, const NamedValues& outputs) {
       held->second = outputs.tensor(present);
     }
   }
+}
+
+AlignedText DecoderText::align(std::span<const TokenId> tokens) {
+  clear();
+  const DecoderSession& d = network_.aligner();
+  const NamedValues outputs = d.session.run(inputs(d, tokens), run_options(cancel_));
+  const WhisperSettings& s = network_.settings_;
+  const auto count = static_cast<std::int64_t>(tokens.size()), heads = static_cast<std::int64_t>(s.alignment_heads.size());
+  const Tensor logits = to_float32(outputs.tensor("logits"));
+  if (logits.rank() != 3 || logits.dim(0) != 1 || logits.dim(1) != count || logits.dim(2) < s.vocabulary) {
+    fail(ErrorCode::invalid_model, "the decoder's logits are {}; expected [1,{},{}]", logits.type_string(), count, s.vocabulary);
+  }
+  AlignedText out{logits.reshaped({count, logits.dim(2)}), outputs.tensor(kAttentionOutput)};
+  if (out.attention.shape() != Shape{heads, count, s.source_positions}) {
+    fail(ErrorCode::invalid_model, "the decoder's attention to the sound is {}; expected [{},{},{}]", out.attention.type_string(),
+         heads, count, s.source_positions);
+  }
+  return out;
 }
 
 Tensor DecoderText::append(std::span<const TokenId> tokens) {

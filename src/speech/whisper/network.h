@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,10 +38,22 @@ class WhisperNetwork {
 
  private:
   friend class DecoderText;
+  // The decoder that also returns its attention; it is opened when first asked for.
+  const DecoderSession& aligner() const;
+
   const WhisperSettings& settings_;
+  std::filesystem::path decoder_file_;
+  SessionOptions decoder_options_;
   std::unique_ptr<Session> encoder_;
   std::unique_ptr<DecoderSession> first_;  // also of later steps, where it is merged or there is no other
   std::unique_ptr<DecoderSession> later_;
+  mutable std::once_flag aligner_asked_for_;
+  mutable std::unique_ptr<DecoderSession> aligner_;
+};
+
+struct AlignedText {
+  Tensor logits;     // float32[tokens, vocabulary]
+  Tensor attention;  // float32[heads, tokens, positions of the sound], of the settings' alignment heads
 };
 
 // One text being decoded. Not thread-safe.
@@ -50,6 +63,9 @@ class DecoderText {
 
   // Takes the tokens in; float32 logits of each: [tokens, vocabulary].
   Tensor append(std::span<const TokenId> tokens);
+  // A whole text at once, with the attention that says when its tokens are said. Forgets all tokens. Throws
+  // Error(not_implemented) where the model's operators keep their attention to themselves.
+  AlignedText align(std::span<const TokenId> tokens);
   // Forgets all tokens; the sound stays.
   void clear();
   std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }

@@ -15,7 +15,7 @@ CutWindow cut_window(const WhisperSettings& s, std::span<const TokenId> tokens, 
     if (is_time(i - 1) && is_time(i)) ends.push_back(i);
   }
   const std::size_t count = tokens.size();
-  const bool single_end = count > 0 && is_time(count - 1) && (count < 2 || !is_time(count - 2));
+  cut.ends = count > 0 && is_time(count - 1) && (count < 2 || !is_time(count - 2));
   if (ends.empty()) {
     CutSegment whole{0, frames, {tokens.begin(), tokens.end()}};
     for (std::size_t i = count; i-- > 0;) {
@@ -26,7 +26,7 @@ CutWindow cut_window(const WhisperSettings& s, std::span<const TokenId> tokens, 
     if (count > 0) cut.segments.push_back(std::move(whole));
     return cut;
   }
-  if (single_end) {
+  if (cut.ends) {
     ends.push_back(count);  // no speech behind the last time
   } else if (const std::int64_t last = time(ends.back() - 1); last > 0) {
     cut.advance = last;

@@ -17,6 +17,7 @@ struct CutSegment {
 struct CutWindow {
   std::vector<CutSegment> segments;
   std::int64_t advance = 0;  // frames to the next window, above 0
+  bool ends = false;         // a single time is last: nothing is said behind it
 };
 
 // `frames`: of the window that are sound. A text behind the last pair of times is left to the next window, which begins there.

@@ -1,5 +1,6 @@
 #include "speech/whisper/settings.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -55,6 +56,27 @@ std::string language_of(const std::string& token) {
   return token.substr(2, token.size() - 4);
 }
 
+void read_alignment(ConfigObject& o, WhisperSettings& s) {
+  const nlohmann::json* heads = o.take("alignment_heads");
+  if (heads == nullptr) return;
+  const auto wrong = [&](const nlohmann::json& shown) {
+    fail(ErrorCode::invalid_model, "{} must be pairs of a layer below {} and a head below {}, received {}",
+         o.shown("alignment_heads"), s.layers, s.heads, shown.dump());
+  };
+  if (!heads->is_array() || static_cast<std::int64_t>(heads->size()) > s.layers * s.heads) wrong(*heads);
+  for (const nlohmann::json& pair : *heads) {
+    const bool numbers = pair.is_array() && pair.size() == 2 && pair[0].is_number_unsigned() && pair[1].is_number_unsigned();
+    if (!numbers || pair[0].get<std::uint64_t>() >= static_cast<std::uint64_t>(s.layers) ||
+        pair[1].get<std::uint64_t>() >= static_cast<std::uint64_t>(s.heads)) {
+      wrong(pair);
+    }
+    const AlignmentHead head{pair[0].get<std::int64_t>(), pair[1].get<std::int64_t>()};
+    if (std::find(s.alignment_heads.begin(), s.alignment_heads.end(), head) == s.alignment_heads.end()) {
+      s.alignment_heads.push_back(head);
+    }
+  }
+}
+
 void read_generation(const fs::path& folder, WhisperSettings& s) {
   std::error_code error;
   if (!fs::exists(folder / "generation_config.json", error)) return;
@@ -68,6 +90,7 @@ void read_generation(const fs::path& folder, WhisperSettings& s) {
   if (o.has("suppress_tokens")) s.suppress = o.tokens("suppress_tokens");
   if (o.has("begin_suppress_tokens")) s.suppress_at_begin = o.tokens("begin_suppress_tokens");
   s.most_initial_timestamp = o.integer("max_initial_timestamp_index");
+  read_alignment(o, s);
   const nlohmann::json* tasks = o.take("task_to_id");
   s.transcribe = named(tasks, "transcribe");
   s.translate = named(tasks, "translate");
@@ -134,6 +157,11 @@ WhisperSettings read_whisper_settings(const fs::path& folder, const Tokenizer& t
   read_config(folder, s);
   read_generation(folder, s);
   read_names(tokenizer, s);
+  if (s.alignment_heads.empty()) {
+    for (std::int64_t layer = s.layers / 2; layer < s.layers; ++layer) {
+      for (std::int64_t head = 0; head < s.heads; ++head) s.alignment_heads.push_back({layer, head});
+    }
+  }
   if (!s.no_speech && s.no_timestamps > 0) s.no_speech = s.no_timestamps - 1;
   const std::int64_t bins = s.features.bins;
   s.features = read_whisper_features(folder);

@@ -16,6 +16,12 @@ namespace sdx::speech {
 
 using TokenId = std::uint32_t;
 
+// A head of the decoder whose attention follows the sound.
+struct AlignmentHead {
+  std::int64_t layer = 0, head = 0;
+  bool operator==(const AlignmentHead&) const = default;
+};
+
 struct WhisperSettings {
   WhisperFeatureSettings features;
   std::int64_t vocabulary = 0, positions = 448, max_length = 448;
@@ -27,6 +33,8 @@ struct WhisperSettings {
   std::vector<std::pair<std::string, TokenId>> languages;  // "en"; none: the model has one language
   std::vector<TokenId> suppress, suppress_at_begin;
   std::optional<std::int64_t> most_initial_timestamp;  // in steps
+
+  std::vector<AlignmentHead> alignment_heads;  // none that files name: all of the upper half of the layers
 
   TokenId timestamps() const { return no_timestamps + 1; }  // the first, of 0 seconds
   std::int64_t window_frames() const { return 2 * source_positions; }

@@ -158,11 +158,23 @@ TEST(SpeechOutput, Subtitles) {
 }
 
 TEST(SpeechOutput, Json) {
-  const std::string json = json_members(two_segments());
+  const std::string json = json_members(two_segments(), false);
   EXPECT_TRUE(
       json.starts_with(R"("duration_s":3723.500,"language":"en","text":" A < b --> c\n d. \"e\"","segments":[{"start":0.000,)"))
       << json;
   EXPECT_NE(json.find(R"("tokens":[1,2],"temperature":0,"avg_logprob":-0.500000)"), std::string::npos) << json;
+  EXPECT_EQ(json.find("words"), std::string::npos);
+}
+
+TEST(SpeechOutput, TimesOfWords) {
+  Transcript all = two_segments();
+  all.segments[0].words = {{0, 0.5, " A", 1}, {0.5, 1, " <", 0.5}, {1, 1.5, "b", 0.25}};
+  EXPECT_TRUE(as_vtt(all).find("\nA<00:00:00.500> &lt;<00:00:01.000>b\n") != std::string::npos) << as_vtt(all);
+  const std::string json = json_members(all, true);
+  EXPECT_NE(json.find(R"("words":[{"word":" A","start":0.000,"end":0.500,"probability":1.000000},{"word":" <",)"),
+            std::string::npos)
+      << json;
+  EXPECT_TRUE(json.ends_with(R"("words":[]}])")) << json;
 }
 
 }  // namespace

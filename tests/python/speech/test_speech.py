@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import sardonyx
-from sardonyx.speech import Segment, Transcriber
+from sardonyx.speech import Segment, Transcriber, Word
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli"))
 import tiny_models  # noqa: E402
 
-SAID = Segment(0.0, 0.5, "hello world", [12, 1, 2, 37], 0.0, pytest.approx(-0.002, abs=0.002), pytest.approx(0.6, abs=0.3), pytest.approx(0, abs=0.1))
+SAID = Segment(0.0, 0.5, "hello world", [12, 1, 2, 37], 0.0, pytest.approx(-0.002, abs=0.002), pytest.approx(0.6, abs=0.3), pytest.approx(0, abs=0.1), [])
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +59,15 @@ def test_settings(transcriber, folder):
     assert transcriber.transcribe(path, temperatures=[0.4], log_probability=None, compression_ratio=None, no_speech=None).segments[0].temperature == 0.4
     plain = transcriber.transcribe(path, timestamps=False)
     assert len(plain.segments) == 1 and plain.segments[0].tokens[:2] == [1, 2]
+
+
+def test_words(transcriber, folder):
+    sure = pytest.approx(1, abs=0.01)
+    said = transcriber.transcribe(folder / "speech.wav", word_timestamps=True)
+    assert said.segments[0].words == [Word(0.0, 0.2, "hello", sure), Word(0.2, 0.4, " world", sure)]
+    assert said.segments[0].end == 0.4
+    assert said.vtt() == "WEBVTT\n\n00:00:00.000 --> 00:00:00.400\nhello<00:00:00.200> world\n\n"
+    assert said.srt() == "1\n00:00:00,000 --> 00:00:00,400\nhello world\n\n"
 
 
 def test_subtitles(transcriber, folder):

@@ -23,7 +23,7 @@ namespace {
 struct SoundRequest {
   std::optional<std::string_view> file;
   std::string model, format = "json";
-  bool stream = false;
+  bool stream = false, segments = false, words = false;  // the last two: are asked for; neither: segments
   TranscribeSettings settings;
   Ignored ignored;
 };
@@ -65,8 +65,10 @@ void read_part(SoundRequest& r, const Part& part) {
     // 0 stands for the usual order of temperatures, as with OpenAI.
     if (const double t = temperature_of(text); t > 0) r.settings.temperatures = {t};
   } else if (part.name == "timestamp_granularities[]" || part.name == "timestamp_granularities") {
-    if (text != "segment") {
-      refuse(fmt::format("Invalid value for 'timestamp_granularities': '{}' is not supported. Supported values are: 'segment'.",
+    r.segments = r.segments || text == "segment";
+    r.words = r.words || text == "word";
+    if (text != "segment" && text != "word") {
+      refuse(fmt::format("Invalid value for 'timestamp_granularities': '{}'. Supported values are: 'segment' and 'word'.",
                          text.substr(0, 40)),
              "timestamp_granularities", "invalid_value");
     }
@@ -90,6 +92,7 @@ SoundRequest read_request(const Request& request) {
             r.format.substr(0, 40)),
         "response_format", "invalid_value");
   }
+  r.settings.word_timestamps = r.words;
   return r;
 }
 
@@ -98,16 +101,34 @@ std::string without_first_spaces(const std::string& text) {
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }
 
-std::string verbose(const Transcript& all, bool translate, const speech::Tools& tools) {
-  std::string out = fmt::format(R"({{"task":"{}","language":{},"duration":{:.3f},"text":{},"segments":[)",
-                                translate ? "translate" : "transcribe", json_string(all.language), all.duration,
-                                json_string(without_first_spaces(all.text)));
+std::string segments_of(const Transcript& all, const speech::Tools& tools, bool words) {
+  std::string out;
   for (std::size_t i = 0; i < all.segments.size(); ++i) {
     const SpeechSegment& s = all.segments[i];
     fmt::format_to(std::back_inserter(out), R"({}{{"id":{},"seek":{},{}}})", i == 0 ? "" : ",", i,
-                   static_cast<std::int64_t>(s.start * 100), tools.segment_members(s));
+                   static_cast<std::int64_t>(s.start * 100), tools.segment_members(s, words));
   }
-  return out + "]}";
+  return out;
+}
+
+std::string words_of(const Transcript& all) {
+  std::string out;
+  for (const SpeechSegment& s : all.segments) {
+    for (const SpeechWord& w : s.words) {
+      fmt::format_to(std::back_inserter(out), R"({}{{"word":{},"start":{:.3f},"end":{:.3f}}})", out.empty() ? "" : ",",
+                     json_string(without_first_spaces(w.text)), w.start, w.end);
+    }
+  }
+  return out;
+}
+
+std::string verbose(const SoundRequest& r, const Transcript& all, const speech::Tools& tools) {
+  std::string out =
+      fmt::format(R"({{"task":"{}","language":{},"duration":{:.3f},"text":{})", r.settings.translate ? "translate" : "transcribe",
+                  json_string(all.language), all.duration, json_string(without_first_spaces(all.text)));
+  if (r.segments || !r.words) out += R"(,"segments":[)" + segments_of(all, tools, r.words) + "]";
+  if (r.words) out += R"(,"words":[)" + words_of(all) + "]";
+  return out + "}";
 }
 
 std::string usage(const Transcript& all) { return fmt::format(R"({{"type":"duration","seconds":{}}})", all.duration); }
@@ -118,7 +139,7 @@ Response answer(const SoundRequest& r, const Transcript& all, const speech::Tool
   if (r.format == "text") return plain(without_first_spaces(all.text) + "\n", "text/plain; charset=utf-8");
   if (r.format == "srt") return plain(tools.srt(all), "application/x-subrip; charset=utf-8");
   if (r.format == "vtt") return plain(tools.vtt(all), "text/vtt; charset=utf-8");
-  if (r.format == "verbose_json") return json_response(verbose(all, r.settings.translate, tools));
+  if (r.format == "verbose_json") return json_response(verbose(r, all, tools));
   return json_response(fmt::format(R"({{"text":{},"usage":{}}})", json_string(without_first_spaces(all.text)), usage(all)));
 }
 
