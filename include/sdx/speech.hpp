@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,41 @@
 #include <sdx/session.hpp>
 
 namespace sdx {
+
+// How speech is told from silence. Source: faster-whisper's VadOptions.
+struct VoiceSettings {
+  double threshold = 0.5;                                       // of the probability: from here on somebody speaks
+  std::optional<double> silence_threshold;                      // below it nobody does; no value: threshold - 0.15, at least 0.01
+  double min_speech = 0;                                        // seconds; shorter speech is left out
+  double max_speech = std::numeric_limits<double>::infinity();  // longer speech is cut, at a short pause where there is one
+  double min_silence = 2;                                       // seconds; a shorter pause belongs to the speech
+  double padding = 0.4;                                         // seconds of silence kept on each side
+};
+
+// Seconds of a sound.
+struct SpeechInterval {
+  double start = 0, end = 0;
+};
+
+// Says when somebody speaks. Copies share the network; any number of threads may use it at once.
+class SDX_API VoiceDetector {
+ public:
+  // The file of Silero's VAD in ONNX, version 4 to 6, as the packages silero-vad and faster-whisper contain it. Throws
+  // Error(io | invalid_model | not_implemented) naming the file.
+  static VoiceDetector load(const std::filesystem::path& file, const SessionOptions& options = {});
+
+  // In order. The sound: as for Transcriber. Throws Error(invalid_argument) for impossible settings.
+  std::vector<SpeechInterval> detect(const std::filesystem::path& sound, const VoiceSettings& settings = {}) const;
+  std::vector<SpeechInterval> detect_bytes(std::span<const std::byte> sound, const VoiceSettings& settings = {}) const;
+  std::vector<SpeechInterval> detect(std::span<const float> samples, int rate, const VoiceSettings& settings = {}) const;
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  explicit VoiceDetector(std::shared_ptr<const Impl> impl);
+  std::shared_ptr<const Impl> impl_;
+};
 
 struct TranscribeSettings {
   std::string language;          // "de"; empty: heard from the first window
@@ -34,6 +70,8 @@ struct TranscribeSettings {
   std::optional<double> log_probability = -1.0;   // a lower mean of the tokens is improbable
   std::optional<double> no_speech = 0.6;          // a window with a higher probability of silence, and improbable text, has none
   std::uint64_t seed = 0;                         // of sampling
+  std::optional<VoiceDetector> voice;             // only what it hears is transcribed
+  VoiceSettings voice_settings;
   std::optional<CancelToken> cancel;
 };
 

@@ -26,6 +26,7 @@ constexpr Tools kTools{
     .transcribe_bytes = transcribe_bytes,
     .languages = languages,
     .rate = rate,
+    .load_voice = VoiceDetector::load,
     .text = as_text,
     .srt = as_srt,
     .vtt = as_vtt,

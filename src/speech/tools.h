@@ -26,6 +26,7 @@ struct Tools {
                                  const OnSegment& on_segment);
   const std::vector<std::string>& (*languages)(const Transcriber& model);
   int (*rate)(const Transcriber& model);
+  VoiceDetector (*load_voice)(const std::filesystem::path& file, const SessionOptions& options);
   std::string (*text)(const Transcript&);
   std::string (*srt)(const Transcript&);
   std::string (*vtt)(const Transcript&);

@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <sdx/speech.hpp>
 
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "base/text/ascii.h"
-#include "media/sound/resample.h"
 #include "media/sound/sound.h"
+#include "speech/sound_rows.h"
+#include "speech/voice/voice_detector.h"
 #include "speech/whisper/decode.h"
 #include "speech/whisper/rules.h"
 #include "speech/whisper/segments.h"
@@ -18,12 +18,7 @@ namespace sdx {
 namespace speech {
 namespace {
 
-// Features of this many bytes are kept from the pass that finds their greatest number; longer sounds are read once more.
-constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
-
 constexpr std::string_view kBlanks = " \t\r\n";
-
-using Source = std::function<void(const media::SoundSink&)>;
 
 }  // namespace
 }  // namespace speech
@@ -47,73 +42,13 @@ namespace {
 
 struct Stopped {};  // thrown where the caller wants no more segments
 
-// What the pass over a sound finds.
-struct SoundFacts {
-  double seconds = 0;
-  std::int64_t frames = 0;
-  float most = -std::numeric_limits<float>::infinity();
-  std::vector<float> rows;  // all, where they are few
-  bool kept = true;
-};
-
-// A sound at the model's rate as rows of features.
-class FeatureStream {
- public:
-  explicit FeatureStream(const WhisperFeatureSettings& settings) : settings_(settings), frames_(settings) {}
-
-  // `take` receives rows.
-  void run(const Source& source, const TakeRows& take) {
-    std::optional<media::Resampler> resampler;
-    std::vector<float> samples;
-    const auto begin = [&](int rate, int) {
-      resampler.emplace(rate, static_cast<int>(settings_.rate));
-      rate_ = rate;
-    };
-    const auto push = [&](std::span<const float> piece) {
-      received_ += static_cast<std::int64_t>(piece.size());
-      samples.clear();
-      resampler->push(piece, samples);
-      frames_.push(samples, take);
-    };
-    source({begin, push});
-    samples.clear();
-    if (resampler) resampler->finish(samples);
-    frames_.push(samples, take);
-    frames_.finish(take);
-  }
-
-  std::int64_t sound_frames() const { return frames_.sound_frames(); }
-  double seconds() const { return rate_ == 0 ? 0 : static_cast<double>(received_) / rate_; }
-
- private:
-  WhisperFeatureSettings settings_;
-  WhisperFrames frames_;
-  int rate_ = 0;
-  std::int64_t received_ = 0;
-};
-
-SoundFacts find_facts(const Source& source, const WhisperFeatureSettings& settings) {
-  SoundFacts facts;
-  FeatureStream stream(settings);
-  stream.run(source, [&](std::span<const float> rows) {
-    facts.most = std::max(facts.most, *std::max_element(rows.begin(), rows.end()));
-    facts.kept = facts.kept && (facts.rows.size() + rows.size()) * sizeof(float) <= kKeptBytes;
-    if (facts.kept) {
-      facts.rows.insert(facts.rows.end(), rows.begin(), rows.end());
-    } else {
-      facts.rows = {};
-    }
-  });
-  facts.frames = stream.sound_frames();
-  facts.seconds = stream.seconds();
-  return facts;
-}
-
 // Windows of a sound, whose rows come one after another.
 class Windows {
  public:
-  Windows(const Transcriber::Impl& model, const TranscribeSettings& wanted, const OnSegment& on_segment, SoundFacts& facts)
-      : model_(model), s_(model.settings), wanted_(wanted), on_segment_(on_segment), facts_(facts) {
+  // `times`: of the sound, where only its speech is heard; may be null.
+  Windows(const Transcriber::Impl& model, const TranscribeSettings& wanted, const OnSegment& on_segment, const SoundFacts& facts,
+          const SpeechTimes* times)
+      : model_(model), s_(model.settings), wanted_(wanted), on_segment_(on_segment), facts_(facts), times_(times) {
     out_.duration = facts.seconds;
     timestamps_ = wanted.timestamps && static_cast<std::int64_t>(s_.timestamps()) < s_.vocabulary;
     if (!wanted.prompt.empty())
@@ -266,7 +201,8 @@ class Windows {
   void publish(SpeechSegment segment) {
     if (segment.start >= segment.end || trimmed_text(segment.text, kBlanks).empty()) return;
     previous_.insert(previous_.end(), segment.tokens.begin(), segment.tokens.end());
-    segment.end = std::min(segment.end, std::max(segment.start, facts_.seconds));
+    segment.end = std::min(segment.end, std::max(segment.start, facts_.heard_seconds));
+    if (times_ != nullptr) times_->restore(segment);
     out_.text += segment.text;
     out_.segments.push_back(std::move(segment));
     if (on_segment_ && !on_segment_(out_.segments.back())) throw Stopped();
@@ -276,7 +212,8 @@ class Windows {
   const WhisperSettings& s_;
   const TranscribeSettings& wanted_;
   const OnSegment& on_segment_;
-  SoundFacts& facts_;
+  const SoundFacts& facts_;
+  const SpeechTimes* times_;
   Transcript out_;
   std::vector<TokenId> begin_, previous_;
   std::vector<float> rows_;  // from frame `first_` on
@@ -299,16 +236,23 @@ void check(const Transcriber::Impl& model, const TranscribeSettings& wanted) {
   }
 }
 
-Transcript transcribe(const Transcriber::Impl& model, const Source& source, const TranscribeSettings& wanted,
+Transcript transcribe(const Transcriber::Impl& model, const SoundSource& source, const TranscribeSettings& wanted,
                       const OnSegment& on_segment) {
   check(model, wanted);
-  SoundFacts facts = find_facts(source, model.settings.features);
-  Windows windows(model, wanted, on_segment, facts);
+  const WhisperFeatureSettings& features = model.settings.features;
+  std::optional<std::vector<SampleRange>> speech;
+  std::optional<SpeechTimes> times;
+  if (wanted.voice) {
+    speech = find_speech(source, network_of(*wanted.voice), wanted.voice_settings, features.rate, wanted.cancel);
+    times.emplace(*speech, features.rate);
+  }
+  const SoundFacts facts = find_facts(source, features, speech);
+  Windows windows(model, wanted, on_segment, facts, times ? &*times : nullptr);
   try {
     if (facts.kept) {
       windows.add(facts.rows);
     } else {
-      FeatureStream(model.settings.features).run(source, [&](std::span<const float> rows) { windows.add(rows); });
+      run_rows(source, features, speech, [&](std::span<const float> rows) { windows.add(rows); });
     }
     windows.finish();
   } catch (const Stopped&) {
@@ -347,18 +291,7 @@ Transcript Transcriber::transcribe(const std::filesystem::path& sound, const Tra
 
 Transcript Transcriber::transcribe(std::span<const float> samples, int rate, const TranscribeSettings& settings,
                                    const OnSegment& on_segment) const {
-  const auto source = [&](const media::SoundSink& sink) {
-    constexpr std::size_t kPiece = std::size_t{1} << 16;
-    sink.begin(rate, 1);
-    std::vector<float> piece;
-    for (std::size_t at = 0; at < samples.size(); at += piece.size()) {
-      piece.assign(samples.begin() + static_cast<std::ptrdiff_t>(at),
-                   samples.begin() + static_cast<std::ptrdiff_t>(std::min(samples.size(), at + kPiece)));
-      for (float& x : piece) x = std::isfinite(x) ? std::clamp(x, -1e6F, 1e6F) : 0.0F;
-      sink.take(piece);
-    }
-  };
-  return speech::transcribe(*impl_, source, settings, on_segment);
+  return speech::transcribe(*impl_, speech::samples_source(samples, rate), settings, on_segment);
 }
 
 const std::vector<std::string>& Transcriber::languages() const {

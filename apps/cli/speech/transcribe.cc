@@ -33,7 +33,7 @@ constexpr const char* kExamples =
 
 struct TranscribeCommand {
   std::vector<std::string> sounds;
-  std::string model, timestamps = "segment", format = "txt", output;
+  std::string model, timestamps = "segment", format = "txt", output, voice;
   TranscribeSettings settings;
   std::optional<double> temperature;
   double compression_ratio = 2.4, log_probability = -1.0, no_speech = 0.6;
@@ -56,6 +56,8 @@ struct TranscribeCommand {
 };
 
 void TranscribeCommand::check() {
+  const VoiceSettings& v = settings.voice_settings;
+  if (!(v.threshold >= 0 && v.threshold <= 1)) throw UsageError(fmt::format("--vad-threshold {}: expected 0 to 1", v.threshold));
   if (resume && output.empty()) throw UsageError("--resume needs -o: it leaves out what is there");
   if (rate < media::kMinRate || rate > media::kMaxRate) {
     throw UsageError(fmt::format("--rate {}: expected {} to {}", rate, media::kMinRate, media::kMaxRate));
@@ -183,7 +185,9 @@ int TranscribeCommand::run() {
   }
   SessionOptions options;
   options.threads = static_cast<int>(threads);
-  opened_ = load_module<speech::Tools>().load(text_model(model), options);
+  const speech::Tools& tools = load_module<speech::Tools>();
+  opened_ = tools.load(text_model(model), options);
+  if (!voice.empty()) settings.voice = tools.load_voice(text_model(voice), options);
   std::size_t failed = 0;
   for (const std::string& sound : all) failed += one(sound) ? 0 : 1;
   if (json) print(fmt::format("{{\"files\":[{}]}}\n", results_));
@@ -202,6 +206,19 @@ void add_guards(const Command& command, TranscribeCommand& c) {
   option("--no-speech", c.no_speech, "An improbable text is silence above this probability of it (0.6)");
   command.add_flag("--no-previous-text", c.alone, "Decode each window of 30 s without the text before it")
       ->group("Guards against invented text");
+}
+
+void add_voice(const Command& command, TranscribeCommand& c) {
+  const auto option = [&](const char* flag, auto& to, const char* help) {
+    return command.add_option(flag, to, help)->group("Speech alone");
+  };
+  VoiceSettings& s = c.settings.voice_settings;
+  option("--vad", c.voice, "Transcribe only where this network (Silero's VAD in ONNX) hears speech")->type_name("FILE");
+  option("--vad-threshold", s.threshold, "Its probability from which on somebody speaks (0.5)")->type_name("X");
+  option("--vad-min-silence", s.min_silence, "Shorter pauses belong to the speech (2)")->type_name("SECONDS");
+  option("--vad-min-speech", s.min_speech, "Shorter speech is left out (0)")->type_name("SECONDS");
+  option("--vad-max-speech", s.max_speech, "Longer speech is cut at a short pause (no limit)")->type_name("SECONDS");
+  option("--vad-padding", s.padding, "Silence kept on each side (0.4)")->type_name("SECONDS");
 }
 
 }  // namespace
@@ -226,6 +243,7 @@ void add_transcribe(const Command& app, Action& action) {
   command->add_option("--seed", c->seed, "Of sampling at temperatures above 0 (0)")->type_name("N");
   command->add_option("-t,--threads", c->threads, "Threads; 0: one per core")->type_name("N");
   add_guards(command, *c);
+  add_voice(command, *c);
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

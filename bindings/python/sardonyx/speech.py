@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Sound = Union[str, os.PathLike[str], bytes, NDArray[np.floating[Any]], Sequence[float]]
 
-__all__ = ["Segment", "Transcriber", "Transcript", "Word"]
+__all__ = ["Segment", "Transcriber", "Transcript", "VoiceDetector", "Word"]
 
 _speech = _sardonyx.speech()
 
@@ -86,6 +86,37 @@ class Transcript:
         return written
 
 
+class VoiceDetector:
+    """Silero's VAD in ONNX, version 4 to 6, as the packages silero-vad and faster-whisper contain it. providers, sess_options: as for
+    InferenceSession."""
+
+    def __init__(
+        self,
+        path: Union[str, os.PathLike[str]],
+        *,
+        providers: Optional[Providers] = None,
+        sess_options: Optional[SessionOptions] = None,
+    ) -> None:
+        self._network = _speech.load_voice(os.fspath(path), options_of(providers, sess_options))
+
+    def detect(self, sound: Sound, *, rate: int = 16000, **settings: Any) -> list[tuple[float, float]]:
+        """When somebody speaks: starts and ends. settings: threshold, silence_threshold, min_speech, max_speech, min_silence, padding
+        (docs/speech/speech.md)."""
+        found: list[tuple[float, float]] = self._network.detect(_given(sound), rate, _voice_settings(**settings))
+        return found
+
+
+def _voice_settings(
+    threshold: float = 0.5,
+    silence_threshold: Optional[float] = None,
+    min_speech: float = 0.0,
+    max_speech: float = float("inf"),
+    min_silence: float = 2.0,
+    padding: float = 0.4,
+) -> dict[str, Optional[float]]:
+    return dict(locals())
+
+
 class Transcriber:
     """A folder with Whisper in ONNX. providers, sess_options: as for InferenceSession."""
 
@@ -118,10 +149,13 @@ class Transcriber:
         log_probability: Optional[float] = -1.0,
         no_speech: Optional[float] = 0.6,
         seed: int = 0,
+        voice: Optional[VoiceDetector] = None,
+        voice_settings: Optional[dict[str, Any]] = None,
         on_segment: Optional[Callable[[Segment], Optional[bool]]] = None,
     ) -> Transcript:
         """rate: samples a second of an array; None: the model's. language: a code; "": the model hears it. word_timestamps: when each word is said.
-        None takes a limit away. on_segment: called as soon as a segment is known; False ends the transcription."""
+        None takes a limit away. voice: only what it hears is transcribed; voice_settings: as of VoiceDetector.detect().
+        on_segment: called as soon as a segment is known; False ends the transcription."""
         settings = {
             "language": language,
             "translate": translate,
@@ -134,6 +168,8 @@ class Transcriber:
             "log_probability": log_probability,
             "no_speech": no_speech,
             "seed": seed,
+            "voice": None if voice is None else voice._network,
+            "voice_settings": _voice_settings(**(voice_settings or {})),
         }
         take = None if on_segment is None else lambda plain: on_segment(_segment(plain))
         found = self._model.transcribe(_given(sound), self.rate if rate is None else rate, settings, take)

@@ -21,16 +21,40 @@ Object load(PyObject*, PyObject* arguments) {
   return instance_of(unlocked([&] { return Transcriber::load(path, options); }));
 }
 
+// load_voice(path, options of the session)
+Object load_voice(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 2);
+  const std::string path = to_text(argument(arguments, 0));
+  const SessionOptions options = to_options(argument(arguments, 1));
+  return instance_of(unlocked([&] { return VoiceDetector::load(path, options); }));
+}
+
 std::optional<double> to_limit(PyObject* object) {
   return object == Py_None ? std::nullopt : std::optional<double>(to_double(object));
 }
 
-TranscribeSettings read_settings(PyObject* settings) {
-  const auto item = [&](const char* name) {
+auto items_of(PyObject* settings) {
+  return [settings](const char* name) {
     PyObject* const found = PyDict_GetItemString(settings, name);
     if (found == nullptr) fail(ErrorCode::invalid_argument, "the setting '{}' is missing", name);
     return found;
   };
+}
+
+VoiceSettings read_voice_settings(PyObject* settings) {
+  const auto item = items_of(settings);
+  VoiceSettings s;
+  s.threshold = to_double(item("threshold"));
+  s.silence_threshold = to_limit(item("silence_threshold"));
+  s.min_speech = to_double(item("min_speech"));
+  s.max_speech = to_double(item("max_speech"));
+  s.min_silence = to_double(item("min_silence"));
+  s.padding = to_double(item("padding"));
+  return s;
+}
+
+TranscribeSettings read_settings(PyObject* settings) {
+  const auto item = items_of(settings);
   TranscribeSettings s;
   s.language = to_text(item("language"));
   s.translate = to_truth(item("translate"));
@@ -43,6 +67,8 @@ TranscribeSettings read_settings(PyObject* settings) {
   s.log_probability = to_limit(item("log_probability"));
   s.no_speech = to_limit(item("no_speech"));
   s.seed = static_cast<std::uint64_t>(to_integer(item("seed")));
+  if (PyObject* const voice = item("voice"); voice != Py_None) s.voice = value_of<VoiceDetector>(voice);
+  s.voice_settings = read_voice_settings(item("voice_settings"));
   return s;
 }
 
@@ -65,6 +91,23 @@ std::span<const float> samples_of(const Value& value) {
   return t.values<float>();
 }
 
+// What `of_path`, `of_bytes` and `of_samples` make of a path, bytes or an array; none of them holds the interpreter.
+template <class OfPath, class OfBytes, class OfSamples>
+auto heard(PyObject* sound, const OfPath& of_path, const OfBytes& of_bytes, const OfSamples& of_samples) {
+  if (PyUnicode_Check(sound) != 0) {
+    const std::string path = to_text(sound);
+    return interruptible([&] { return of_path(path); });
+  }
+  if (PyBytes_Check(sound) != 0) {
+    const std::span<const char> bytes(PyBytes_AsString(sound), static_cast<std::size_t>(PyBytes_Size(sound)));
+    return interruptible([&] { return of_bytes(std::as_bytes(bytes)); });
+  }
+  Buffers buffers;
+  const Value value = to_value(sound, {"sound", DataType::float32}, buffers);
+  const std::span<const float> samples = samples_of(value);
+  return interruptible([&] { return of_samples(samples); });
+}
+
 // transcribe(path, bytes or array, rate of an array, settings, function or None)
 Object transcribe(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 4);
@@ -77,19 +120,10 @@ Object transcribe(PyObject* self, PyObject* arguments) {
   if (callback.wanted()) {
     on_segment = [&](const SpeechSegment& s) { return callback.go_on([&](const Object& f) { return f.call(segment(s)); }); };
   }
-  Transcript all;
-  Buffers buffers;
-  if (PyUnicode_Check(sound) != 0) {
-    const std::string path = to_text(sound);
-    all = interruptible([&] { return model.transcribe(path, settings, on_segment); });
-  } else if (PyBytes_Check(sound) != 0) {
-    const std::span<const char> bytes(PyBytes_AsString(sound), static_cast<std::size_t>(PyBytes_Size(sound)));
-    all = interruptible([&] { return model.transcribe_bytes(std::as_bytes(bytes), settings, on_segment); });
-  } else {
-    const Value value = to_value(sound, {"sound", DataType::float32}, buffers);
-    const std::span<const float> samples = samples_of(value);
-    all = interruptible([&] { return model.transcribe(samples, rate, settings, on_segment); });
-  }
+  const Transcript all = heard(
+      sound, [&](const std::string& path) { return model.transcribe(path, settings, on_segment); },
+      [&](std::span<const std::byte> bytes) { return model.transcribe_bytes(bytes, settings, on_segment); },
+      [&](std::span<const float> samples) { return model.transcribe(samples, rate, settings, on_segment); });
   callback.check();
   Object dict = new_dict();
   set(dict, "text", text(all.text));
@@ -98,6 +132,19 @@ Object transcribe(PyObject* self, PyObject* arguments) {
   set(dict, "duration", number(all.duration));
   set(dict, "segments", list_of(all.segments, segment));
   return dict;
+}
+
+// detect(path, bytes or array, rate of an array, settings): [(start, end)]
+Object detect(PyObject* self, PyObject* arguments) {
+  expect_arguments(arguments, 3);
+  const VoiceDetector detector = value_of<VoiceDetector>(self);
+  const int rate = to_int(argument(arguments, 1));
+  const VoiceSettings settings = read_voice_settings(argument(arguments, 2));
+  const std::vector<SpeechInterval> found = heard(
+      argument(arguments, 0), [&](const std::string& path) { return detector.detect(path, settings); },
+      [&](std::span<const std::byte> bytes) { return detector.detect_bytes(bytes, settings); },
+      [&](std::span<const float> samples) { return detector.detect(samples, rate, settings); });
+  return list_of(found, [](const SpeechInterval& i) { return tuple(number(i.start), number(i.end)); });
 }
 
 Object languages(PyObject* self, PyObject*) { return texts(value_of<Transcriber>(self).languages()); }
@@ -132,8 +179,11 @@ PyMethodDef transcriber_methods[] = {
     {"languages", &entry<languages>, METH_NOARGS, "languages($self, /)\n--\n\n"},
     {"rate", &entry<rate>, METH_NOARGS, "rate($self, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
+PyMethodDef detector_methods[] = {{"detect", &entry<detect>, METH_VARARGS, "detect($self, sound, rate, settings, /)\n--\n\n"},
+                                  {nullptr, nullptr, 0, nullptr}};
 PyMethodDef speech_functions[] = {
     {"load", &entry<load>, METH_VARARGS, "load($module, path, session, /)\n--\n\n"},
+    {"load_voice", &entry<load_voice>, METH_VARARGS, "load_voice($module, path, session, /)\n--\n\n"},
     {"subtitles", &entry<subtitles>, METH_VARARGS, "subtitles($module, format, segments, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -142,6 +192,7 @@ PyMethodDef speech_functions[] = {
 Object make_speech(PyObject*, PyObject*) {
   Object module = new_module<speech_functions>("sardonyx._sardonyx.speech");
   add_class<Transcriber>(module, "Transcriber", "sardonyx._sardonyx.Transcriber", transcriber_methods);
+  add_class<VoiceDetector>(module, "VoiceDetector", "sardonyx._sardonyx.VoiceDetector", detector_methods);
   return module;
 }
 
