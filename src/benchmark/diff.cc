@@ -12,6 +12,7 @@
 // 10th percentile, which other processes disturb least) has to have moved the same way.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

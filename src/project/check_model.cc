@@ -1,6 +1,7 @@
 #include "project/check_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,7 @@
 #include "project/registry_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

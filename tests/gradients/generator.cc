@@ -1,5 +1,7 @@
 #include "gradients/generator.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>

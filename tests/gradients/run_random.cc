@@ -1,6 +1,7 @@
 #include "gradients/run_random.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

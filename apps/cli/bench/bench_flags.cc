@@ -1,6 +1,7 @@
 #include "cli/bench/bench_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,7 @@
 // sdx models, and sdx ls, show, rm, ps
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>

@@ -1,6 +1,7 @@
 // sdx embed, sdx rerank
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>

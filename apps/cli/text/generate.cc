@@ -1,6 +1,7 @@
 // sdx generate
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 

@@ -1,6 +1,7 @@
 // sdx tokenize
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <charconv>

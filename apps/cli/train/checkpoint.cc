@@ -1,6 +1,7 @@
 // sdx checkpoint
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <limits>

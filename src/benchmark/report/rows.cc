@@ -1,6 +1,7 @@
 #include "benchmark/report/rows.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 // Benchmark runs as text, CSV and Markdown.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

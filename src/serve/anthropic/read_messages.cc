@@ -1,6 +1,7 @@
 // A request's system prompt and messages.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 // A chat's messages and tools.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

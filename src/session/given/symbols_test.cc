@@ -2,6 +2,7 @@
 // stands in the file, or an error.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

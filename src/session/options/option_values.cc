@@ -1,6 +1,7 @@
 // Converts text and numbers to the members of SessionOptions, by the table of options.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
