@@ -104,8 +104,8 @@ using OnSegment = std::function<bool(const SpeechSegment&)>;
 // A speech model. Copies share it; any number of threads may use it at once.
 class SDX_API Transcriber {
  public:
-  // A folder with a Whisper model as optimum or transformers.js export it. Throws Error(io | invalid_model | not_implemented)
-  // naming the file.
+  // A folder with a Whisper model: transformers' own with .safetensors, or as optimum or transformers.js export it. Throws
+  // Error(io | invalid_model | not_implemented) naming the file.
   static Transcriber load(const std::filesystem::path& folder, const SessionOptions& options = {});
 
   // A file in any format that `sdx` reads, of any length: memory does not grow with it. Throws Error(invalid_argument) for files

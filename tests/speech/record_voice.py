@@ -19,6 +19,7 @@ CASES = [
     {"min_silence": 0.0, "padding": 0.03},
 ]
 SOUNDS = 8
+USUAL = {"threshold": 0.5, "silence_threshold": None, "min_speech": 0, "max_speech": float("inf"), "min_silence": 2, "padding": 0.4}
 
 
 def probabilities(seed):
@@ -49,9 +50,10 @@ def main():
             samples = 512 * p.size - 512 // 2 * (seed % 2)
             # The package's network would see one chunk of silence more behind a whole last one.
             vad.get_vad_model = lambda: lambda padded: np.pad(p, (0, padded.size // 512 - p.size))
-            theirs = {"threshold": settings.get("threshold", 0.5), "neg_threshold": settings.get("silence_threshold"),
-                      "min_speech_duration_ms": settings.get("min_speech", 0) * 1000, "max_speech_duration_s": settings.get("max_speech", float("inf")),
-                      "min_silence_duration_ms": settings.get("min_silence", 2) * 1000, "speech_pad_ms": settings.get("padding", 0.4) * 1000}
+            s = {**USUAL, **settings}
+            theirs = {"threshold": s["threshold"], "neg_threshold": s["silence_threshold"], "min_speech_duration_ms": s["min_speech"] * 1000,
+                      "max_speech_duration_s": s["max_speech"], "min_silence_duration_ms": s["min_silence"] * 1000,
+                      "speech_pad_ms": s["padding"] * 1000}
             found = vad.get_speech_timestamps(np.zeros(samples, np.float32), vad.VadOptions(**theirs))
             answers.append({"settings": settings, "seed": seed, "samples": samples, "ranges": [[s["start"], s["end"]] for s in found]})
     lines = ",\n".join(json.dumps(a) for a in answers)

@@ -53,9 +53,9 @@ def renamed(name):
     for theirs, ours in (("model.", ""), ("encoder.embed_positions.weight", "encoder.positional_embedding"),
                          ("decoder.embed_positions.weight", "decoder.positional_embedding"), ("embed_tokens", "token_embedding"),
                          ("layers", "blocks"), ("self_attn_layer_norm", "attn_ln"), ("encoder_attn_layer_norm", "cross_attn_ln"),
-                         ("final_layer_norm", "mlp_ln"), ("self_attn", "attn"), ("encoder_attn", "cross_attn"), ("k_proj", "key"), ("v_proj", "value"),
-                         ("q_proj", "query"), ("out_proj", "out"), ("fc1", "mlp.0"), ("fc2", "mlp.2"), ("encoder.layer_norm", "encoder.ln_post"),
-                         ("decoder.layer_norm", "decoder.ln")):
+                         ("final_layer_norm", "mlp_ln"), ("self_attn", "attn"), ("encoder_attn", "cross_attn"), ("k_proj", "key"),
+                         ("v_proj", "value"), ("q_proj", "query"), ("out_proj", "out"), ("fc1", "mlp.0"), ("fc2", "mlp.2"),
+                         ("encoder.layer_norm", "encoder.ln_post"), ("decoder.layer_norm", "decoder.ln")):
         name = name.replace(theirs, ours)
     return name
 
@@ -79,6 +79,10 @@ def tokenizer_of(c, language):
     return made
 
 
+def word_of(w):
+    return [w["word"], round(float(w["start"]), 3), round(float(w["end"]), 3), round(float(w["probability"]), 4)]
+
+
 def answer(name, settings, seed, seconds, sound_seed, language, named):
     c = wm.config(**settings)
     heads = [[layer, (layer + k) % c["decoder_attention_heads"]] for layer in range(c["decoder_layers"]) for k in (0, 2)][1:] if named else []
@@ -93,8 +97,7 @@ def answer(name, settings, seed, seconds, sound_seed, language, named):
         model_of(c, seed, heads), sound, temperature=0.0, compression_ratio_threshold=None, logprob_threshold=None, no_speech_threshold=None,
         condition_on_previous_text=False, word_timestamps=True, language=language, fp16=False, sample_len=max_length - 1,
         suppress_tokens=[int(i) for i in wm.generation_config(c)["suppress_tokens"]], max_initial_timestamp=0.4)
-    segments = [{"start": round(s["start"], 3), "end": round(s["end"], 3), "tokens": s["tokens"],
-                 "words": [[w["word"], round(float(w["start"]), 3), round(float(w["end"]), 3), round(float(w["probability"]), 4)] for w in s["words"]]}
+    segments = [{"start": round(s["start"], 3), "end": round(s["end"], 3), "tokens": s["tokens"], "words": [word_of(w) for w in s["words"]]}
                 for s in got["segments"] if s["tokens"]]
     return {"name": name, "config": settings, "weights": seed, "scale": SCALE, "seconds": seconds, "sound": sound_seed, "language": language,
             "heads": heads, "max_length": max_length, "segments": segments}

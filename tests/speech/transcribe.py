@@ -18,8 +18,11 @@ try:
 except ImportError:
     sys.exit(77)
 
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / folder) for folder in ("serve", "support")]
+from serve_process import Serve  # noqa: E402
+
 SDX = sys.argv[1]
-KINDS = {"merged": ("merged",), "pair": ("first", "later"), "plain": ("plain",)}
+KINDS = {"merged": ("merged",), "pair": ("first", "later"), "plain": ("plain",), "weights": ("weights",)}
 failures = []
 
 
@@ -105,6 +108,55 @@ def compare_words(what, mine, theirs, seconds):
     for m, (text, start, end, probability) in zip(mine["words"], theirs["words"]):
         check(abs(m["start"] - start) < 0.011 and abs(m["end"] - end) < 0.011 and abs(m["probability"] - probability) < 1e-3,
               f"{what}: {m}, expected {text!r} from {start} to {end}, {probability}")
+
+
+def served(folder, sound):
+    """The server takes such a folder for a speech model."""
+    server = Serve(SDX, f"ears={folder}")
+    try:
+        check(server.get("/v2/models/ears").json()["platform"] == "sardonyx_speech", "served weights: no speech model")
+        part = b'--b\r\nContent-Disposition: form-data; name='
+        head = part + b'"model"\r\n\r\nears\r\n' + part + b'"file"; filename="a"\r\n\r\n'
+        got = server.ask("POST", "/v1/audio/transcriptions", head + sound.read_bytes() + b"\r\n--b--\r\n",
+                         {"Content-Type": "multipart/form-data; boundary=b"})
+        check(got.status == 200 and got.json()["usage"]["seconds"] == 9.3, f"served weights: {got.body}")
+    finally:
+        check(server.end() == 0, "served weights: exit code")
+
+
+def weights(place):
+    """Weights of float16 stand for the same numbers as of float32; damaged files are refused by name."""
+    c, sound = wm.config(), place / "long" / "sound.wav"
+    rounded = {k: v.astype(np.float16).astype(np.float32) for k, v in wm.weights(c, 14, 0.3).items()}
+    answers = []
+    for name, dtype, shards in (("f32", "float32", False), ("f16", "float16", False), ("shards", "float16", True)):
+        folder = place / "rounded" / name
+        wm.write_folder(folder, c, rounded, ("weights",))
+        (folder / "model.safetensors").write_bytes(wm.safetensors(rounded, dtype))
+        if shards:
+            (folder / "model.safetensors").unlink()
+            names = sorted(rounded)
+            parts = {"a.safetensors": names[::2], "b.safetensors": names[1::2]}
+            for part, held in parts.items():
+                (folder / part).write_bytes(wm.safetensors({n: rounded[n] for n in held}, dtype))
+            index = {"weight_map": {n: part for part, held in parts.items() for n in held}}
+            (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+        answers.append([s["tokens"] for s in transcribed(sound, "-m", folder, *BARE, "--language", "en")["segments"]])
+    check(answers[0] == answers[1] == answers[2] != [], f"weights of float16: {answers}")
+    served(place / "rounded" / "f16", sound)
+    folder, name = place / "rounded" / "f32", "model.decoder.layers.1.fc2.weight"
+    short = {**rounded, name: rounded[name][:, 1:]}
+    cases = [({k: v for k, v in rounded.items() if k != name}, "lacks the tensor"), (short, "expected [32,64]"), ({}, "lacks the tensor")]
+    for held, why in cases:
+        (folder / "model.safetensors").write_bytes(wm.safetensors(held, "float32"))
+        done = sdx(sound, "-m", folder)
+        check(done.returncode == 1 and why.encode() in done.stderr and b"model.safetensors" in done.stderr, f"{why}: {done.stderr}")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "model.safetensors").write_bytes(wm.safetensors(rounded, "float32"))
+    for key, value in (("activation_function", "relu"), ("scale_embedding", True), ("encoder_attention_heads", 5), ("encoder_layers", 0)):
+        (folder / "config.json").write_text(json.dumps({**config, key: value}))
+        done = sdx(sound, "-m", folder)
+        check(done.returncode == 1 and (key.encode() in done.stderr or b"5 heads" in done.stderr), f"{key}: {done.stderr}")
 
 
 def guards(place):
@@ -206,6 +258,7 @@ with tempfile.TemporaryDirectory() as folder:
     recorded(Path(folder))
     words(Path(folder))
     hidden_attention(Path(folder))
+    weights(Path(folder))
     for test in (guards, hostile, folders, memory):
         test(Path(folder))
 print(f"{len(failures)} failures")

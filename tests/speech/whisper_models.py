@@ -282,11 +282,27 @@ def tokenizer(c):
                       "fuse_unk": False, "byte_fallback": False, "vocab": vocabulary, "merges": []}}
 
 
+def safetensors(w, dtype):
+    """The bytes of a .safetensors file, by transformers' names."""
+    header, data, kind = {}, b"", {"float32": "F32", "float16": "F16"}[dtype]
+    for name, tensor in w.items():
+        part = tensor.astype(dtype).tobytes()
+        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    head = json.dumps(header).encode()
+    return len(head).to_bytes(8, "little") + head + data
+
+
 def write_folder(folder, c, w, kinds=("merged",), **generation):
-    """`kinds`: of the decoders: ("merged",), ("first", "later"), ("plain",), ("fused",). `generation`: more of generation_config.json."""
+    """`kinds`: of the decoders: ("merged",), ("first", "later"), ("plain",), ("fused",), or ("weights",): .safetensors. `generation`: more
+    of generation_config.json."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = {"merged": "decoder_model_merged", "first": "decoder_model", "plain": "decoder_model", "fused": "decoder_model", "later": "decoder_with_past_model"}
-    save(encoder(c, w), folder / "encoder_model.onnx")
+    names = {"merged": "decoder_model_merged", "later": "decoder_with_past_model", **dict.fromkeys(("first", "plain", "fused"), "decoder_model")}
+    if kinds == ("weights",):
+        (folder / "model.safetensors").write_bytes(safetensors(w, "float32"))
+        kinds = ()
+    else:
+        save(encoder(c, w), folder / "encoder_model.onnx")
     for kind in kinds:
         save(decoder(c, w, kind), folder / f"{names[kind]}.onnx", 23 if kind == "fused" else 17)
     files = {"config.json": c, "generation_config.json": {**generation_config(c), **generation}, "tokenizer.json": tokenizer(c),

@@ -227,7 +227,9 @@ void add_transcribe(const Command& app, Action& action) {
   const Command command = app.add_subcommand("transcribe", "Convert speech to text, with times: lines, subtitles or JSON");
   const auto c = std::make_shared<TranscribeCommand>();
   command->add_option("SOUND", c->sounds, "Sound files, folders of them, or '-'")->required();
-  command->add_option("-m,--model", c->model, "Folder that contains a Whisper model in ONNX")->required()->type_name("MODEL");
+  command->add_option("-m,--model", c->model, "Folder that contains a Whisper model: ONNX or .safetensors")
+      ->required()
+      ->type_name("MODEL");
   command->add_option("--language", c->settings.language, "The speech's language: de, en, … (default: heard in the first 30 s)")
       ->type_name("CODE");
   command->add_flag("--translate", c->settings.translate, "Translate into English");

@@ -118,7 +118,7 @@ def _voice_settings(
 
 
 class Transcriber:
-    """A folder with Whisper in ONNX. providers, sess_options: as for InferenceSession."""
+    """A folder with Whisper: transformers' own with .safetensors, or an export to ONNX. providers, sess_options: as for InferenceSession."""
 
     def __init__(
         self,

@@ -145,13 +145,15 @@ bool ranks_by_card(const fs::path& folder) {
   return false;
 }
 
+bool hears(const json& config) { return config.value("model_type", json()) == "whisper"; }
+
 // A folder with a tokenizer and an ONNX model.
 ModelKind kind_of_export(const fs::path& folder) {
   std::vector<std::string> models = files_with_ending(folder, ".onnx");
   const std::vector<std::string> below = files_with_ending(folder / "onnx", ".onnx");
   models.insert(models.end(), below.begin(), below.end());
   const json config = read_config(folder / "config.json");
-  if (config.value("model_type", json()) == "whisper") return ModelKind::speech;
+  if (hears(config)) return ModelKind::speech;
   if (any_starts_with(models, "decoder_")) return ModelKind::language;
   if (is_file(folder / "modules.json")) return kind_by_modules(folder);
   return kind_by_config(config).value_or(ModelKind::embedding);
@@ -197,6 +199,7 @@ ModelFiles recognise_folder(const fs::path& folder) {
   if (models.size() == 1) return {ModelKind::tensors, folder / models.front()};
   if (models.empty() && has_safetensors(folder)) {
     const json config = read_config(folder / "config.json");
+    if (hears(config)) return {ModelKind::speech, folder};
     const auto type = config.find("model_type");
     const bool encoder =
         type != config.end() && type->is_string() && has_word(kEncoderTypes, type->get_ref<const std::string&>());

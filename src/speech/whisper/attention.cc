@@ -15,7 +15,8 @@ std::vector<std::uint8_t> sources_of(const Graph& g) {
   std::vector<std::uint8_t> from(g.values().size(), kNothing);
   for (const ValueId id : g.inputs()) {
     if (g.value(id).constant) continue;
-    from[id] = g.value(id).name == "encoder_hidden_states" ? kSound : kTokens;
+    const std::string& name = g.value(id).name;
+    from[id] = name == "encoder_hidden_states" || name.find(".encoder.") != std::string::npos ? kSound : kTokens;
   }
   for (const Node& n : g.nodes()) {
     if (n.removed || is_op(n, "Shape") || is_op(n, "Size")) continue;  // sizes say nothing of what is in a value

@@ -8,7 +8,9 @@
 #include "onnx/reader.h"
 #include "session/open.h"
 #include "speech/whisper/attention.h"
+#include "speech/whisper/weights_network.h"
 #include "tensor/element.h"
+#include "text/model/network/safetensors_files.h"
 
 namespace sdx::speech {
 namespace {
@@ -32,19 +34,15 @@ struct Files {
   std::optional<fs::path> later;
 };
 
-Files find_files(const fs::path& folder) {
+std::optional<Files> find_files(const fs::path& folder) {
   for (const char* end : {"", "_fp16", "_int8", "_uint8", "_quantized", "_q4", "_q4f16", "_bnb4"}) {
     const auto encoder = find(folder, "encoder_model", end);
     if (!encoder) continue;
-    if (const auto merged = find(folder, "decoder_model_merged", end)) return {*encoder, *merged, std::nullopt};
+    if (const auto merged = find(folder, "decoder_model_merged", end)) return Files{*encoder, *merged, std::nullopt};
     if (const auto first = find(folder, "decoder_model", end))
-      return {*encoder, *first, find(folder, "decoder_with_past_model", end)};
+      return Files{*encoder, *first, find(folder, "decoder_with_past_model", end)};
   }
-  fail(
-      ErrorCode::io,
-      "'{}' contains no Whisper model in ONNX: expected encoder_model.onnx with decoder_model_merged.onnx or decoder_model.onnx, "
-      "there or in onnx/; export one by `optimum-cli export onnx --task automatic-speech-recognition-with-past`",
-      folder.string());
+  return std::nullopt;
 }
 
 bool is_encoder_cache(std::string_view name) { return name.find(".encoder.") != std::string_view::npos; }
@@ -111,46 +109,75 @@ DecoderSession::DecoderSession(Session opened) : session(std::move(opened)) {
 }
 
 WhisperNetwork::WhisperNetwork(const fs::path& folder, const WhisperSettings& settings, const SessionOptions& options)
-    : settings_(settings) {
-  const Files files = find_files(folder);
+    : settings_(settings), decoder_options_(options) {
+  // Each step has a length of its own.
+  decoder_options_.plan_cache_size = std::max<std::size_t>(decoder_options_.plan_cache_size, 16);
+  const std::optional<fs::path> listing = text::find_safetensors(folder);
+  if (find_files(folder)) {
+    open_files(folder, options);
+  } else if (listing) {
+    open_weights(*listing, options);
+  } else {
+    fail(ErrorCode::io,
+         "'{}' contains no Whisper model: expected model.safetensors, or in ONNX encoder_model.onnx with "
+         "decoder_model_merged.onnx or decoder_model.onnx, there or in onnx/",
+         folder.string());
+  }
+}
+
+void WhisperNetwork::open_files(const fs::path& folder, const SessionOptions& options) {
+  const Files files = *find_files(folder);
   decoder_file_ = files.first;
-  decoder_options_ = options;
-  SessionOptions& decoder = decoder_options_;
-  decoder.plan_cache_size = std::max<std::size_t>(decoder.plan_cache_size, 16);  // each step has a length of its own
   encoder_ = std::make_unique<Session>(open(files.encoder, options));
   const ValueSpec* features = find_input(*encoder_, "input_features");
   if (features == nullptr || encoder_->outputs().empty()) {
     fail(ErrorCode::invalid_model, "'{}' is no encoder of Whisper: it has no input 'input_features'", files.encoder.string());
   }
-  first_ = std::make_unique<DecoderSession>(open(files.first, decoder));
-  if (files.later) later_ = std::make_unique<DecoderSession>(open(*files.later, decoder));
+  first_ = std::make_unique<DecoderSession>(open(files.first, decoder_options_));
+  if (files.later) later_ = std::make_unique<DecoderSession>(open(*files.later, decoder_options_));
   if (!first_->hidden) {
     fail(ErrorCode::invalid_model, "'{}' has no input 'encoder_hidden_states'", files.first.string());
   }
 }
 
-Tensor WhisperNetwork::encode(const Tensor& features, const std::optional<CancelToken>& cancel) const {
+void WhisperNetwork::open_weights(const fs::path& listing, const SessionOptions& options) {
+  weights_ = open_whisper_weights(listing);
+  named(listing, [&] {
+    encoder_ = std::make_unique<Session>(session::open(whisper_encoder(weights_, settings_), options));
+    first_ = std::make_unique<DecoderSession>(session::open(whisper_decoder(weights_, settings_), decoder_options_));
+  });
+}
+
+EncodedSound WhisperNetwork::encode(const Tensor& features, const std::optional<CancelToken>& cancel) const {
   const ValueSpec& input = *find_input(*encoder_, "input_features");
   RunOptions options = run_options(cancel);
-  options.outputs = {encoder_->outputs().front().name};
-  NamedValues outputs = encoder_->run({{input.name, as_type(features, input.dtype)}}, options);
-  return outputs[0].value.tensor();
+  if (!weights_) options.outputs = {encoder_->outputs().front().name};
+  const NamedValues outputs = encoder_->run({{input.name, as_type(features, input.dtype)}}, options);
+  EncodedSound sound;
+  for (const NamedValue& output : outputs) {
+    if (output.name.starts_with(kPresent)) {
+      sound.caches.emplace_back(std::string(kPast) + output.name.substr(kPresent.size()), output.value.tensor());
+    }
+  }
+  if (const ValueSpec* hidden = find_input(first_->session, "encoder_hidden_states")) {
+    sound.hidden = as_type(outputs[0].value.tensor(), hidden->dtype);
+  }
+  return sound;
 }
 
 const DecoderSession& WhisperNetwork::aligner() const {
   std::call_once(aligner_asked_for_, [&] {
     aligner_ = named(decoder_file_, [&] {
-      Model model = with_attention_outputs(read_model(decoder_file_), settings_);
+      Model model = weights_ ? whisper_decoder(weights_, settings_) : read_model(decoder_file_);
+      model = with_attention_outputs(std::move(model), settings_);
       return std::make_unique<DecoderSession>(session::open(std::move(model), decoder_options_));
     });
   });
   return *aligner_;
 }
 
-DecoderText::DecoderText(const WhisperNetwork& network, const Tensor& hidden, std::optional<CancelToken> cancel)
-    : network_(network),
-      hidden_(as_type(hidden, find_input(network.first_->session, "encoder_hidden_states")->dtype)),
-      cancel_(std::move(cancel)) {}
+DecoderText::DecoderText(const WhisperNetwork& network, const EncodedSound& sound, std::optional<CancelToken> cancel)
+    : network_(network), hidden_(sound.hidden), cancel_(std::move(cancel)), cache_(sound.caches) {}
 
 void DecoderText::clear() {
   tokens_.clear();
@@ -181,10 +208,11 @@ NamedValues DecoderText::inputs(const DecoderSession& d, std::span<const TokenId
   const WhisperSettings& s = network_.settings_;
   for (const std::string& past : d.pasts) {
     const auto held = std::find_if(cache_.begin(), cache_.end(), [&](const auto& c) { return c.first == past; });
-    if (begun && held == cache_.end()) fail(ErrorCode::invalid_model, "no decoder returns '{}', which later steps take", past);
-    // The branch for first steps does not read its pasts.
+    // Before the first token, an exported decoder reads no pasts; one that does not take the hidden states needs the sound's.
+    const bool read = begun || (!d.hidden && is_encoder_cache(past));
+    if (read && held == cache_.end()) fail(ErrorCode::invalid_model, "no decoder returns '{}', which later steps take", past);
     const DataType type = find_input(d.session, past)->dtype;
-    in.add(past, begun ? held->second : Tensor(type, {1, s.heads, 0, s.width / s.heads}));
+    in.add(past, read ? held->second : Tensor(type, {1, s.heads, 0, s.width / s.heads}));
   }
   return in;
 }

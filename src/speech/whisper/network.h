@@ -13,6 +13,7 @@
 #include <sdx/session.hpp>
 
 #include "speech/whisper/settings.h"
+#include "tensor/gguf/tensor_files.h"
 
 namespace sdx::speech {
 
@@ -26,23 +27,33 @@ struct DecoderSession {
   bool hidden = false, branches = false, positions = false;  // the inputs encoder_hidden_states, use_cache_branch, cache_position
 };
 
+// A window of sound as the decoder takes it.
+struct EncodedSound {
+  Tensor hidden;                                       // undefined where the decoder does not take it
+  std::vector<std::pair<std::string, Tensor>> caches;  // its keys and values, by the names of pasts, where the encoder has them
+};
+
 // Immutable, so safe to share between threads.
 class WhisperNetwork {
  public:
   // The files of `folder`, or of onnx/ in it: encoder_model.onnx with decoder_model_merged.onnx, or with decoder_model.onnx and,
-  // where it is there, decoder_with_past_model.onnx. Throws Error(io | invalid_model) naming what is missing.
+  // where it is there, decoder_with_past_model.onnx; or else the weights in model.safetensors. Throws Error(io | invalid_model)
+  // naming what is missing.
   WhisperNetwork(const std::filesystem::path& folder, const WhisperSettings& settings, const SessionOptions& options);
 
-  // float32[1, bins, frames] to the encoder's hidden states.
-  Tensor encode(const Tensor& features, const std::optional<CancelToken>& cancel) const;
+  // `features`: float32[1, bins, frames].
+  EncodedSound encode(const Tensor& features, const std::optional<CancelToken>& cancel) const;
 
  private:
   friend class DecoderText;
+  void open_files(const std::filesystem::path& folder, const SessionOptions& options);
+  void open_weights(const std::filesystem::path& listing, const SessionOptions& options);
   // The decoder that also returns its attention; it is opened when first asked for.
   const DecoderSession& aligner() const;
 
   const WhisperSettings& settings_;
-  std::filesystem::path decoder_file_;
+  std::filesystem::path decoder_file_;          // of ONNX
+  std::shared_ptr<const TensorFiles> weights_;  // null: the network is in ONNX
   SessionOptions decoder_options_;
   std::unique_ptr<Session> encoder_;
   std::unique_ptr<DecoderSession> first_;  // also of later steps, where it is merged or there is no other
@@ -59,7 +70,7 @@ struct AlignedText {
 // One text being decoded. Not thread-safe.
 class DecoderText {
  public:
-  DecoderText(const WhisperNetwork& network, const Tensor& hidden, std::optional<CancelToken> cancel);
+  DecoderText(const WhisperNetwork& network, const EncodedSound& sound, std::optional<CancelToken> cancel);
 
   // Takes the tokens in; float32 logits of each: [tokens, vocabulary].
   Tensor append(std::span<const TokenId> tokens);

@@ -33,9 +33,15 @@ void read_config(const fs::path& folder, WhisperSettings& s) {
   s.layers = count(o, "decoder_layers", 1 << 10);
   s.heads = count(o, "decoder_attention_heads", 1 << 10);
   s.width = count(o, "d_model", 1 << 16);
+  s.encoder_layers = count(o, "encoder_layers", 1 << 10, s.layers);
+  s.encoder_heads = count(o, "encoder_attention_heads", 1 << 10, s.heads);
+  s.scaled_words = o.flag("scale_embedding").value_or(false);
+  s.activation = o.text("activation_function").value_or("gelu");
   s.features.bins = count(o, "num_mel_bins", 1024, 80);
-  if (s.width % s.heads != 0)
-    fail(ErrorCode::invalid_model, "config.json: {} elements cannot be divided among {} heads", s.width, s.heads);
+  for (const std::int64_t heads : {s.heads, s.encoder_heads}) {
+    if (s.width % heads != 0)
+      fail(ErrorCode::invalid_model, "config.json: {} elements cannot be divided among {} heads", s.width, heads);
+  }
   s.max_length = count(o, "max_length", 1 << 16, s.positions);
   s.start = o.token("decoder_start_token_id").value_or(0);
   const std::vector<TokenId> ends = o.tokens("eos_token_id");

@@ -27,6 +27,9 @@ struct WhisperSettings {
   std::int64_t vocabulary = 0, positions = 448, max_length = 448;
   std::int64_t source_positions = 1500;           // of the encoder, which halves the frames
   std::int64_t layers = 0, heads = 0, width = 0;  // of the decoder
+  std::int64_t encoder_layers = 0, encoder_heads = 0;
+  bool scaled_words = false;  // the embedding is multiplied by the root of its width
+  std::string activation;
 
   TokenId start = 0, end = 0, no_timestamps = 0;
   std::optional<TokenId> previous, no_speech, transcribe, translate;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/tools_api.h"
 #include "graph/graph.h"
 #include "tensor/gguf/tensor_files.h"
 #include "text/model/network/decoder_config.h"
@@ -36,7 +37,7 @@ Model build_decoder(const std::shared_ptr<const TensorFiles>& file, DecoderConfi
                     const DecoderOptions& options);
 
 // Weights as they lie in the file: sdx.GgmlMatMul and sdx.GgmlGather.
-std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const TensorFiles> file);
+SDX_TOOLS_API std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const TensorFiles> file);
 
 // The bytes for Session::from_bytes() of a graph of weights_in_place(): references into the files in `folder`. All weights must
 // be in files.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/tools_api.h"
 #include "graph/graph.h"
 
 namespace sdx::text {
@@ -14,7 +15,7 @@ using AttributeList = std::vector<std::pair<std::string, AttributeValue>>;
 // Stores floats as float32, or rounded to float16; numbers beyond its range become its largest.
 Tensor with_type(Tensor floats, DataType type);
 
-class GraphWriter {
+class SDX_TOOLS_API GraphWriter {
  public:
   // Opsets as onnxruntime-genai's exports have them.
   GraphWriter();

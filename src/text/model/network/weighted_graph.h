@@ -7,13 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/tools_api.h"
 #include "tensor/gguf/tensor_files.h"
 #include "text/model/network/graph_writer.h"
 #include "text/model/network/weight_style.h"
 
 namespace sdx::text {
 
-class WeightedGraph {
+class SDX_TOOLS_API WeightedGraph {
  public:
   WeightedGraph(std::shared_ptr<const TensorFiles> file, WeightStyle& style) : file_(std::move(file)), style_(style) {}
 
