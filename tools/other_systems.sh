@@ -38,6 +38,8 @@ inside() {
   root=$folder/$1
   shift
   cp /etc/resolv.conf "$root/etc/resolv.conf"
+  # Authorities that this machine trusts, such as those of a company's package index.
+  [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
   # shellcheck disable=SC2016
   unshare --mount --propagation private sh -euc '
     root=$1 cache=$2
