@@ -10,7 +10,6 @@
 namespace sdx::speech {
 namespace {
 
-using text::GraphWriter;
 using Dims = std::vector<std::int64_t>;
 
 constexpr auto kFloat = DataType::float32;
@@ -47,8 +46,9 @@ class WhisperGraph : protected text::WeightedGraph {
   }
   // `mask` may be kNoValue.
   ValueId attend(const std::string& name, ValueId q, ValueId k, ValueId v, ValueId mask) {
-    const auto size = static_cast<float>(s_.width / heads_);
-    const ValueId scaled = g_.node("Mul", name + ".scaled", {q, number(name + ".scale", 1 / std::sqrt(size))});
+    const std::int64_t size = s_.width / heads_;
+    const ValueId scaled =
+        g_.node("Mul", name + ".scaled", {q, number(name + ".scale", 1 / std::sqrt(static_cast<float>(size)))});
     const ValueId keys = g_.node("Transpose", name + ".keys", {k}, {{"perm", Dims{0, 1, 3, 2}}});
     ValueId scores = g_.node("MatMul", name + ".scores", {scaled, keys});
     if (mask != kNoValue) scores = add(name + ".masked", scores, mask);
