@@ -16,7 +16,7 @@ namespace {
 
 // Characters that Oniguruma's tables may be too old for.
 bool is_young(char32_t c) {
-  if (c == 0xCF3 || c == 0xECE) return true;
+  if (c == 0xCF3 || c == 0xECE || is_younger(c)) return true;
   return differs(UnicodeTable::letter, c) || differs(UnicodeTable::number_of_regex, c) ||
          differs(UnicodeTable::mark_of_regex, c) || differs(UnicodeTable::sign_of_regex, c);
 }

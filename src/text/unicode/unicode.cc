@@ -10,8 +10,34 @@
 namespace sdx::text {
 namespace {
 
-const utf8proc_property_t& property_of(char32_t c) noexcept { return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c)); }
-utf8proc_category_t category_of(char32_t c) noexcept { return static_cast<utf8proc_category_t>(property_of(c).category); }
+// As utf8proc 2.8 has it, whatever the version in use: what unicode_versions.cc adds to it was found with that one.
+const utf8proc_property_t& property_of(char32_t c) noexcept {
+  constexpr char32_t kUnassigned = 0x378;
+  return *utf8proc_get_property(static_cast<utf8proc_int32_t>(is_younger(c) ? kUnassigned : c));
+}
+utf8proc_category_t category_of(char32_t c) noexcept {
+  if (c == 0x295) return UTF8PROC_CATEGORY_LL;  // in Unicode 15; 17 has LO, and MC for the other
+  if (c == 0x1171E) return UTF8PROC_CATEGORY_MN;
+  return static_cast<utf8proc_category_t>(property_of(c).category);
+}
+
+// The first of a pair that becomes one character, and the second. utf8proc 2.10 changed how its tables say so.
+template <class P>
+bool is_first_of_pairs(const P& p) noexcept {
+  if constexpr (requires { p.comb_issecond; }) {
+    return p.comb_length > 0;
+  } else {
+    return p.comb_index < 0x8000;
+  }
+}
+template <class P>
+bool is_second_of_pairs(const P& p) noexcept {
+  if constexpr (requires { p.comb_issecond; }) {
+    return p.comb_issecond != 0;
+  } else {
+    return p.comb_index >= 0x8000 && p.comb_index != 0xFFFF;
+  }
+}
 
 bool is_surrounded(char32_t c, char32_t first, char32_t last) noexcept { return c >= first && c <= last; }
 
@@ -27,8 +53,7 @@ int class_of(char32_t c) noexcept {
 
 bool may_compose_backward(char32_t c) noexcept {
   if (is_surrounded(c, kVowelFirst, kTrailBefore + kTrails - 1)) return true;
-  const auto index = property_of(c).comb_index;
-  return index >= 0x8000 && index != 0xFFFF;
+  return is_second_of_pairs(property_of(c));
 }
 
 char32_t compose(char32_t a, char32_t b) noexcept {
@@ -39,12 +64,12 @@ char32_t compose(char32_t a, char32_t b) noexcept {
       is_surrounded(b, kTrailBefore + 1, kTrailBefore + kTrails - 1)) {
     return a + (b - kTrailBefore);
   }
-  if (!may_compose_backward(b) || property_of(a).comb_index >= 0x8000) return 0;
+  if (!may_compose_backward(b) || !is_first_of_pairs(property_of(a))) return 0;
   std::array<utf8proc_int32_t, 2> pair = {static_cast<utf8proc_int32_t>(a), static_cast<utf8proc_int32_t>(b)};
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
   if (utf8proc_normalize_utf32(pair.data(), 2, options) != 1) return 0;
   const auto composed = static_cast<char32_t>(pair[0]);
-  return differs(UnicodeTable::undecomposed, composed) ? 0 : composed;
+  return is_younger(composed) || differs(UnicodeTable::undecomposed, composed) ? 0 : composed;
 }
 
 // Characters that no form changes, whatever surrounds them.
@@ -63,7 +88,7 @@ bool is_inert(char32_t c, Form form) noexcept {
 }
 
 void decompose(char32_t c, bool compatibility, std::vector<Change>& to) {
-  if (differs(UnicodeTable::undecomposed, c)) {
+  if (is_younger(c) || differs(UnicodeTable::undecomposed, c)) {
     to.push_back({c, 0});
     return;
   }
@@ -141,7 +166,12 @@ bool is_word_of_utf8proc(char32_t c) noexcept {
 
 }  // namespace
 
-std::string_view general_category(char32_t c) noexcept { return utf8proc_category_string(static_cast<utf8proc_int32_t>(c)); }
+std::string_view general_category(char32_t c) noexcept {
+  constexpr std::string_view kNames[] = {"Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd",
+                                         "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
+                                         "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co"};
+  return kNames[category_of(c)];
+}
 
 bool is_ascii(std::string_view text) noexcept {
   unsigned char all = 0;
@@ -222,6 +252,7 @@ Lower to_lower(char32_t c) noexcept {
   if (c == 0xA7CB) return {0x264, 0};
   if (c == 0xA7DC) return {0x19B, 0};
   if (c == 0x1C89 || c == 0xA7CC || c == 0xA7CE || c == 0xA7D2 || c == 0xA7D4 || c == 0xA7DA) return {c + 1, 0};
+  if (is_younger(c)) return {c, 0};
   return {static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), 0};
 }
 

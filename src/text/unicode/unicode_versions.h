@@ -1,5 +1,5 @@
 #pragma once
-// Characters about which the library `tokenizers` and utf8proc disagree.
+// Characters about which the library `tokenizers` and utf8proc 2.8 disagree, and those that only newer versions of utf8proc know.
 
 namespace sdx::text {
 
@@ -16,6 +16,8 @@ enum class UnicodeTable {
   sign_of_regex,  // punctuation or symbol
   undecomposed,   // compatibility forms leave them alone
 };
+// Whether Unicode 15.0 had no such character, whatever the version of utf8proc in use knows.
+bool is_younger(char32_t c) noexcept;
 bool differs(UnicodeTable table, char32_t c) noexcept;
 
 }  // namespace sdx::text
