@@ -36,6 +36,12 @@ struct SpeechInterval {
   double start = 0, end = 0;
 };
 
+class VoiceDetector;
+namespace speech {
+class VoiceNetwork;
+const VoiceNetwork& network_of(const VoiceDetector& detector);
+}  // namespace speech
+
 // Says when somebody speaks. Copies share the network; any number of threads may use it at once.
 class SDX_API VoiceDetector {
  public:
@@ -49,9 +55,9 @@ class SDX_API VoiceDetector {
   std::vector<SpeechInterval> detect(std::span<const float> samples, int rate, const VoiceSettings& settings = {}) const;
 
   struct Impl;
-  const Impl& impl() const { return *impl_; }
 
  private:
+  friend const speech::VoiceNetwork& speech::network_of(const VoiceDetector& detector);
   explicit VoiceDetector(std::shared_ptr<const Impl> impl);
   std::shared_ptr<const Impl> impl_;
 };

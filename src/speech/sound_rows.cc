@@ -99,6 +99,10 @@ class FeatureStream {
 
 }  // namespace
 
+SoundSource bytes_source(std::span<const std::byte> sound) {
+  return [sound](const media::SoundSink& sink) { media::stream_sound(sound, sink); };
+}
+
 SoundSource samples_source(std::span<const float> samples, int rate) {
   return [=](const media::SoundSink& sink) {
     constexpr std::size_t kPiece = std::size_t{1} << 16;

@@ -1,13 +1,17 @@
 #pragma once
 // A sound as rows of features, in pieces: the whole, or its speech alone.
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/error.h"
+#include "base/system/mapped_file.h"
 #include "media/sound/sound.h"
 #include "speech/features/features.h"
 #include "speech/voice/intervals.h"
@@ -18,6 +22,18 @@ namespace sdx::speech {
 // Gives a sound to a sink, as often as it is asked to.
 using SoundSource = std::function<void(const media::SoundSink&)>;
 
+// The bytes of a file.
+SoundSource bytes_source(std::span<const std::byte> sound);
+// What `use` makes of a file's bytes; errors name the file.
+template <class Use>
+auto with_sound_file(const std::filesystem::path& sound, const Use& use) {
+  const auto file = MappedFile::open(sound);
+  try {
+    return use(file->bytes());
+  } catch (Error& e) {
+    throw e.add_context("in file '" + sound.string() + "'");
+  }
+}
 // Samples of one channel; numbers that are none become silence.
 SoundSource samples_source(std::span<const float> samples, int rate);
 

@@ -4,24 +4,14 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "base/system/mapped_file.h"
 #include "base/text/ascii.h"
-#include "media/sound/sound.h"
 #include "speech/sound_rows.h"
-#include "speech/voice/voice_detector.h"
 #include "speech/whisper/decode.h"
 #include "speech/whisper/rules.h"
 #include "speech/whisper/segments.h"
 #include "speech/words/words.h"
 
 namespace sdx {
-namespace speech {
-namespace {
-
-constexpr std::string_view kBlanks = " \t\r\n";
-
-}  // namespace
-}  // namespace speech
 
 struct Transcriber::Impl {
   Impl(const std::filesystem::path& folder, const SessionOptions& options)
@@ -154,15 +144,9 @@ class Windows {
     at_ += cut.advance;
   }
 
-  std::vector<TokenId> text_tokens(std::span<const TokenId> tokens) const {
-    std::vector<TokenId> words;
-    std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(words), [&](TokenId t) { return t < s_.end; });
-    return words;
-  }
-
   SpeechSegment segment_of(CutSegment segment, const WindowAnswer& answer) const {
     SpeechSegment out;
-    out.text = model_.tokenizer.decode(text_tokens(segment.tokens));
+    out.text = model_.tokenizer.decode(text_tokens(s_, segment.tokens));
     out.start = s_.seconds(at_ + segment.start);
     out.end = s_.seconds(at_ + segment.end);
     out.tokens = std::move(segment.tokens);
@@ -178,7 +162,7 @@ class Windows {
     std::vector<TokenId> all, begin;
     std::copy_if(begin_.begin(), begin_.end(), std::back_inserter(begin), [&](TokenId t) { return t != s_.no_timestamps; });
     for (const SpeechSegment& segment : segments) {
-      texts.push_back(text_tokens(segment.tokens));
+      texts.push_back(text_tokens(s_, segment.tokens));
       all.insert(all.end(), texts.back().begin(), texts.back().end());
     }
     constexpr std::size_t kOthers = 2;  // <|notimestamps|> and the end
@@ -275,18 +259,13 @@ Transcriber Transcriber::load(const std::filesystem::path& folder, const Session
 
 Transcript Transcriber::transcribe_bytes(std::span<const std::byte> sound, const TranscribeSettings& settings,
                                          const OnSegment& on_segment) const {
-  return speech::transcribe(
-      *impl_, [&](const media::SoundSink& sink) { media::stream_sound(sound, sink); }, settings, on_segment);
+  return speech::transcribe(*impl_, speech::bytes_source(sound), settings, on_segment);
 }
 
 Transcript Transcriber::transcribe(const std::filesystem::path& sound, const TranscribeSettings& settings,
                                    const OnSegment& on_segment) const {
-  const auto file = MappedFile::open(sound);
-  try {
-    return transcribe_bytes(file->bytes(), settings, on_segment);
-  } catch (Error& e) {
-    throw e.add_context("in file '" + sound.string() + "'");
-  }
+  return speech::with_sound_file(sound,
+                                 [&](std::span<const std::byte> bytes) { return transcribe_bytes(bytes, settings, on_segment); });
 }
 
 Transcript Transcriber::transcribe(std::span<const float> samples, int rate, const TranscribeSettings& settings,

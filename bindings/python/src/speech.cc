@@ -13,20 +13,13 @@
 namespace sdx::python {
 namespace {
 
-// load(path, options of the session)
+// load(path, options of the session), load_voice(…)
+template <class Model>
 Object load(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 2);
   const std::string path = to_text(argument(arguments, 0));
   const SessionOptions options = to_options(argument(arguments, 1));
-  return instance_of(unlocked([&] { return Transcriber::load(path, options); }));
-}
-
-// load_voice(path, options of the session)
-Object load_voice(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 2);
-  const std::string path = to_text(argument(arguments, 0));
-  const SessionOptions options = to_options(argument(arguments, 1));
-  return instance_of(unlocked([&] { return VoiceDetector::load(path, options); }));
+  return instance_of(unlocked([&] { return Model::load(path, options); }));
 }
 
 std::optional<double> to_limit(PyObject* object) {
@@ -182,8 +175,8 @@ PyMethodDef transcriber_methods[] = {
 PyMethodDef detector_methods[] = {{"detect", &entry<detect>, METH_VARARGS, "detect($self, sound, rate, settings, /)\n--\n\n"},
                                   {nullptr, nullptr, 0, nullptr}};
 PyMethodDef speech_functions[] = {
-    {"load", &entry<load>, METH_VARARGS, "load($module, path, session, /)\n--\n\n"},
-    {"load_voice", &entry<load_voice>, METH_VARARGS, "load_voice($module, path, session, /)\n--\n\n"},
+    {"load", &entry<load<Transcriber>>, METH_VARARGS, "load($module, path, session, /)\n--\n\n"},
+    {"load_voice", &entry<load<VoiceDetector>>, METH_VARARGS, "load_voice($module, path, session, /)\n--\n\n"},
     {"subtitles", &entry<subtitles>, METH_VARARGS, "subtitles($module, format, segments, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -1,7 +1,5 @@
-#include "speech/voice/voice_detector.h"
+#include <sdx/speech.hpp>
 
-#include "base/error.h"
-#include "base/system/mapped_file.h"
 #include "speech/sound_rows.h"
 
 namespace sdx {
@@ -12,7 +10,7 @@ struct VoiceDetector::Impl {
 
 namespace speech {
 
-const VoiceNetwork& network_of(const VoiceDetector& detector) { return detector.impl().network; }
+const VoiceNetwork& network_of(const VoiceDetector& detector) { return detector.impl_->network; }
 
 namespace {
 
@@ -35,17 +33,11 @@ VoiceDetector VoiceDetector::load(const std::filesystem::path& file, const Sessi
 }
 
 std::vector<SpeechInterval> VoiceDetector::detect(const std::filesystem::path& sound, const VoiceSettings& settings) const {
-  const auto file = MappedFile::open(sound);
-  try {
-    return detect_bytes(file->bytes(), settings);
-  } catch (Error& e) {
-    throw e.add_context("in file '" + sound.string() + "'");
-  }
+  return speech::with_sound_file(sound, [&](std::span<const std::byte> bytes) { return detect_bytes(bytes, settings); });
 }
 
 std::vector<SpeechInterval> VoiceDetector::detect_bytes(std::span<const std::byte> sound, const VoiceSettings& settings) const {
-  return speech::detect(
-      impl_->network, [&](const media::SoundSink& sink) { media::stream_sound(sound, sink); }, settings);
+  return speech::detect(impl_->network, speech::bytes_source(sound), settings);
 }
 
 std::vector<SpeechInterval> VoiceDetector::detect(std::span<const float> samples, int rate, const VoiceSettings& settings) const {

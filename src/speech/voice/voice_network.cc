@@ -12,14 +12,6 @@ namespace {
 constexpr std::int64_t kContext = 64;  // samples, from version 5 on
 constexpr std::int64_t kMostChunks = 128;
 
-Session open(const std::filesystem::path& file, const SessionOptions& options) {
-  try {
-    return Session::open(file, options);
-  } catch (Error& e) {
-    throw e.add_context("in '" + file.string() + "'");
-  }
-}
-
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
   fail(
       ErrorCode::not_implemented,
@@ -42,7 +34,8 @@ Shape state_shape(const std::filesystem::path& file, const ValueSpec& v) {
 
 }  // namespace
 
-VoiceNetwork::VoiceNetwork(const std::filesystem::path& file, const SessionOptions& options) : session_(open(file, options)) {
+VoiceNetwork::VoiceNetwork(const std::filesystem::path& file, const SessionOptions& options)
+    : session_(Session::open(file, options)) {
   const ValueSpec* sound = nullptr;
   for (const ValueSpec& v : session_.inputs()) {
     if (v.name == "input") {

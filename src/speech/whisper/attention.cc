@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "graph/edit.h"
+#include "speech/whisper/cache_names.h"
 
 namespace sdx::speech {
 namespace {
@@ -16,7 +17,7 @@ std::vector<std::uint8_t> sources_of(const Graph& g) {
   for (const ValueId id : g.inputs()) {
     if (g.value(id).constant) continue;
     const std::string& name = g.value(id).name;
-    from[id] = name == "encoder_hidden_states" || name.find(".encoder.") != std::string::npos ? kSound : kTokens;
+    from[id] = name == "encoder_hidden_states" || is_encoder_cache(name) ? kSound : kTokens;
   }
   for (const Node& n : g.nodes()) {
     if (n.removed || is_op(n, "Shape") || is_op(n, "Size")) continue;  // sizes say nothing of what is in a value
@@ -145,7 +146,7 @@ Model with_attention_outputs(Model decoder, const WhisperSettings& s) {
     const ValueId apart = add_node(g, make_node("", "Reshape", version, {layers[static_cast<std::size_t>(layer)], shape}), "");
     const ValueId wanted = g.add_constant("", Tensor::of<std::int64_t>({static_cast<std::int64_t>(heads.size())}, heads));
     const ValueId chosen = add_node(g, make_node("", "Gather", version, {apart, wanted}, {{"axis", std::int64_t{0}}}), "");
-    constexpr std::int64_t kFloat = 1;  // TensorProto.FLOAT
+    constexpr auto kFloat = static_cast<std::int64_t>(DataType::float32);
     parts.push_back(add_node(g, make_node("", "Cast", version, {chosen}, {{"to", kFloat}}), ""));
   }
   const ValueId all = add_node(g, make_node("", "Concat", version, parts, {{"axis", std::int64_t{0}}}), kAttentionOutput);

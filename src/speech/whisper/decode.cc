@@ -40,12 +40,6 @@ void check(std::span<const float> logits, const WhisperSettings& s) {
   }
 }
 
-std::string text_of(const WhisperSettings& s, const Tokenizer& tokenizer, std::span<const TokenId> tokens) {
-  std::vector<TokenId> words;
-  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(words), [&](TokenId t) { return t < s.end; });
-  return tokenizer.decode(words);
-}
-
 bool needs_another(const WindowAnswer& a, const TranscribeSettings& wanted) {
   const bool repetitive = wanted.compression_ratio && a.compression_ratio > *wanted.compression_ratio;
   const bool improbable = wanted.log_probability && a.log_probability < *wanted.log_probability;
@@ -69,6 +63,12 @@ bool is_silent(const WindowAnswer& a, const TranscribeSettings& wanted) {
 }
 
 }  // namespace
+
+std::vector<TokenId> text_tokens(const WhisperSettings& s, std::span<const TokenId> tokens) {
+  std::vector<TokenId> words;
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(words), [&](TokenId t) { return t < s.end; });
+  return words;
+}
 
 std::vector<TokenId> prompt_of(const WhisperSettings& s, std::span<const TokenId> previous, std::span<const TokenId> begin) {
   std::vector<TokenId> prompt;
@@ -123,7 +123,7 @@ WindowAnswer decode_window(const WhisperSettings& s, const Tokenizer& tokenizer,
     logits = text.append(std::span(&token, 1));
   }
   a.log_probability = sum / static_cast<double>(a.tokens.size() + 1);
-  a.text = text_of(s, tokenizer, a.tokens);
+  a.text = tokenizer.decode(text_tokens(s, a.tokens));
   a.compression_ratio = compression_ratio(a.text);
   return a;
 }

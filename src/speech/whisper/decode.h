@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sdx/speech.hpp>
@@ -12,6 +13,12 @@
 #include "speech/whisper/network.h"
 
 namespace sdx::speech {
+
+// What separates words.
+inline constexpr std::string_view kBlanks = " \t\r\n";
+
+// Tokens of text: without times and special ones.
+std::vector<TokenId> text_tokens(const WhisperSettings& settings, std::span<const TokenId> tokens);
 
 struct WindowAnswer {
   std::vector<TokenId> tokens;  // without the prompt and the end

@@ -8,16 +8,22 @@
 #include "onnx/reader.h"
 #include "session/open.h"
 #include "speech/whisper/attention.h"
+#include "speech/whisper/cache_names.h"
 #include "speech/whisper/weights_network.h"
 #include "tensor/element.h"
 #include "text/model/network/safetensors_files.h"
 
 namespace sdx::speech {
-namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPast = "past_key_values.", kPresent = "present.";
+// A network's files in ONNX.
+struct WhisperFiles {
+  fs::path encoder, first;
+  std::optional<fs::path> later;
+};
+
+namespace {
 
 std::optional<fs::path> find(const fs::path& folder, std::string_view stem, std::string_view end) {
   for (const fs::path& place : {folder, folder / "onnx"}) {
@@ -28,24 +34,17 @@ std::optional<fs::path> find(const fs::path& folder, std::string_view stem, std:
   return std::nullopt;
 }
 
-// A network's files: whole numbers first, then smaller ones.
-struct Files {
-  fs::path encoder, first;
-  std::optional<fs::path> later;
-};
-
-std::optional<Files> find_files(const fs::path& folder) {
+// Whole numbers first, then smaller ones.
+std::optional<WhisperFiles> find_files(const fs::path& folder) {
   for (const char* end : {"", "_fp16", "_int8", "_uint8", "_quantized", "_q4", "_q4f16", "_bnb4"}) {
     const auto encoder = find(folder, "encoder_model", end);
     if (!encoder) continue;
-    if (const auto merged = find(folder, "decoder_model_merged", end)) return Files{*encoder, *merged, std::nullopt};
+    if (const auto merged = find(folder, "decoder_model_merged", end)) return WhisperFiles{*encoder, *merged, std::nullopt};
     if (const auto first = find(folder, "decoder_model", end))
-      return Files{*encoder, *first, find(folder, "decoder_with_past_model", end)};
+      return WhisperFiles{*encoder, *first, find(folder, "decoder_with_past_model", end)};
   }
   return std::nullopt;
 }
-
-bool is_encoder_cache(std::string_view name) { return name.find(".encoder.") != std::string_view::npos; }
 
 // A tensor of float32 in the type that an input declares.
 Tensor as_type(const Tensor& t, DataType type) {
@@ -69,10 +68,6 @@ auto named(const fs::path& file, const Open& open) {
   } catch (Error& e) {
     throw e.add_context("in '" + file.string() + "'");
   }
-}
-
-Session open(const fs::path& file, const SessionOptions& options) {
-  return named(file, [&] { return Session::open(file, options); });
 }
 
 RunOptions run_options(const std::optional<CancelToken>& cancel) {
@@ -112,10 +107,9 @@ WhisperNetwork::WhisperNetwork(const fs::path& folder, const WhisperSettings& se
     : settings_(settings), decoder_options_(options) {
   // Each step has a length of its own.
   decoder_options_.plan_cache_size = std::max<std::size_t>(decoder_options_.plan_cache_size, 16);
-  const std::optional<fs::path> listing = text::find_safetensors(folder);
-  if (find_files(folder)) {
-    open_files(folder, options);
-  } else if (listing) {
+  if (const auto files = find_files(folder)) {
+    open_files(*files, options);
+  } else if (const auto listing = text::find_safetensors(folder)) {
     open_weights(*listing, options);
   } else {
     fail(ErrorCode::io,
@@ -125,16 +119,15 @@ WhisperNetwork::WhisperNetwork(const fs::path& folder, const WhisperSettings& se
   }
 }
 
-void WhisperNetwork::open_files(const fs::path& folder, const SessionOptions& options) {
-  const Files files = *find_files(folder);
+void WhisperNetwork::open_files(const WhisperFiles& files, const SessionOptions& options) {
   decoder_file_ = files.first;
-  encoder_ = std::make_unique<Session>(open(files.encoder, options));
+  encoder_ = std::make_unique<Session>(Session::open(files.encoder, options));
   const ValueSpec* features = find_input(*encoder_, "input_features");
   if (features == nullptr || encoder_->outputs().empty()) {
     fail(ErrorCode::invalid_model, "'{}' is no encoder of Whisper: it has no input 'input_features'", files.encoder.string());
   }
-  first_ = std::make_unique<DecoderSession>(open(files.first, decoder_options_));
-  if (files.later) later_ = std::make_unique<DecoderSession>(open(*files.later, decoder_options_));
+  first_ = std::make_unique<DecoderSession>(Session::open(files.first, decoder_options_));
+  if (files.later) later_ = std::make_unique<DecoderSession>(Session::open(*files.later, decoder_options_));
   if (!first_->hidden) {
     fail(ErrorCode::invalid_model, "'{}' has no input 'encoder_hidden_states'", files.first.string());
   }

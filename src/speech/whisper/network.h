@@ -27,6 +27,8 @@ struct DecoderSession {
   bool hidden = false, branches = false, positions = false;  // the inputs encoder_hidden_states, use_cache_branch, cache_position
 };
 
+struct WhisperFiles;
+
 // A window of sound as the decoder takes it.
 struct EncodedSound {
   Tensor hidden;                                       // undefined where the decoder does not take it
@@ -46,7 +48,7 @@ class WhisperNetwork {
 
  private:
   friend class DecoderText;
-  void open_files(const std::filesystem::path& folder, const SessionOptions& options);
+  void open_files(const WhisperFiles& files, const SessionOptions& options);
   void open_weights(const std::filesystem::path& listing, const SessionOptions& options);
   // The decoder that also returns its attention; it is opened when first asked for.
   const DecoderSession& aligner() const;

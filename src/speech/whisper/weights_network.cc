@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "speech/whisper/cache_names.h"
 #include "text/model/network/decoder_graph.h"
 #include "text/model/network/safetensors_files.h"
 #include "text/model/network/weighted_graph.h"
@@ -22,14 +23,9 @@ class WhisperGraph : protected text::WeightedGraph {
 
   // A product with a matrix of its own, for many rows at once.
   ValueId many_rows(const std::string& name, ValueId x, std::int64_t rows, std::int64_t k) {
-    const Tensor matrix = values(name + ".weight", {rows, k});
-    Tensor turned(kFloat, {k, rows});
-    const float* const from = matrix.values<float>().data();
-    float* const to = turned.mutable_values<float>().data();
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t i = 0; i < k; ++i) to[i * rows + r] = from[r * k + i];
-    }
-    const ValueId y = g_.node("MatMul", name, {x, g_.constant(name + ".turned", std::move(turned))});
+    const ValueId matrix = g_.constant(name + ".weight", values(name + ".weight", {rows, k}));
+    const ValueId turned = g_.node("Transpose", name + ".turned", {matrix}, {{"perm", Dims{1, 0}}});
+    const ValueId y = g_.node("MatMul", name, {x, turned});
     const ValueId bias = bias_of(name + ".weight", rows);
     return bias == kNoValue ? y : g_.node("Add", name + ".sum", {y, bias});
   }
@@ -62,10 +58,6 @@ class WhisperGraph : protected text::WeightedGraph {
   std::int64_t heads_;
 };
 
-std::string cache_name(const char* kind, std::int64_t layer, const char* side, const char* part) {
-  return std::string(kind) + std::to_string(layer) + "." + side + "." + part;
-}
-
 class Encoder : WhisperGraph {
  public:
   Encoder(std::shared_ptr<const TensorFiles> weights, text::WeightStyle& style, const WhisperSettings& s)
@@ -86,10 +78,9 @@ class Encoder : WhisperGraph {
     heads_ = s_.heads;
     for (std::int64_t i = 0; i < s_.layers; ++i) {
       const std::string at = "decoder.layers." + std::to_string(i) + ".encoder_attn";
-      g_.output(in_heads(at + ".k", many_rows(at + ".k_proj", x, s_.width, s_.width)),
-                cache_name("present.", i, "encoder", "key"));
+      g_.output(in_heads(at + ".k", many_rows(at + ".k_proj", x, s_.width, s_.width)), cache_name(kPresent, i, "encoder", "key"));
       g_.output(in_heads(at + ".v", many_rows(at + ".v_proj", x, s_.width, s_.width)),
-                cache_name("present.", i, "encoder", "value"));
+                cache_name(kPresent, i, "encoder", "value"));
     }
     return std::move(g_.model());
   }
@@ -145,7 +136,7 @@ class DecoderOfTokens : WhisperGraph {
  private:
   ValueId past(std::int64_t layer, const char* side, const char* part) {
     return g_.input(
-        cache_name("past_key_values.", layer, side, part), kFloat,
+        cache_name(kPast, layer, side, part), kFloat,
         {"batch", std::to_string(s_.heads), std::string(side) == "decoder" ? "past" : std::to_string(s_.source_positions),
          std::to_string(s_.width / s_.heads)});
   }
@@ -182,7 +173,7 @@ class DecoderOfTokens : WhisperGraph {
     const auto grown = [&](ValueId before, const char* proj, const char* part) {
       const ValueId now = in_heads(self + proj, square(self + proj, y));
       const ValueId both = g_.node("Concat", self + proj + ".all", {before, now}, {{"axis", std::int64_t{2}}});
-      presents_.emplace_back(cache_name("present.", i, "decoder", part), both);
+      presents_.emplace_back(cache_name(kPresent, i, "decoder", part), both);
       return both;
     };
     const ValueId q = in_heads(self + ".q_proj", square(self + ".q_proj", y));

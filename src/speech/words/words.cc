@@ -4,14 +4,14 @@
 #include <string_view>
 
 #include "base/text/ascii.h"
+#include "base/text/utf8.h"
+#include "speech/whisper/decode.h"
 #include "speech/whisper/rules.h"
 #include "speech/words/alignment.h"
 
 namespace sdx::speech {
 namespace {
 
-constexpr std::string_view kUnknown = "\xEF\xBF\xBD";  // U+FFFD
-constexpr std::string_view kBlanks = " \t\r\n";
 // In the order of their numbers, because a run of them is looked for as it stands.
 constexpr std::string_view kPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 constexpr std::string_view kBefore = "\"'“¿([{-", kBehind = "\"'.。,，!！?？:：”)]}、", kSentenceEnds = ".。!！?？";
@@ -30,10 +30,10 @@ std::vector<TimedWord> split_characters(const Tokenizer& tokenizer, std::span<co
   std::size_t begin = 0, offset = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     std::string text = tokenizer.decode(tokens.subspan(begin, i + 1 - begin));
-    const std::size_t unknown = text.find(kUnknown);
+    const std::size_t unknown = text.find(kReplacementCharacter);
     // The text itself may have the character.
-    const bool complete =
-        unknown == std::string::npos || whole.compare(std::min(offset + unknown, whole.size()), kUnknown.size(), kUnknown) == 0;
+    const bool complete = unknown == std::string::npos || whole.compare(std::min(offset + unknown, whole.size()),
+                                                                        kReplacementCharacter.size(), kReplacementCharacter) == 0;
     if (!complete && i + 1 < tokens.size()) continue;
     offset += text.size();
     runs.push_back({std::move(text), i + 1 - begin});
